@@ -1,0 +1,65 @@
+# Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
+# Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+# Test processes side by side; each computes with one thread, so that they do not compete for the cores.
+WORKERS ?= auto
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/.orthodrome-installed
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS)
+
+# "ok", or nothing where python3 is absent, too old, or (Debian) split from its venv package.
+python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
+check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
+
+.DEFAULT_GOAL := help
+.PHONY: demo test test-all lint format bench clean help moved
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(STAMP) ## run the demonstration, write report/index.html and print its path
+	@$(RUN) -m orthodrome demo --out report
+
+test: $(STAMP) ## run the test suite without the slow batteries
+	$(TEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(STAMP) ## run every test
+	$(TEST) $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check style, format and types
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(STAMP) ## rewrite the source in the house format
+	$(RUN) -m ruff check --fix-only --quiet .
+	$(RUN) -m ruff format .
+
+bench: $(STAMP) ## run every benchmarks/bench_*.py
+	@for script in benchmarks/bench_*.py; do \
+		[ -e "$$script" ] || { echo "benchmarks/ holds no bench_*.py yet"; exit 0; }; \
+		echo "== $$script"; $(RUN) "$$script" || exit 1; \
+	done
+
+clean: ## remove .venv, reports, caches and builds
+	rm -rf $(VENV) report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An editable install remembers its folder: after the checkout has been moved or copied, install again.
+ifneq ($(wildcard $(STAMP)),)
+ifneq ($(shell cat $(STAMP)),$(CURDIR))
+$(STAMP): moved
+endif
+endif
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(check_python)rm -f $(STAMP)
+	@echo "Filling $(VENV); the first time downloads the dependencies."
+	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,cli,dev]"
+	@printf '%s\n' "$(CURDIR)" > $(STAMP)

@@ -1,0 +1,1 @@
+"""What every room needs and none of them owns: checks, budgets, threads, results, progress."""

@@ -1,0 +1,118 @@
+"""Checks of parameters and arrays; every message says what, where and what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+__all__ = [
+    "check_choice",
+    "check_integer",
+    "check_positive",
+    "check_sample_weight",
+    "check_symmetric",
+]
+
+
+def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> None:
+    """Raise unless `value` is one of `choices`."""
+    options = list(choices)
+    if not any(
+        value is option or (type(value) is type(option) and value == option) for option in options
+    ):
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} of {owner} must be one of {listed}; got {value!r}.")
+
+
+def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:
+    """Return `value` as int, or raise unless it is an integer of at least `minimum`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise ValueError(f"{name} of {owner} must be an integer >= {minimum}; got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} of {owner} must be an integer >= {minimum}; got {value!r}.")
+    return int(value)
+
+
+def check_positive(
+    value: Any,
+    name: str,
+    owner: str,
+    *,
+    or_zero: bool = False,
+    maximum: float = math.inf,
+    infinite: bool = False,
+) -> float:
+    """Return `value` as float, or raise unless it is a number in the stated range."""
+    lower = ">= 0" if or_zero else "> 0"
+    upper = "" if math.isinf(maximum) else f" and <= {maximum:g}"
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if (
+        not is_number
+        or math.isnan(value)
+        or (math.isinf(value) and not infinite)
+        or value < 0
+        or value > maximum
+        or (value == 0 and not or_zero)
+    ):
+        finite = "" if infinite else "finite "
+        raise ValueError(
+            f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
+        )
+    return float(value)
+
+
+def check_sample_weight(
+    sample_weight: ArrayLike | None, n_samples: int, owner: str
+) -> NDArray[np.float64] | None:
+    """Return the weights as float64 of shape (n_samples,), or None where there are none.
+
+    Weights stand for repetition: they are finite, not negative, and not all zero. Equal weights
+    are kept as given, since a weight of 2 everywhere means twice the data.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full(n_samples, sample_weight)
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight of {owner} must have shape ({n_samples},), one weight per sample; "
+            f"got {weights.shape}."
+        )
+    if np.any(weights < 0):
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise ValueError(
+            f"sample_weight of {owner} must not be negative; entry {row} is {weights[row]:g}."
+        )
+    if not np.any(weights > 0):
+        raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
+    return weights
+
+
+def check_symmetric(matrix: NDArray[Any], name: str) -> None:
+    """Raise unless a square matrix is symmetric to rounding, naming the worst pair."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
+    tolerance = 1e-8 if matrix.dtype == np.float64 else 1e-4
+    step = max(1, 2**22 // max(1, matrix.shape[0]))
+    for start in range(0, matrix.shape[0], step):
+        rows = slice(start, start + step)
+        mirrored = matrix[:, rows].T
+        difference = np.abs(matrix[rows] - mirrored)
+        allowed = tolerance * np.maximum(np.abs(matrix[rows]), np.abs(mirrored)).max(initial=0)
+        if difference.max(initial=0) > allowed:
+            row, column = np.unravel_index(int(difference.argmax()), difference.shape)
+            i, j = int(row) + start, int(column)
+            raise ValueError(
+                f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
+                f"{matrix[i, j]:g} and {matrix[j, i]:g}. Symmetrise it with (K + K.T) / 2 "
+                "if the difference is only rounding."
+            )

@@ -1,0 +1,80 @@
+"""Memory budgets: sizes written as people write them, and refusals before the work starts."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+
+__all__ = ["format_bytes", "parse_bytes"]
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
+    """Read a size such as ``"2GiB"``, ``"500 MB"`` or a number of bytes.
+
+    Parameters
+    ----------
+    size : str or number
+        The size. Units are B, KB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB
+        (powers of 1024), in any case.
+    name : str, default="memory_budget"
+        What the size is called in an error message.
+
+    Returns
+    -------
+    int
+        The size in bytes, at least 1.
+
+    Examples
+    --------
+    >>> parse_bytes("2GiB")
+    2147483648
+    >>> parse_bytes("1.5 kB")
+    1500
+    """
+    if isinstance(size, numbers.Real) and not isinstance(size, bool):
+        value = float(size)
+    elif isinstance(size, str) and (match := _PATTERN.fullmatch(size)):
+        number, unit = match.groups()
+        if unit.upper() not in _UNITS:
+            raise ValueError(
+                f"{name}={size!r} has the unknown unit {unit!r}; write for instance '512MiB'."
+            )
+        value = float(number) * _UNITS[unit.upper()]
+    else:
+        raise ValueError(
+            f"{name} must be a number of bytes or a string such as '2GiB'; got {size!r}."
+        )
+    if not math.isfinite(value) or value < 1:
+        raise ValueError(f"{name} must be finite and at least one byte; got {size!r}.")
+    return int(value)
+
+
+def format_bytes(size: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> format_bytes(3_200_000_000)
+    '2.98 GiB'
+    """
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"

@@ -1,0 +1,87 @@
+"""Progress through scikit-learn's callback protocol (`sklearn.callback`, experimental there).
+
+All use of that protocol sits in this module, so that a change upstream is a change here only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+
+__all__ = ["CallbackSupportMixin", "Progress", "tracked", "with_callbacks"]
+
+
+TICKS = 20
+
+
+class Progress:
+    """Reports how far a fit has come to the callbacks of its estimator, in twentieths."""
+
+    def __init__(self, estimator: Any, context: Any) -> None:
+        self._estimator = estimator
+        self._context = context
+        self._done = 0
+
+    def advance(self, fraction: float, name: str = "fit") -> None:
+        """Report that this fraction of the work, between 0 and 1, is done; it never falls."""
+        ticks = int(TICKS * min(max(fraction, 0.0), 1.0))
+        while self._done < ticks:
+            self._done += 1
+            context = self._context.subcontext(task_name=name)
+            context.call_on_fit_task_begin(estimator=self._estimator)
+            context.call_on_fit_task_end(estimator=self._estimator)
+
+    def residual_callback(self, tol: float, start: float) -> Callable[[dict[str, Any]], None]:
+        """Return a callback for an eigensolver: progress on the logarithm of its residual.
+
+        The solver's part of the work begins at the fraction `start`.
+        """
+        goal = math.log(max(tol, 1e-15))
+
+        def advance(entry: dict[str, Any]) -> None:
+            residual = min(max(entry["max_residual"], 1e-300), 1.0)
+            self.advance(start + (1 - start) * min(math.log(residual) / goal, 1.0), "eigenpairs")
+
+        return advance
+
+
+@contextmanager
+def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
+    """Open the callback context of a fit; with `verbose`, a progress bar (needs rich).
+
+    The method that uses it must be decorated with :func:`with_callbacks`, which tears the
+    callbacks down whether or not the fit succeeds.
+    """
+    bar = _attach_bar(estimator) if verbose else None
+    try:
+        context = estimator._init_callback_context(max_subtasks=TICKS)
+        context.call_on_fit_task_begin(estimator=estimator)
+        yield Progress(estimator, context)
+        context.call_on_fit_task_end(estimator=estimator)
+    finally:
+        if bar is not None:
+            _detach_bar(estimator, bar)
+
+
+def _attach_bar(estimator: Any) -> Any:
+    callbacks = getattr(estimator, "_skl_callbacks", [])
+    if any(isinstance(callback, ProgressBar) for callback in callbacks):
+        return None
+    try:
+        bar = ProgressBar()
+    except ImportError as error:
+        raise ImportError(
+            "verbose=True shows scikit-learn's ProgressBar, which needs rich: "
+            "pip install 'orthodrome[cli]'."
+        ) from error
+    estimator.set_callbacks(*callbacks, bar)
+    return bar
+
+
+def _detach_bar(estimator: Any, bar: Any) -> None:
+    """Leave the callbacks as they were; the running fit keeps its own list for the teardown."""
+    estimator.set_callbacks(*[c for c in estimator._skl_callbacks if c is not bar])

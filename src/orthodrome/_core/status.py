@@ -1,0 +1,40 @@
+"""How an iteration ended, in a form that says what to do next."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["Status", "warn_unless_converged"]
+
+
+class Status(enum.Enum):
+    """The end of an iterative computation; ``advice`` says what helps."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "stopped at max_iter"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the requested tolerance was reached."""
+        return self is Status.CONVERGED
+
+    @property
+    def advice(self) -> str:
+        """What a caller can do about it."""
+        return {
+            Status.CONVERGED: "",
+            Status.MAX_ITER: "Raise max_iter, or loosen tol.",
+        }[self]
+
+
+def warn_unless_converged(status: Status, what: str, detail: str, stacklevel: int = 3) -> None:
+    """Emit one ConvergenceWarning with cause, figures and advice, unless converged."""
+    if not status.converged:
+        warnings.warn(
+            f"{what}: {status.value} ({detail}). {status.advice}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,0 +1,357 @@
+"""Simulated data: directions on a subsphere, spirals, circles, landmark shapes."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "make_landmark_shapes",
+    "make_noisy_circles",
+    "make_spirals",
+    "make_von_mises_fisher",
+]
+
+Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+def make_von_mises_fisher(
+    n_samples: int = 100,
+    n_dimensions: int = 3,
+    sphere_dimension: int = 2,
+    concentration: float = 10.0,
+    *,
+    mean_direction: ArrayLike | None = None,
+    random_state: int | RandomState | None = None,
+) -> NDArray[np.float64]:
+    r"""Draw unit vectors from a von Mises-Fisher law on a random subsphere of R^d.
+
+    .. math::
+
+        x = B s, \qquad s \in S^m, \qquad p(s) \propto \exp(\kappa \, s_1), \qquad B e_1 = \mu,
+
+    where the orthonormal columns of B (d x (m + 1)) start with the mean direction and are
+    otherwise uniformly random. The great subsphere they span has dimension m.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of vectors.
+    n_dimensions : int, default=3
+        Dimension d of the ambient space.
+    sphere_dimension : int, default=2
+        Dimension m of the subsphere, from 1 (a circle) to d - 1 (the whole sphere).
+    concentration : float, default=10.0
+        The concentration κ; 0 is the uniform law on the subsphere.
+    mean_direction : array-like of shape (n_dimensions,), default=None
+        The mean direction μ, of any length but 0; by default a random one.
+    random_state : int, RandomState or None, default=None
+        An int gives the same data at each call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_dimensions)
+        Unit vectors, of rank at most m + 1.
+
+    See Also
+    --------
+    scipy.stats.vonmises_fisher : Draws the vectors on S^m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.datasets import make_von_mises_fisher
+    >>> X = make_von_mises_fisher(50, n_dimensions=100, sphere_dimension=2, random_state=0)
+    >>> X.shape, int(np.linalg.matrix_rank(X))
+    ((50, 100), 3)
+    """
+    owner = "make_von_mises_fisher"
+    _check_integer(owner, "n_samples", n_samples, 1)
+    _check_integer(owner, "n_dimensions", n_dimensions, 2)
+    _check_integer(owner, "sphere_dimension", sphere_dimension, 1, n_dimensions - 1)
+    _check_real(owner, "concentration", concentration)
+    generator = check_random_state(random_state)
+    basis = _random_basis(n_dimensions, sphere_dimension + 1, mean_direction, generator)
+    north = np.eye(sphere_dimension + 1)[0]
+    if concentration == 0:
+        # SciPy's law asks for a positive concentration.
+        points = stats.uniform_direction.rvs(north.size, size=n_samples, random_state=generator)
+    else:
+        points = stats.vonmises_fisher.rvs(north, concentration, n_samples, generator)
+    embedded: NDArray[np.float64] = np.reshape(points, (n_samples, north.size)) @ basis.T
+    return np.asarray(embedded / np.linalg.norm(embedded, axis=1, keepdims=True))
+
+
+def _random_basis(
+    n_dimensions: int, n_vectors: int, first: ArrayLike | None, generator: RandomState
+) -> NDArray[np.float64]:
+    """Orthonormal columns, uniformly random but for the direction of the first."""
+    vectors = generator.standard_normal((n_dimensions, n_vectors))
+    if first is not None:
+        direction = np.asarray(first, dtype=np.float64)
+        if direction.shape != (n_dimensions,) or not np.isfinite(direction).all():
+            raise ValueError(
+                "The 'mean_direction' parameter of make_von_mises_fisher must hold n_dimensions="
+                f"{n_dimensions} finite numbers. Got an array of shape {direction.shape} instead."
+            )
+        largest = np.abs(direction).max()
+        if largest == 0:
+            raise ValueError(
+                "The 'mean_direction' parameter of make_von_mises_fisher must not be the zero "
+                "vector; pass None for a random direction."
+            )
+        vectors[:, 0] = direction / largest
+    basis, triangle = np.linalg.qr(vectors)
+    # Positive diagonal: the first column keeps its direction, the others are Haar distributed.
+    return np.asarray(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0))
+
+
+def make_spirals(
+    n_samples: int = 200,
+    n_arms: int = 2,
+    *,
+    noise: float = 0.02,
+    n_turns: float = 1.0,
+    shuffle: bool = True,
+    random_state: int | RandomState | None = None,
+) -> Labelled:
+    r"""Draw interleaved Archimedean spirals in the plane, one class per arm.
+
+    .. math::
+
+        x = r \, \bigl(\cos \varphi, \sin \varphi\bigr) + \epsilon, \qquad
+        \varphi = 2 \pi \Bigl(T r + \frac{a}{A}\Bigr), \qquad
+        \epsilon \sim N(0, \sigma^2 I),
+
+    for arm a of A, with T turns per unit of radius. :math:`r = 0.1 + 0.9 \sqrt{u}`, u uniform on
+    [0, 1], spreads the points about evenly along the arm; its outer end has radius 1.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points in all; the first classes get one more where it does not divide evenly.
+    n_arms : int, default=2
+        Number A of arms.
+    noise : float, default=0.02
+        Standard deviation σ of the noise on each coordinate.
+    n_turns : float, default=1.0
+        Turns T around the centre per unit of radius.
+    shuffle : bool, default=True
+        Mix the rows; else they come class by class.
+    random_state : int, RandomState or None, default=None
+        An int gives the same data at each call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Points.
+    y : ndarray of shape (n_samples,)
+        Arm of each point, 0 to n_arms - 1.
+
+    Examples
+    --------
+    >>> from orthodrome.datasets import make_spirals
+    >>> X, y = make_spirals(7, n_arms=3, shuffle=False, random_state=0)
+    >>> X.shape, y.tolist()
+    ((7, 2), [0, 0, 0, 1, 1, 2, 2])
+    """
+    owner = "make_spirals"
+    _check_integer(owner, "n_arms", n_arms, 1)
+    _check_integer(owner, "n_samples", n_samples, n_arms)
+    _check_real(owner, "noise", noise)
+    _check_real(owner, "n_turns", n_turns)
+    generator = check_random_state(random_state)
+    labels = _balanced_labels(n_samples, n_arms, shuffle, generator)
+    radius = 0.1 + 0.9 * np.sqrt(generator.uniform(size=n_samples))
+    angle = 2 * np.pi * (n_turns * radius + labels / n_arms)
+    return _noisy_plane_points(radius, angle, noise, generator), labels
+
+
+def make_noisy_circles(
+    n_samples: int = 200,
+    n_circles: int = 2,
+    *,
+    noise: float = 0.05,
+    shuffle: bool = True,
+    random_state: int | RandomState | None = None,
+) -> Labelled:
+    r"""Draw concentric circles in the plane, one class per circle.
+
+    .. math::
+
+        x = \frac{c + 1}{C} \, \bigl(\cos \varphi, \sin \varphi\bigr) + \epsilon, \qquad
+        \varphi \sim U[0, 2 \pi), \qquad \epsilon \sim N(0, \sigma^2 I),
+
+    for circle c = 0, …, C - 1, from the innermost to the outermost, of radius 1.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points in all; the first classes get one more where it does not divide evenly.
+    n_circles : int, default=2
+        Number C of circles.
+    noise : float, default=0.05
+        Standard deviation σ of the noise on each coordinate.
+    shuffle : bool, default=True
+        Mix the rows; else they come class by class.
+    random_state : int, RandomState or None, default=None
+        An int gives the same data at each call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Points.
+    y : ndarray of shape (n_samples,)
+        Circle of each point, 0 (innermost) to n_circles - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.datasets import make_noisy_circles
+    >>> X, y = make_noisy_circles(4, noise=0.0, shuffle=False, random_state=0)
+    >>> np.linalg.norm(X, axis=1).round(12).tolist()
+    [0.5, 0.5, 1.0, 1.0]
+    """
+    owner = "make_noisy_circles"
+    _check_integer(owner, "n_circles", n_circles, 1)
+    _check_integer(owner, "n_samples", n_samples, n_circles)
+    _check_real(owner, "noise", noise)
+    generator = check_random_state(random_state)
+    labels = _balanced_labels(n_samples, n_circles, shuffle, generator)
+    angle = generator.uniform(0.0, 2 * np.pi, size=n_samples)
+    return _noisy_plane_points((labels + 1) / n_circles, angle, noise, generator), labels
+
+
+def make_landmark_shapes(
+    n_samples: int = 150,
+    n_landmarks: int = 10,
+    n_classes: int = 3,
+    *,
+    variation: float = 0.1,
+    shuffle: bool = True,
+    random_state: int | RandomState | None = None,
+) -> Labelled:
+    r"""Draw planar landmark configurations: moved, turned and scaled copies of class templates.
+
+    With landmarks as complex numbers, sample i of class c is
+
+    .. math::
+
+        z_i = s_i e^{i \theta_i} (w_c + \epsilon_i) + t_i, \qquad
+        \theta_i \sim U[0, 2 \pi), \quad \log s_i \sim U[-\log 2, \log 2], \quad
+        t_i \sim N(0, I),
+
+    where the template :math:`w_c` is centred and of unit norm, and the noise is Gaussian with
+    :math:`E \|\epsilon_i\|^2` = variation². The templates are star-shaped outlines: at the
+    angles :math:`\varphi_j = 2 \pi j / k` the radius is
+    :math:`\exp(\sum_{h=1}^{4} a_h \cos(h \varphi_j + b_h))` with
+    :math:`a_h \sim N(0, 0.3^2)`, :math:`b_h \sim U[0, 2 \pi)`.
+
+    Parameters
+    ----------
+    n_samples : int, default=150
+        Number of configurations; the first classes get one more where it does not divide evenly.
+    n_landmarks : int, default=10
+        Landmarks k per configuration, at least 3: two landmarks have no shape.
+    n_classes : int, default=3
+        Number of templates.
+    variation : float, default=0.1
+        Size of the landmark noise relative to the template; 0 gives exact copies.
+    shuffle : bool, default=True
+        Mix the rows; else they come class by class.
+    random_state : int, RandomState or None, default=None
+        An int gives the same data at each call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_landmarks, 2)
+        Landmarks.
+    y : ndarray of shape (n_samples,)
+        Class of each configuration, 0 to n_classes - 1.
+
+    Examples
+    --------
+    >>> from orthodrome.datasets import make_landmark_shapes
+    >>> X, y = make_landmark_shapes(12, n_landmarks=5, random_state=0)
+    >>> X.shape, sorted(y.tolist())
+    ((12, 5, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    """
+    owner = "make_landmark_shapes"
+    _check_integer(owner, "n_classes", n_classes, 1)
+    _check_integer(owner, "n_samples", n_samples, n_classes)
+    _check_integer(owner, "n_landmarks", n_landmarks, 3)
+    _check_real(owner, "variation", variation)
+    generator = check_random_state(random_state)
+    templates = _shape_templates(n_classes, n_landmarks, generator)
+    labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
+    noise_shape = (n_samples, n_landmarks)
+    # Two real coordinates per landmark share the noise's expected squared norm.
+    noise = _complex_normal(noise_shape, generator) * variation / math.sqrt(2 * n_landmarks)
+    angle = generator.uniform(0.0, 2 * np.pi, size=(n_samples, 1))
+    scale = 2.0 ** generator.uniform(-1.0, 1.0, size=(n_samples, 1))
+    shift = _complex_normal((n_samples, 1), generator)
+    configurations = scale * np.exp(1j * angle) * (templates[labels] + noise) + shift
+    return np.stack([configurations.real, configurations.imag], axis=-1), labels
+
+
+def _shape_templates(
+    n_classes: int, n_landmarks: int, generator: RandomState
+) -> NDArray[np.complex128]:
+    """Star-shaped outlines as complex rows, centred and of unit norm."""
+    harmonics = np.arange(1, 5)
+    angle = 2 * np.pi * np.arange(n_landmarks) / n_landmarks
+    amplitude = generator.normal(0.0, 0.3, size=(n_classes, harmonics.size, 1))
+    phase = generator.uniform(0.0, 2 * np.pi, size=(n_classes, harmonics.size, 1))
+    waves = amplitude * np.cos(harmonics[:, None] * angle + phase)  # (classes, harmonics, k)
+    outlines = np.exp(waves.sum(axis=1) + 1j * angle)
+    outlines -= outlines.mean(axis=1, keepdims=True)
+    return np.asarray(outlines / np.linalg.norm(outlines, axis=1, keepdims=True))
+
+
+def _complex_normal(shape: tuple[int, ...], generator: RandomState) -> NDArray[np.complex128]:
+    real, imaginary = generator.standard_normal((2, *shape))
+    return np.asarray(real + 1j * imaginary)
+
+
+def _balanced_labels(
+    n_samples: int, n_classes: int, shuffle: bool, generator: RandomState
+) -> NDArray[np.int64]:
+    labels = np.sort(np.arange(n_samples, dtype=np.int64) % n_classes)
+    if shuffle:
+        generator.shuffle(labels)
+    return labels
+
+
+def _noisy_plane_points(
+    radius: NDArray[np.float64], angle: NDArray[np.float64], noise: float, generator: RandomState
+) -> NDArray[np.float64]:
+    points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(points + noise * generator.standard_normal(points.shape))
+
+
+def _check_integer(
+    owner: str, name: str, value: Any, minimum: int, maximum: int | None = None
+) -> None:
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if is_integer and value >= minimum and (maximum is None or value <= maximum):
+        return
+    allowed = f">= {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    raise ValueError(
+        f"The {name!r} parameter of {owner} must be an integer {allowed}. Got {value!r} instead."
+    )
+
+
+def _check_real(owner: str, name: str, value: Any) -> None:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_real and math.isfinite(value) and value >= 0):
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be a finite number >= 0. "
+            f"Got {value!r} instead."
+        )

@@ -1,0 +1,264 @@
+"""Leading eigenpairs by thick-restarted block Lanczos: products with the operator only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .._core.checks import check_integer, check_positive
+from .._core.status import Status
+from .._core.threads import run_over_rows, single_threaded_blas
+from .dense import Dense
+from .pairs import Eigenpairs
+
+__all__ = ["Krylov"]
+
+_BASIS_BYTES = 2**28  # memory that the basis may take before it is restarted
+
+
+@dataclass(frozen=True)
+class Krylov:
+    r"""Block Lanczos with full orthogonalisation, thick restarts and residual control.
+
+    The basis Q grows by one block of vectors per product with the operator and
+    :math:`K Q = Q T + Q_+ B E^\top` holds throughout, so that the residual of a Ritz pair
+    :math:`(\theta, Q s)` is :math:`\|B E^\top s\|`, without another product. When the basis is
+    full it is restarted from its best Ritz vectors and the last block.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when every residual ‖K v - λ v‖ is at most tol times the largest eigenvalue in
+        modulus (or 50 times the machine epsilon, if that is larger). The error of an eigenvalue
+        that a gap isolates is then of order tol².
+    max_iter : int
+        The most products with the operator.
+    block_size : int, optional
+        Vectors per product. Default: the number of pairs asked for, and 8 more where the operator
+        evaluates the kernel again for each product, since then a wider block costs little; 64 at
+        most. An eigenvalue of higher multiplicity than the block is wide may be found too few
+        times.
+    random_state : numpy.random.RandomState or Generator or int, optional
+        Source of the starting block.
+    initial : ndarray of shape (n, m), optional
+        Approximate eigenvectors to start from; random vectors fill the block up.
+
+    References
+    ----------
+    Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM J.
+    Matrix Anal. Appl. 22 (2000); Musco and Musco, "Randomized block Krylov methods", NIPS 2015.
+    """
+
+    tol: float = 1e-8
+    max_iter: int = 200
+    block_size: int | None = None
+    random_state: Any = None
+    initial: NDArray[Any] | None = None
+
+    name = "krylov"
+
+    def __post_init__(self) -> None:
+        check_positive(self.tol, "tol", "the krylov solver", or_zero=True)
+        check_integer(self.max_iter, "max_iter", "the krylov solver")
+        if self.block_size is not None:
+            check_integer(self.block_size, "block_size", "the krylov solver")
+
+    def solve(
+        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
+    ) -> Eigenpairs:
+        """Return the k leading eigenpairs.
+
+        Where a basis of two restarts would already span the whole space the matrix is small
+        enough for LAPACK, which is used instead.
+        """
+        n = operator.shape[0]
+        block = self._block(operator, k)
+        capacity = self._capacity(n, k, block, operator.dtype)
+        if capacity >= n:
+            return Dense().solve(operator, k, callback=callback)
+        with single_threaded_blas():
+            return self._iterate(operator, k, block, capacity, callback)
+
+    def _iterate(
+        self,
+        operator: Any,
+        k: int,
+        block: int,
+        capacity: int,
+        callback: Callable[[dict[str, Any]], None] | None,
+    ) -> Eigenpairs:
+        n = operator.shape[0]
+        basis = _Basis(operator, capacity, self._start(n, block, operator.dtype), self._rng())
+        history: list[dict[str, Any]] = []
+        while True:
+            basis.extend()
+            theta, s, residuals = basis.ritz(k)
+            scale = basis.scale
+            entry = {
+                "basis_size": basis.size,
+                "max_residual": float(residuals.max() / scale) if len(theta) == k else np.inf,
+            }
+            history.append(entry)
+            if callback is not None:
+                callback(entry)
+            status = self._status(history, operator.dtype)
+            if status is not None and len(theta) == k:
+                break
+            if basis.is_full:
+                basis.restart(min(k + block, capacity - 2 * block))
+        return Eigenpairs(
+            values=theta.astype(operator.dtype),
+            vectors=basis.vectors(s),
+            residuals=residuals.astype(operator.dtype),
+            n_iter=len(history),
+            status=status,
+            solver=self.name,
+            history=tuple(history),
+        )
+
+    def _status(self, history: list[dict[str, Any]], dtype: Any) -> Status | None:
+        """All stopping tests: tolerance, the limit of the precision, the number of products."""
+        rounding = 50 * float(np.finfo(dtype).eps)
+        if history[-1]["max_residual"] <= max(self.tol, rounding):
+            return Status.CONVERGED
+        if len(history) >= self.max_iter:
+            return Status.MAX_ITER
+        return None
+
+    def _block(self, operator: Any, k: int) -> int:
+        if self.block_size is not None:
+            return min(self.block_size, operator.shape[0])
+        return min(max(4, k + (8 if getattr(operator, "recomputes", False) else 0)), 64)
+
+    def _capacity(self, n: int, k: int, block: int, dtype: Any) -> int:
+        affordable = _BASIS_BYTES // (n * np.dtype(dtype).itemsize)
+        return int(max(2 * k + 4 * block, min(20 * block + k, affordable)))
+
+    def _rng(self) -> np.random.Generator:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            return np.random.default_rng(state.randint(2**31 - 1))
+        return np.random.default_rng(state)
+
+    def _start(self, n: int, block: int, dtype: Any) -> NDArray[Any]:
+        start = self._rng().standard_normal((n, block))
+        if self.initial is not None:
+            given = np.asarray(self.initial)[:, :block]
+            start[:, : given.shape[1]] = given
+        return start.astype(dtype)
+
+
+class _Basis:
+    """An orthonormal basis Q with T = Qᵀ K Q and the coupling B of its last block."""
+
+    def __init__(
+        self, operator: Any, capacity: int, start: NDArray[Any], rng: np.random.Generator
+    ) -> None:
+        n, self._block = start.shape
+        self._operator = operator
+        self._capacity = capacity
+        self._rng = rng
+        self._Q = np.empty((n, capacity + self._block), dtype=start.dtype, order="F")
+        self._T = np.zeros((capacity, capacity))
+        self.size = 0
+        self._pending = 0  # vectors in Q beyond `size`, not multiplied yet
+        self._B = np.zeros((0, 0))
+        self._append(start)
+
+    @property
+    def scale(self) -> float:
+        """The largest Ritz value in modulus, the yardstick of residuals; never 0."""
+        largest = np.abs(self._ritz_values).max(initial=0.0)
+        return float(max(largest, np.finfo(np.float64).tiny))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the pending block does not fit any more."""
+        return self.size + self._pending > self._capacity
+
+    def extend(self) -> None:
+        """Multiply the pending block, orthogonalise, and make the remainder the new one."""
+        old, new = self.size, self.size + self._pending
+        block = np.ascontiguousarray(self._Q[:, old:new])
+        W = np.asarray(self._operator @ block, dtype=self._Q.dtype)
+        self.size = new
+        coefficients = self._orthogonalise(W)
+        self._T[:new, old:new] = coefficients
+        self._T[old:new, :new] = coefficients.T
+        self._T[old:new, old:new] = (coefficients[old:] + coefficients[old:].T) / 2
+        self._append(W, last=(old, new))
+
+    def _orthogonalise(self, W: NDArray[Any]) -> NDArray[np.float64]:
+        """Project W off the basis, twice (once is not enough); return the coefficients."""
+        Q = self._Q[:, : self.size]
+        total = np.zeros((self.size, W.shape[1]))
+        for _ in range(2):
+            coefficients = sum(run_over_rows(lambda rows: Q[rows].T @ W[rows], len(W)))
+            self._subtract(W, Q, coefficients)
+            total += coefficients
+        return total
+
+    @staticmethod
+    def _subtract(W: NDArray[Any], Q: NDArray[Any], coefficients: Any) -> None:
+        def subtract_rows(rows: slice) -> None:
+            W[rows] -= Q[rows] @ coefficients
+
+        run_over_rows(subtract_rows, len(W))
+
+    def _append(self, W: NDArray[Any], last: tuple[int, int] | None = None) -> None:
+        """Orthonormalise W into the pending block, dropping directions that are rounding."""
+        q, r, pivots = scipy.linalg.qr(W, mode="economic", pivoting=True, check_finite=False)
+        diagonal = np.abs(np.diag(r))
+        limit = self._negligible() if last is not None else diagonal.max(initial=0.0) * 1e-12
+        kept = int(np.count_nonzero(diagonal > limit))
+        if last is not None:
+            coupling = np.zeros((kept, W.shape[1]))
+            coupling[:, pivots] = r[:kept]
+            self._B, self._last = coupling, last
+        if kept == 0:
+            q, kept = self._fresh_directions()
+        elif last is not None:
+            # pivoted QR leaves small columns less orthogonal to the basis than the others
+            q = q[:, :kept]
+            self._orthogonalise(q)
+            q = scipy.linalg.qr(q, mode="economic", check_finite=False)[0]
+        self._Q[:, self.size : self.size + kept] = q[:, :kept]
+        self._pending = kept
+
+    def _negligible(self) -> float:
+        norm = np.abs(self._T[: self.size, : self.size]).max(initial=0.0)
+        return float(10 * np.finfo(self._Q.dtype).eps * norm * np.sqrt(self.size))
+
+    def _fresh_directions(self) -> tuple[NDArray[Any], int]:
+        """The basis is invariant: go on in a random direction orthogonal to it."""
+        n = self._Q.shape[0]
+        width = min(self._block, n - self.size)
+        W = self._rng.standard_normal((n, width)).astype(self._Q.dtype)
+        self._orthogonalise(W)
+        return scipy.linalg.qr(W, mode="economic", check_finite=False)[0], width
+
+    def ritz(self, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the k leading Ritz values, their coefficients and their residual norms."""
+        values, vectors = scipy.linalg.eigh(self._T[: self.size, : self.size], check_finite=False)
+        self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
+        s = self._ritz_vectors[:, :k]
+        first, last = self._last
+        return self._ritz_values[:k], s, np.linalg.norm(self._B @ s[first:last], axis=0)
+
+    def restart(self, keep: int) -> None:
+        """Replace the basis by its `keep` best Ritz vectors and the pending block."""
+        pending = self._Q[:, self.size : self.size + self._pending].copy()
+        self._Q[:, :keep] = self.vectors(self._ritz_vectors[:, :keep])
+        self._Q[:, keep : keep + self._pending] = pending
+        self._T[:] = 0
+        self._T[:keep, :keep] = np.diag(self._ritz_values[:keep])
+        self.size = keep
+
+    def vectors(self, s: NDArray[Any]) -> NDArray[Any]:
+        """Return the Ritz vectors with these coefficients."""
+        return np.ascontiguousarray(self._Q[:, : self.size] @ s.astype(self._Q.dtype))

@@ -1,0 +1,80 @@
+"""The result of every eigensolver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.status import Status
+
+__all__ = ["Eigenpairs", "orient"]
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """Leading eigenpairs of a symmetric operator, largest eigenvalue first.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k,)
+        Eigenvalues, descending.
+    vectors : ndarray of shape (n, k)
+        Orthonormal eigenvectors in columns.
+    residuals : ndarray of shape (k,)
+        ‖K v - λ v‖ for each pair. An eigenvalue lies within its residual of the value given, and
+        within residual² / gap where it is isolated by a gap.
+    n_iter : int
+        Products of the operator with a block of vectors (1 for the dense solver).
+    status : Status
+        How the iteration ended; ``status.advice`` says what to do.
+    solver : str
+        The solver that ran.
+    history : tuple of dict
+        One entry per iteration: ``basis_size`` and ``max_residual``, relative to the largest
+        eigenvalue in modulus.
+    """
+
+    values: NDArray[Any]
+    vectors: NDArray[Any]
+    residuals: NDArray[Any]
+    n_iter: int
+    status: Status
+    solver: str
+    history: tuple[dict[str, Any], ...] = field(default=())
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residuals reached the tolerance."""
+        return self.status.converged
+
+
+def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
+    """Choose the sign of each column so that its weighted third moment is positive.
+
+    Weights count as repetitions and the order of the rows does not matter. Where the moment is 0
+    to rounding (a column symmetric about 0) the entry of largest modulus decides, the first one if
+    several tie.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Signs, 1 or -1.
+
+    Examples
+    --------
+    >>> orient(np.array([[1.0, -3.0], [-0.5, 1.0], [-0.5, 2.0]]))
+    array([ 1., -1.])
+    """
+    columns = np.asarray(embedding, dtype=np.float64)
+    scale = np.abs(columns).max(axis=0, initial=0.0)
+    columns = columns / np.where(scale > 0, scale, 1.0)  # third powers neither over- nor underflow
+    cubes = columns**3
+    if weights is not None:
+        cubes = cubes * weights[:, None]
+    moments = cubes.sum(axis=0)
+    unclear = np.abs(moments) <= 1e-7 * np.abs(cubes).sum(axis=0)
+    largest = columns[np.argmax(np.abs(columns) > 1 - 1e-7, axis=0), np.arange(columns.shape[1])]
+    return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)

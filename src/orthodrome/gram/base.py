@@ -1,0 +1,71 @@
+"""The Gram operator contract: a symmetric linear operator that knows its rows and its data."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator
+
+__all__ = ["CrossOperator", "GramOperator"]
+
+
+class _Operator(LinearOperator):
+    """A linear operator whose subclasses supply products with blocks of columns."""
+
+    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
+        super().__init__(dtype=np.dtype(dtype), shape=shape)
+
+    @abstractmethod
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Multiply by a block of columns."""
+
+    def _matvec(self, v: NDArray[Any]) -> NDArray[Any]:
+        return self._matmat(np.asarray(v).reshape(-1, 1))
+
+    @abstractmethod
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return the rows with these indices as a dense array."""
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix; only this call makes it."""
+        return self.rows(np.arange(self.shape[0]))
+
+
+class GramOperator(_Operator):
+    """A symmetric N x N matrix of inner products, of which only products are needed.
+
+    It is a :class:`scipy.sparse.linalg.LinearOperator`, so that SciPy's solvers take it.
+    """
+
+    #: Whether a product evaluates the kernel again: then wide blocks of vectors are cheap.
+    recomputes: bool = False
+
+    def _adjoint(self) -> GramOperator:
+        return self
+
+    def _transpose(self) -> GramOperator:
+        return self
+
+    @abstractmethod
+    def diagonal(self) -> NDArray[Any]:
+        """Return the diagonal, shape (N,)."""
+
+    def trace(self) -> float:
+        """Return the sum of the diagonal, in float64."""
+        return float(self.diagonal().sum(dtype=np.float64))
+
+    @abstractmethod
+    def cross(self, X_new: Any) -> CrossOperator:
+        """Return the operator of inner products of new points (rows) with the N points."""
+
+
+class CrossOperator(_Operator):
+    """A matrix of inner products of M new points with the N points of a Gram operator."""
+
+    def _adjoint(self) -> LinearOperator:
+        raise NotImplementedError(
+            "Products with the transposed cross-Gram are not provided; use rows() or toarray()."
+        )

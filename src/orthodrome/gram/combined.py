@@ -1,0 +1,97 @@
+"""Gram matrices of points that are combinations of others: W K Wᵀ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from .base import CrossOperator, GramOperator
+
+__all__ = ["Combined"]
+
+
+class Combined(GramOperator):
+    r"""Inner products of M combinations of N points, :math:`y_m = \sum_n w_{mn} \Phi(x_n)`.
+
+    .. math:: \langle y_m, y_{m'} \rangle = (W K W^\top)_{mm'}
+
+    Parameters
+    ----------
+    operator : GramOperator
+        The matrix K of the N points.
+    combination : array-like or sparse array of shape (M, N), or array-like of shape (N,)
+        W; a vector stands for a diagonal matrix, which scales the points.
+    """
+
+    def __init__(self, operator: GramOperator, combination: Any) -> None:
+        W: Any = combination if scipy.sparse.issparse(combination) else np.asarray(combination)
+        if W.ndim == 1:
+            W = scipy.sparse.diags_array(W)
+        if W.ndim != 2 or W.shape[1] != operator.shape[0]:
+            raise ValueError(
+                f"combination must have {operator.shape[0]} columns, one per point of the "
+                f"operator; got shape {W.shape}."
+            )
+        W = W.tocsr() if scipy.sparse.issparse(W) else W
+        W = W.astype(operator.dtype, copy=False)
+        super().__init__(shape=(W.shape[0], W.shape[0]), dtype=operator.dtype)
+        self.operator = operator
+        self.combination: Any = W
+        self.recomputes = operator.recomputes
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self.combination @ (self.operator @ np.asarray(self.combination.T @ V))
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of W K Wᵀ."""
+        return self._half(np.asarray(indices)) @ self.combination.T
+
+    def _half(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows W[chosen] K, from as few rows of K as W touches."""
+        W = self.combination[chosen]
+        if scipy.sparse.issparse(W):
+            touched = np.unique(W.indices)
+            return np.asarray(W[:, touched] @ self.operator.rows(touched))
+        return np.ascontiguousarray((self.operator @ W.T).T)
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the squared lengths of the combinations."""
+        W = self.combination
+        if (
+            scipy.sparse.issparse(W)
+            and W.nnz == len(np.unique(W.indices))
+            and np.all(np.diff(W.indptr) == 1)
+        ):
+            return (W.multiply(W) @ self.operator.diagonal()).astype(self.dtype)
+        parts = []
+        for start in range(0, self.shape[0], 256):
+            chosen = np.arange(start, min(start + 256, self.shape[0]))
+            half = self._half(chosen)
+            if scipy.sparse.issparse(W):
+                parts.append(np.asarray(W[chosen].multiply(half).sum(axis=1)).ravel())
+            else:
+                parts.append(np.einsum("ij,ij->i", half, W[chosen]))
+        return np.concatenate(parts).astype(self.dtype)
+
+    def cross(self, X_new: Any) -> CrossOperator:
+        """Return inner products of new points with the combinations."""
+        return _CombinedCross(self.operator.cross(X_new), self.combination)
+
+
+class _CombinedCross(CrossOperator):
+    """k(X_new, X) Wᵀ."""
+
+    def __init__(self, cross: CrossOperator, combination: Any) -> None:
+        super().__init__(shape=(cross.shape[0], combination.shape[0]), dtype=cross.dtype)
+        self._cross = cross
+        self._combination = combination
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self._cross @ np.asarray(self._combination.T @ V)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of these new points."""
+        return np.asarray(self._cross.rows(indices) @ self._combination.T)

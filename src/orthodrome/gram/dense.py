@@ -1,0 +1,75 @@
+"""Gram matrices that are given as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.checks import check_symmetric
+from .._core.threads import run_over_rows
+from .base import CrossOperator, GramOperator
+
+__all__ = ["DenseCross", "DenseGram"]
+
+
+class DenseGram(GramOperator):
+    """A Gram operator over a symmetric array: a precomputed kernel, or any dense matrix.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n, n)
+        The matrix; it is not copied.
+    check : bool, default=True
+        Whether to check that it is symmetric.
+    """
+
+    def __init__(self, matrix: ArrayLike, *, check: bool = True) -> None:
+        array = np.asarray(matrix)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+        if check:
+            check_symmetric(array, "A Gram matrix")
+        super().__init__(shape=array.shape, dtype=array.dtype)
+        self.matrix = array
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        parts = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return a copy of these rows."""
+        return self.matrix[np.asarray(indices)]
+
+    def toarray(self) -> NDArray[Any]:
+        """Return a copy of the matrix."""
+        return np.array(self.matrix)
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return a copy of the diagonal."""
+        return np.array(np.diagonal(self.matrix))
+
+    def cross(self, X_new: Any) -> DenseCross:
+        """Take the (m, n) matrix of inner products of new points with these points."""
+        return DenseCross(np.asarray(X_new), self.shape[0])
+
+
+class DenseCross(CrossOperator):
+    """A given (m, n) matrix of inner products of new points with the n points of a Gram."""
+
+    def __init__(self, matrix: NDArray[Any], n: int) -> None:
+        if matrix.ndim != 2 or matrix.shape[1] != n:
+            raise ValueError(
+                f"The kernel values of new points must have shape (n_new, {n}), one column per "
+                f"training point; got {matrix.shape}."
+            )
+        super().__init__(shape=matrix.shape, dtype=matrix.dtype)
+        self.matrix = matrix
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self.matrix @ V
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return a copy of these rows."""
+        return self.matrix[np.asarray(indices)]

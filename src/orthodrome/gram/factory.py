@@ -1,0 +1,71 @@
+"""From a kernel and data to the Gram operator that fits the memory budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.checks import check_choice
+from .._core.memory import format_bytes, parse_bytes
+from ..kernels import Kernel, Precomputed
+from .base import GramOperator
+from .dense import DenseGram
+from .tiled import TiledGram, stored_bytes
+
+__all__ = ["choose_storage", "gram_operator"]
+
+
+def gram_operator(
+    kernel: Kernel,
+    X: Any,
+    *,
+    memory_budget: str | float = "2GiB",
+    storage: str = "auto",
+) -> GramOperator:
+    """Make the Gram operator of a fitted kernel on validated data.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
+    X : validated data
+        What ``kernel.validate`` returned.
+    memory_budget : str or number, default="2GiB"
+        How much memory the stored matrix may take.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        ``"memory"`` keeps the half of the matrix that symmetry leaves, ``"disk"`` keeps it in a
+        temporary file, ``"recompute"`` evaluates each tile whenever a product needs it. ``"auto"``
+        is memory where that fits the budget; beyond it, recompute, except for kernels given as
+        Python callables, which are slow enough for the disk to be faster.
+
+    Returns
+    -------
+    GramOperator
+        The operator; its products do not depend on the storage.
+    """
+    if isinstance(kernel, Precomputed):
+        return DenseGram(X, check=False)  # validate has checked it
+    return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
+
+
+def choose_storage(
+    kernel: Kernel, X: Any, memory_budget: str | float, storage: str
+) -> tuple[str, str]:
+    """Return the storage that would be used and the reason, without doing any work."""
+    check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
+    budget = parse_bytes(memory_budget)
+    needed = stored_bytes(X.shape[0], X.dtype.itemsize)
+    fits = needed <= budget
+    comparison = (
+        f"half of the Gram matrix takes {format_bytes(needed)}, "
+        f"the budget is {format_bytes(budget)}"
+    )
+    if storage == "memory" and not fits:
+        raise ValueError(
+            f"storage='memory' does not fit: {comparison}. Raise memory_budget, or take "
+            "storage='auto'."
+        )
+    if storage != "auto":
+        return storage, f"asked for; {comparison}"
+    if fits:
+        return "memory", comparison
+    return ("recompute" if kernel.threadsafe else "disk"), comparison

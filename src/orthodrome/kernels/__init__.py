@@ -1,0 +1,50 @@
+"""Kernels as parameter objects: evaluated in blocks, cloned and grid-searched like estimators."""
+
+from .bandwidth import mean_squared_distance, median_distance
+from .base import Kernel
+from .names import KERNELS, as_kernel
+from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
+from .radial import (
+    RBF,
+    Circular,
+    Exponential,
+    Gaussian,
+    Log,
+    Matern,
+    Power,
+    Radial,
+    RationalQuadratic,
+    Spherical,
+    Wave,
+)
+from .wrappers import Embedded, FromCallable, Normalized, Precomputed
+
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "AdditiveChi2",
+    "Chi2",
+    "Circular",
+    "Cosine",
+    "Embedded",
+    "Exponential",
+    "FromCallable",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Log",
+    "Matern",
+    "Normalized",
+    "Polynomial",
+    "Power",
+    "Precomputed",
+    "Radial",
+    "RationalQuadratic",
+    "Sigmoid",
+    "Spherical",
+    "Wave",
+    "as_kernel",
+    "mean_squared_distance",
+    "median_distance",
+]

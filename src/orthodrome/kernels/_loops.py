@@ -1,0 +1,149 @@
+"""Compiled elementwise halves of a block: inner products to distances, distances to values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .._core.compiled import compiled
+
+__all__ = [
+    "distances_from_products",
+    "exponential_of_distance",
+    "gaussian",
+    "matern_five_halves",
+    "matern_three_halves",
+    "spherical",
+]
+
+
+@intrinsic
+def _bits(_context: Any, value: Any) -> Any:
+    """Reinterpret a float64 as int64."""
+
+    def codegen(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def _float(_context: Any, value: Any) -> Any:
+    """Reinterpret an int64 as float64."""
+
+    def codegen(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01  # its last 32 bits are zero: n * _LN2_HIGH is exact
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer in the low bits
+_UNDERFLOW = -708.0
+
+
+@compiled
+def _exp(x: float) -> float:
+    """exp(x) for x <= 0, in straight-line code that the compiler turns into vector code.
+
+    exp(x) = 2^n exp(r) with n the integer nearest x / ln 2, |r| <= ln(2)/2, and exp(r) by its
+    Taylor polynomial of degree 13 (remainder below 5e-18). The error is within 2 units in the last
+    place. Below -708 the result is 0 (subnormal numbers are flushed). ``math.exp`` in a compiled
+    loop is a call per element, which made the exponential 80 % of the time of a Gaussian block.
+    """
+    clipped = max(x, _UNDERFLOW)
+    shifted = clipped * _LOG2_E + _ROUND
+    n = shifted - _ROUND
+    r = (clipped - n * _LN2_HIGH) - n * _LN2_LOW
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    power: Any = _float((((_bits(shifted) << 32) >> 32) + 1023) << 52)  # type: ignore[call-arg]  # intrinsics
+    return p * power if x > _UNDERFLOW else 0.0
+
+
+@compiled
+def distances_from_products(
+    block: Any, left: Any, right: Any, left_norms: Any, right_norms: Any, threshold: float
+) -> None:
+    """Turn inner products into squared distances, in place: ‖x‖² + ‖y‖² - 2<x, y>.
+
+    Where the result is below `threshold` times ‖x‖² + ‖y‖² the subtraction has lost digits, and
+    the distance is computed again from the differences: coincident points get exactly 0.
+    """
+    for i in range(block.shape[0]):
+        norm = left_norms[i]
+        cancelled = 0
+        for j in range(block.shape[1]):
+            total = norm + right_norms[j]
+            distance = total - 2.0 * block[i, j]
+            cancelled += distance <= threshold * total
+            block[i, j] = distance
+        if cancelled:
+            for j in range(block.shape[1]):
+                if block[i, j] <= threshold * (norm + right_norms[j]):
+                    distance = 0.0
+                    for k in range(left.shape[1]):
+                        difference = float(left[i, k]) - float(right[j, k])
+                        distance += difference * difference
+                    block[i, j] = distance
+
+
+@compiled
+def gaussian(block: Any, rate: float) -> None:
+    """exp(-rate d²), in place."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            block[i, j] = _exp(-rate * block[i, j])
+
+
+@compiled
+def exponential_of_distance(block: Any, rate: float) -> None:
+    """exp(-rate d), in place."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            block[i, j] = _exp(-rate * math.sqrt(block[i, j]))
+
+
+@compiled
+def matern_three_halves(block: Any, rate: float) -> None:
+    """(1 + u) exp(-u) with u = rate d, in place."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            u = rate * math.sqrt(block[i, j])
+            block[i, j] = (1.0 + u) * _exp(-u)
+
+
+@compiled
+def matern_five_halves(block: Any, rate: float) -> None:
+    """(1 + u + u²/3) exp(-u) with u = rate d, in place."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            u = rate * math.sqrt(block[i, j])
+            block[i, j] = (1.0 + u + u * u / 3.0) * _exp(-u)
+
+
+@compiled
+def spherical(block: Any, rate: float) -> None:
+    """1 - 3t/2 + t³/2 with t = min(rate d, 1), in place."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            t = min(rate * math.sqrt(block[i, j]), 1.0)
+            block[i, j] = 1.0 - 1.5 * t + 0.5 * t * t * t

@@ -1,0 +1,110 @@
+"""Bandwidth rules: a scale for a radial kernel, from the data, without N² memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+__all__ = ["mean_squared_distance", "median_distance"]
+
+# Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
+_MAX_PAIRS = 2_000_000
+_SEED = 0
+
+
+def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = None) -> float:
+    r"""Mean of ‖x_i - x_j‖² over all N² ordered pairs, i = j included, weighted.
+
+    .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2 = 2 \operatorname{tr} \operatorname{cov}_p(x),
+
+    so that it costs O(N d). Counting the pairs i = j makes a weight of 2 equal to the row
+    written twice.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        The points.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights, not all zero.
+
+    Examples
+    --------
+    >>> mean_squared_distance(np.array([[0.0], [2.0]]))
+    2.0
+    """
+    n_samples = X.shape[0]
+    p = (
+        np.full(n_samples, 1.0 / n_samples)
+        if sample_weight is None
+        else sample_weight / sample_weight.sum()
+    )
+    if scipy.sparse.issparse(X):
+        center = np.asarray(X.T @ p).ravel()
+        # E‖x - c‖² = E‖x‖² - ‖c‖²: the centred data would not be sparse any more
+        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        return float(max(2.0 * (p @ squares - center @ center), 0.0))
+    center = p @ X
+    total = 0.0
+    for start in range(0, n_samples, 4096):
+        rows = slice(start, start + 4096)
+        difference = X[rows] - center
+        total += float(p[rows] @ np.einsum("ij,ij->i", difference, difference, dtype=np.float64))
+    return 2.0 * total
+
+
+def median_distance(
+    pairwise: Callable[[NDArray[np.intp], NDArray[np.intp]], NDArray[Any]],
+    n_samples: int,
+    sample_weight: NDArray[np.float64] | None = None,
+) -> float:
+    """Weighted median of the distances over pairs of two different rows.
+
+    A row of weight w stands for w copies, so that a pair of rows counts w_i w_j times; the pairs
+    of one row with its own copies, w(w - 1)/2 of them at distance 0, count too. Above two million
+    pairs the median is that of pairs drawn with a fixed seed.
+
+    Parameters
+    ----------
+    pairwise : callable
+        ``pairwise(i, j)`` returns the distances between rows i and j, elementwise.
+    n_samples : int
+        Number of rows.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights.
+    """
+    w = np.ones(n_samples) if sample_weight is None else sample_weight
+    kept = np.flatnonzero(w > 0)
+    if len(kept) * (len(kept) - 1) // 2 <= _MAX_PAIRS:
+        first, second = np.triu_indices(len(kept), k=1)
+        i, j = kept[first], kept[second]
+        distances = pairwise(i, j)
+        own = np.maximum(w[kept] * (w[kept] - 1) / 2, 0.0)
+        distances = np.concatenate([distances, np.zeros(len(kept))])
+        counts = np.concatenate([w[i] * w[j], own])
+        return _weighted_median(distances, counts)
+    rng = np.random.default_rng(_SEED)
+    cumulative = np.cumsum(w) / w.sum()
+    i, j = (
+        np.minimum(np.searchsorted(cumulative, rng.random(_MAX_PAIRS), side="right"), n_samples - 1)
+        for _ in "ij"
+    )
+    different = i != j
+    return float(np.median(pairwise(i[different], j[different])))
+
+
+def _weighted_median(values: NDArray[Any], counts: NDArray[np.float64]) -> float:
+    """Median of values repeated `counts` times, as ``np.median`` of the repeated values."""
+    total = counts.sum()
+    if total <= 0:
+        return 0.0
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(counts[order])
+    # with total = 2m the two middle values are the m-th and the (m+1)-th
+    lower, upper = (total - 1) / 2, total / 2
+    low = values[order[min(np.searchsorted(cumulative, lower, side="right"), len(values) - 1)]]
+    high = values[order[min(np.searchsorted(cumulative, upper, side="right"), len(values) - 1)]]
+    return float((float(low) + float(high)) / 2)

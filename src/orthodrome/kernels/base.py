@@ -1,0 +1,199 @@
+"""The kernel contract: a parameter object that evaluates blocks and never an N x N matrix.
+
+A kernel has two faces. The public one takes what a user has: ``kernel(X, Y)``, ``kernel.diag(X)``.
+The inner one serves Gram operators, which evaluate many blocks of the same data: ``prepare(X)``
+does once what depends on one point only (norms, embeddings), ``evaluate(a, b)`` fills a block from
+two prepared (and sliced) sets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from .._core.checks import check_sample_weight
+from .._core.threads import run_in_threads
+from .._core.types import Data
+from ._prepared import Prepared
+
+__all__ = ["Kernel"]
+
+TILE = 512  # rows and columns of a block: 2 MiB in float64, which stays in the second-level cache
+
+
+class Kernel(BaseEstimator):
+    """Base class of all kernels: a scikit-learn parameter object, callable on data.
+
+    A subclass supplies ``evaluate(a, b, out)`` and ``diagonal(points)`` on prepared points; where
+    parameters depend on the data, ``_resolve(X, sample_weight)``; where a point needs more than
+    its coordinates, ``prepare(X)``; where X is not a 2-D array of numbers, ``validate``.
+
+    Attributes
+    ----------
+    unit_norm : bool
+        Whether k(x, x) = 1 for every x, so that the feature vectors lie on the unit sphere.
+    positive_definite : bool
+        Whether every Gram matrix is positive semidefinite. Where this depends on the dimension of
+        the data it is set by ``fit``, and is False before.
+    accepts_sparse : bool
+        Whether SciPy sparse matrices and arrays are taken.
+    threadsafe : bool
+        Whether blocks may be evaluated in several threads at once.
+    """
+
+    unit_norm: bool = False
+    positive_definite: bool = True
+    accepts_sparse: bool = True
+    threadsafe: bool = True
+
+    # ------------------------------------------------------------------ public face
+
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Kernel:
+        """Resolve the parameters that depend on the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data (what is allowed beside arrays of numbers is up to the kernel).
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice.
+
+        Returns
+        -------
+        Kernel
+            The kernel itself.
+        """
+        X = self.validate(X)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        return self.fit_validated(X, weights)
+
+    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+        """Resolve the parameters from data that ``validate`` has already returned."""
+        self.n_features_in_ = int(np.prod(X.shape[1:]))
+        self._resolve(X, sample_weight)
+        self.fitted_ = True
+        return self
+
+    def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
+        """Evaluate the kernel between the rows of X and the rows of Y (default: X).
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples_Y)
+            The block, float32 where all the data are float32, else float64.
+        """
+        kernel = self._ready(X)
+        a = kernel.prepare(kernel.validate(X, reset=False))
+        if Y is None:
+            return symmetric_block(kernel, a)
+        b = kernel.prepare(kernel.validate(Y, reset=False))
+        return rectangular_block(kernel, a, b)
+
+    def diag(self, X: Data) -> NDArray[Any]:
+        """Evaluate k(x, x) for each row of X; shape (n_samples,)."""
+        kernel = self._ready(X)
+        return kernel.diagonal(kernel.prepare(kernel.validate(X, reset=False)))
+
+    # ------------------------------------------------------------------ inner face
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Return X checked and in the form that ``prepare`` takes.
+
+        `estimator` is the estimator on whose behalf the check is made: its name appears in the
+        messages and its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
+        """
+        return validate_data(
+            self if estimator is None else estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if self.accepts_sparse else False,
+            dtype=[np.float64, np.float32],
+        )
+
+    def prepare(self, X: Any) -> Prepared:
+        """Do once what depends on single points; the result can be sliced like an array."""
+        return Prepared(coordinates=_contiguous(X))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block k(a_i, b_j); `out` is a buffer of the right shape that may be used."""
+        raise NotImplementedError
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Evaluate k(x, x) for prepared points."""
+        raise NotImplementedError
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        """Set the fitted attributes; nothing to do where no parameter depends on the data."""
+
+    def _ready(self, X: Any) -> Kernel:
+        """Return a fitted kernel: this one, or a copy that needs no data-dependent parameter."""
+        if getattr(self, "fitted_", False):
+            return self
+        needed = self._unresolved()
+        if needed:
+            raise NotFittedError(
+                f"{type(self).__name__}({needed}) takes its value from the data: call fit(X) "
+                "first, or give a number."
+            )
+        kernel = self.__class__(**self.get_params(deep=False))
+        return kernel.fit(X)
+
+    def _unresolved(self) -> str:
+        """Name the parameter that only ``fit`` can turn into a number, '' if there is none."""
+        return ""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "fitted_", False)
+
+
+def _contiguous(X: Any) -> Any:
+    return X.tocsr() if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
+
+
+def block_dtype(a: Prepared, b: Prepared) -> np.dtype[Any]:
+    """Return float32 if both sides are float32, else float64."""
+    return np.result_type(a.dtype, b.dtype)
+
+
+def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> NDArray[Any]:
+    """Evaluate a whole block tile by tile, in threads."""
+    block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
+    corners = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
+
+    def fill(share: int, n_shares: int) -> None:
+        buffer = np.empty((TILE, TILE), dtype=block.dtype)
+        for i, j in corners[share::n_shares]:
+            rows, columns = a[i : i + TILE], b[j : j + TILE]
+            out = buffer.reshape(-1)[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+            block[i : i + TILE, j : j + TILE] = kernel.evaluate(rows, columns, out)
+
+    run_in_threads(fill, len(corners), serial=not kernel.threadsafe)
+    return block
+
+
+def symmetric_block(kernel: Kernel, a: Prepared) -> NDArray[Any]:
+    """Evaluate k(X, X): the tiles on and above the diagonal, each written twice."""
+    n = len(a)
+    block = np.empty((n, n), dtype=a.dtype)
+    corners = [(i, j) for i in range(0, n, TILE) for j in range(i, n, TILE)]
+
+    def fill(share: int, n_shares: int) -> None:
+        buffer = np.empty((TILE, TILE), dtype=block.dtype)
+        for i, j in corners[share::n_shares]:
+            rows, columns = a[i : i + TILE], a[j : j + TILE]
+            out = buffer.reshape(-1)[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+            tile = kernel.evaluate(rows, columns, out)
+            block[i : i + TILE, j : j + TILE] = tile
+            if i != j:
+                block[j : j + TILE, i : i + TILE] = tile.T
+
+    run_in_threads(fill, len(corners), serial=not kernel.threadsafe)
+    return block

@@ -1,0 +1,73 @@
+"""Names of kernels, and the one place that turns what a user writes into a kernel object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Kernel
+from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
+from .radial import (
+    RBF,
+    Circular,
+    Exponential,
+    Gaussian,
+    Log,
+    Matern,
+    Power,
+    RationalQuadratic,
+    Spherical,
+    Wave,
+)
+from .wrappers import FromCallable, Precomputed
+
+__all__ = ["KERNELS", "as_kernel"]
+
+#: Every name that ``kernel=`` takes. scikit-learn's names mean scikit-learn's kernels.
+KERNELS: dict[str, type[Kernel]] = {
+    "gaussian": Gaussian,
+    "exponential": Exponential,
+    "matern": Matern,
+    "rational_quadratic": RationalQuadratic,
+    "spherical": Spherical,
+    "circular": Circular,
+    "wave": Wave,
+    "power": Power,
+    "log": Log,
+    "rbf": RBF,
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "poly": Polynomial,
+    "sigmoid": Sigmoid,
+    "cosine": Cosine,
+    "laplacian": Laplacian,
+    "chi2": Chi2,
+    "additive_chi2": AdditiveChi2,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Return a kernel object for a Kernel, a name, ``"precomputed"`` or a callable.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import as_kernel
+    >>> as_kernel("gaussian")
+    Gaussian()
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(
+                f"Unknown kernel {kernel!r}. Known names: {', '.join(sorted(KERNELS))}."
+            )
+        return KERNELS[kernel]()
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise ValueError(f"kernel={kernel.__name__} is a class; write {kernel.__name__}().")
+    if callable(kernel):
+        return FromCallable(kernel)
+    raise ValueError(
+        "kernel must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
+        f"got {kernel!r}."
+    )

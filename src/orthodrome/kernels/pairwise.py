@@ -1,0 +1,310 @@
+"""The kernels that scikit-learn's ``pairwise_kernels`` names, with its meanings and defaults."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhattan_distances
+
+from .._core.checks import check_positive
+from ._prepared import Prepared
+from .base import Kernel, _contiguous, block_dtype
+
+__all__ = ["AdditiveChi2", "Chi2", "Cosine", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
+
+
+def _products(a: Prepared, b: Prepared, out: NDArray[Any] | None) -> NDArray[Any]:
+    """Inner products of the rows of two prepared sets."""
+    if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
+        products = a.coordinates @ b.coordinates.T
+        return products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
+    if out is None:
+        out = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
+    return np.matmul(a.coordinates, b.coordinates.T, out=out)
+
+
+def _squared_norms(X: Any) -> NDArray[Any]:
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+class _DotProduct(Kernel):
+    """A kernel that is a function of the inner product, k(x, y) = f(<x, y>)."""
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block f(<a_i, b_j>)."""
+        block = _products(a, b, out)
+        self._apply(block)
+        return block
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Evaluate f(‖x‖²)."""
+        values = _squared_norms(points.coordinates)
+        self._apply(values)
+        return values
+
+    def _apply(self, block: NDArray[Any]) -> None:
+        """Replace inner products by f of them, in place."""
+
+
+class Linear(_DotProduct):
+    r"""Linear kernel.
+
+    .. math:: k(x, y) = \langle x, y \rangle
+
+    On unit vectors its feature space is their own sphere.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Linear
+    >>> Linear()([[1.0, 0.0], [1.0, 2.0]])
+    array([[1., 1.],
+           [1., 5.]])
+    """
+
+
+class _WithGamma(_DotProduct):
+    gamma: float | None
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        owner = type(self).__name__
+        self.gamma_ = (
+            1.0 / X.shape[1] if self.gamma is None else check_positive(self.gamma, "gamma", owner)
+        )
+
+
+class Polynomial(_WithGamma):
+    r"""Polynomial kernel, scikit-learn's ``polynomial`` or ``poly``.
+
+    .. math:: k(x, y) = (\gamma \langle x, y \rangle + c_0)^{\text{degree}}
+
+    Parameters
+    ----------
+    degree : float, default=3
+        The degree; positive definite for whole numbers.
+    gamma : float, optional
+        The factor; None means 1 / n_features.
+    coef0 : float, default=1.0
+        The constant.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0, coef0=0.0)([[1.0, 0.0], [1.0, 2.0]])
+    array([[ 1.,  1.],
+           [ 1., 25.]])
+    """
+
+    def __init__(self, degree: float = 3, gamma: float | None = None, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        super()._resolve(X, sample_weight)
+        degree = check_positive(self.degree, "degree", "Polynomial")
+        _check_constant(self.coef0, "Polynomial")
+        self.positive_definite = degree == round(degree) and self.coef0 >= 0
+
+    def _apply(self, block: NDArray[Any]) -> None:
+        block *= self.gamma_
+        block += self.coef0
+        with np.errstate(invalid="ignore", over="ignore"):
+            block **= self.degree
+
+
+class Sigmoid(_WithGamma):
+    r"""Sigmoid kernel; not positive definite.
+
+    .. math:: k(x, y) = \tanh(\gamma \langle x, y \rangle + c_0)
+
+    Parameters
+    ----------
+    gamma : float, optional
+        The factor; None means 1 / n_features.
+    coef0 : float, default=1.0
+        The constant.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0, coef0=0.0)([[1.0], [2.0]]).round(3)
+    array([[0.762, 0.964],
+           [0.964, 0.999]])
+    """
+
+    positive_definite = False
+
+    def __init__(self, gamma: float | None = None, coef0: float = 1.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        super()._resolve(X, sample_weight)
+        _check_constant(self.coef0, "Sigmoid")
+
+    def _apply(self, block: NDArray[Any]) -> None:
+        block *= self.gamma_
+        block += self.coef0
+        np.tanh(block, out=block)
+
+
+def _check_constant(value: Any, owner: str) -> None:
+    if not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ValueError(f"coef0 of {owner} must be a finite number; got {value!r}.")
+
+
+class Cosine(_DotProduct):
+    r"""Cosine similarity, the normalised linear kernel.
+
+    .. math:: k(x, y) = \frac{\langle x, y \rangle}{\|x\| \, \|y\|}
+
+    A zero row has similarity 0 with everything, itself included, as in scikit-learn.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0], [2.0, 2.0]]).round(4)
+    array([[1.    , 0.7071],
+           [0.7071, 1.    ]])
+    """
+
+    unit_norm = True
+
+    def prepare(self, X: Any) -> Prepared:
+        """Divide each row by its length."""
+        lengths = np.sqrt(_squared_norms(X))
+        lengths[lengths == 0] = 1
+        if scipy.sparse.issparse(X):
+            return Prepared((scipy.sparse.diags_array(1 / lengths) @ X).tocsr().astype(X.dtype))
+        return Prepared(_contiguous(X / lengths[:, None]))
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Return 1, and 0 for zero rows."""
+        return np.round(_squared_norms(points.coordinates))
+
+
+class _Elementwise(Kernel):
+    """A kernel whose block is made by a scikit-learn function of two arrays."""
+
+    accepts_sparse = False
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Return the constant value on the diagonal: a function of distance 0."""
+        return np.full(len(points), 1.0 if self.unit_norm else 0.0, dtype=points.dtype)
+
+
+class Laplacian(_Elementwise):
+    r"""Laplacian kernel, on the city-block distance.
+
+    .. math:: k(x, y) = \exp(-\gamma \|x - y\|_1)
+
+    It is scikit-learn's ``laplacian``; the radial kernel exp(-d/σ) is :class:`Exponential`.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        The rate; None means 1 / n_features.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Laplacian
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0], [1.0, 1.0]]).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    """
+
+    unit_norm = True
+    accepts_sparse = True
+
+    def __init__(self, gamma: float | None = None) -> None:
+        self.gamma = gamma
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self.gamma_ = (
+            1.0 / X.shape[1]
+            if self.gamma is None
+            else check_positive(self.gamma, "gamma", "Laplacian")
+        )
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block exp(-γ ‖a_i - b_j‖₁)."""
+        block = manhattan_distances(a.coordinates, b.coordinates)
+        block *= -self.gamma_
+        return np.exp(block, out=block).astype(block_dtype(a, b), copy=False)
+
+
+class AdditiveChi2(_Elementwise):
+    r"""Additive chi-squared kernel; conditionally positive definite, zero on the diagonal.
+
+    .. math:: k(x, y) = -\sum_i \frac{(x_i - y_i)^2}{x_i + y_i}
+
+    for data without negative values (histograms).
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import AdditiveChi2
+    >>> AdditiveChi2()([[1.0, 0.0], [0.0, 1.0]])
+    array([[-0., -2.],
+           [-2., -0.]])
+    """
+
+    positive_definite = False
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check X as every kernel does, and that no value is negative."""
+        X = super().validate(X, estimator=estimator, reset=reset)
+        if np.any(X < 0):
+            row, column = (int(index[0]) for index in np.nonzero(X < 0))
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: the kernel is for "
+                f"histograms, and row {row}, column {column} is {X[row, column]:g}."
+            )
+        return X
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        return additive_chi2_kernel(a.coordinates, b.coordinates).astype(
+            block_dtype(a, b), copy=False
+        )
+
+
+class Chi2(AdditiveChi2):
+    r"""Exponential chi-squared kernel.
+
+    .. math:: k(x, y) = \exp\left(-\gamma \sum_i \frac{(x_i - y_i)^2}{x_i + y_i}\right)
+
+    for data without negative values (histograms).
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        The rate.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Chi2
+    >>> Chi2()([[1.0, 0.0], [0.0, 1.0]]).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    """
+
+    unit_norm = True
+    positive_definite = True
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        check_positive(self.gamma, "gamma", "Chi2")
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        block = chi2_kernel(a.coordinates, b.coordinates, gamma=self.gamma)
+        return block.astype(block_dtype(a, b), copy=False)

@@ -1,0 +1,245 @@
+"""Kernels made of other kernels, of functions, and of a matrix that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from .._core.checks import check_symmetric
+from .._core.types import Data
+from ._prepared import Prepared
+from .base import Kernel, block_dtype
+
+__all__ = ["Embedded", "FromCallable", "Normalized", "Precomputed"]
+
+
+class Normalized(Kernel):
+    r"""Any kernel divided by the lengths of the feature vectors, so that they lie on the sphere.
+
+    .. math:: \bar k(x, y) = \frac{k(x, y)}{\sqrt{k(x, x)\, k(y, y)}}
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        The kernel to normalise; its parameters are reached as ``kernel__degree`` and so on.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The fitted inner kernel.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Normalized, Polynomial
+    >>> Normalized(Polynomial(degree=2, gamma=1.0, coef0=1.0))([[0.0], [1.0]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    unit_norm = True
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check X as the inner kernel does."""
+        return _inner(self).validate(
+            X, estimator=self if estimator is None else estimator, reset=reset
+        )
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self.kernel_ = clone(_inner(self)).fit_validated(X, sample_weight)
+        self.positive_definite = self.kernel_.positive_definite
+
+    def prepare(self, X: Any) -> Prepared:
+        """Prepare for the inner kernel and take the inverse lengths; a zero length is an error."""
+        points = self.kernel_.prepare(X)
+        diagonal = self.kernel_.diagonal(points)
+        if not np.all(diagonal > 0):
+            row = int(np.flatnonzero(~(diagonal > 0))[0])
+            raise ValueError(
+                f"Normalized cannot normalise row {row}: k(x, x) = {diagonal[row]:g} there. Remove "
+                "the row, or take a kernel with a positive diagonal."
+            )
+        return Prepared(points, 1 / np.sqrt(diagonal))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
+        block *= a.per_point[:, None]
+        block *= b.per_point
+        return block
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Return ones."""
+        return np.ones(len(points), dtype=points.dtype)
+
+    def _unresolved(self) -> str:
+        return _inner(self)._unresolved()
+
+
+class Embedded(Kernel):
+    """A kernel on what a function makes of the data: any manifold embedded in a vector space.
+
+    k(x, y) = kernel(function(x), function(y)).
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X)`` returns an array of shape (n_samples, n_coordinates); X is an array of
+        numbers of two or more dimensions, samples first. It must be importable for the kernel to
+        be pickled.
+    kernel : Kernel, str or callable, default="gaussian"
+        The kernel of the embedded points.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The fitted inner kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.kernels import Embedded, Linear
+    >>> Embedded(np.abs, Linear())([[-1.0], [2.0]])
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    accepts_sparse = False
+
+    def __init__(self, function: Callable[[Any], ArrayLike], kernel: Any = "gaussian") -> None:
+        self.function = function
+        self.kernel = kernel
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check that X is a finite array of numbers, of two or more dimensions."""
+        return validate_data(
+            self if estimator is None else estimator,
+            X,
+            reset=reset,
+            allow_nd=True,
+            dtype=[np.float64, np.float32],
+        )
+
+    def _embed(self, X: Any, inner: Kernel, reset: bool) -> Any:
+        if not callable(self.function):
+            raise ValueError(f"function of Embedded must be callable; got {self.function!r}.")
+        embedded = inner.validate(self.function(X), reset=reset)
+        if embedded.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"function of Embedded returned {embedded.shape[0]} rows for {X.shape[0]} samples; "
+                "it must return one row per sample."
+            )
+        return embedded
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        inner = clone(_inner(self))
+        self.kernel_ = inner.fit_validated(self._embed(X, inner, reset=True), sample_weight)
+        self.unit_norm = self.kernel_.unit_norm
+        self.positive_definite = self.kernel_.positive_definite
+
+    def prepare(self, X: Any) -> Prepared:
+        """Embed, then prepare for the inner kernel."""
+        return self.kernel_.prepare(self._embed(X, self.kernel_, reset=False))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        return self.kernel_.evaluate(a, b, out)
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Evaluate the diagonal of the inner kernel."""
+        return self.kernel_.diagonal(points)
+
+    def _unresolved(self) -> str:
+        return _inner(self)._unresolved()
+
+
+class FromCallable(Kernel):
+    """A kernel given as a function of two arrays, ``function(X, Y) -> block``.
+
+    The function is taken to be symmetric, k(x, y) = k(y, x), and is called from one thread at a
+    time. Nothing is known of its definiteness, so the flag says False.
+
+    Parameters
+    ----------
+    function : callable
+        Takes arrays of shapes (n, d) and (m, d), returns one of shape (n, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.kernels import FromCallable
+    >>> FromCallable(lambda X, Y: np.minimum(X, Y.T))([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
+
+    positive_definite = False
+    threadsafe = False
+
+    def __init__(self, function: Callable[[Any, Any], ArrayLike]) -> None:
+        self.function = function
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block by one call of the function."""
+        block = np.asarray(self.function(a.coordinates, b.coordinates))
+        if block.shape != (len(a), len(b)):
+            raise ValueError(
+                f"A callable kernel must return the whole block, shape {(len(a), len(b))} for "
+                f"inputs of {len(a)} and {len(b)} rows; got {block.shape}. A function of two "
+                "single rows must be vectorised first."
+            )
+        if np.iscomplexobj(block) or not np.all(np.isfinite(block)):
+            raise ValueError("A callable kernel returned values that are not finite real numbers.")
+        return block.astype(block_dtype(a, b), copy=False)
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Evaluate the diagonal from small diagonal blocks."""
+        step = 16
+        parts = [points[start : start + step] for start in range(0, len(points), step)]
+        return np.concatenate([np.diagonal(self.evaluate(part, part)) for part in parts])
+
+
+class Precomputed(Kernel):
+    """The kernel of data that are already a Gram matrix.
+
+    ``fit`` takes the (n, n) matrix of the training set, later calls the (m, n) matrix of new
+    points against it. Estimators make it of ``kernel="precomputed"``.
+    """
+
+    accepts_sparse = False
+    positive_definite = False
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check that X is finite and, for the training set, square and symmetric."""
+        X = super().validate(X, estimator=estimator, reset=reset)
+        if reset:
+            check_symmetric(X, "A precomputed Gram matrix")
+        return X
+
+    def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
+        """Return X, which holds the kernel values already."""
+        if Y is not None:
+            raise ValueError(
+                "A precomputed kernel takes one matrix of kernel values, not two sets."
+            )
+        return self.validate(X, reset=False) if hasattr(self, "fitted_") else self.validate(X)
+
+    def diag(self, X: Data) -> NDArray[Any]:
+        """Return the diagonal of a square matrix of kernel values."""
+        matrix = np.asarray(X)
+        check_symmetric(matrix, "A precomputed Gram matrix")
+        return np.diagonal(matrix).copy()
+
+
+def _inner(wrapper: Any) -> Kernel:
+    """Return the kernel inside a wrapper as an object, fitted if the wrapper is."""
+    from .names import as_kernel  # the registry lists the wrappers' module too
+
+    return getattr(wrapper, "kernel_", None) or as_kernel(wrapper.kernel)

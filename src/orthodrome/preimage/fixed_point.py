@@ -1,0 +1,126 @@
+"""Pre-images for radial kernels by a batched fixed point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import Radial
+from ..kernels.radial import squared_distances
+
+__all__ = ["FixedPoint", "fixed_point"]
+
+_BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Stationary points reached from a batch of starts.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, d)
+        The points.
+    objective : ndarray of shape (m,)
+        Σ_n β_n k(x_n, z), which is maximised.
+    n_iter : int
+        Iterations of the slowest start.
+    converged : ndarray of bool, shape (m,)
+        Which starts met the tolerance.
+    """
+
+    points: NDArray[Any]
+    objective: NDArray[Any]
+    n_iter: int
+    converged: NDArray[np.bool_]
+
+
+def fixed_point(
+    kernel: Radial,
+    X: NDArray[Any],
+    coefficients: NDArray[Any],
+    starts: NDArray[Any],
+    *,
+    tol: float,
+    max_iter: int,
+) -> FixedPoint:
+    r"""Maximise :math:`\rho(z) = \sum_n \beta_n h(\|z - x_n\|^2)` from each start.
+
+    .. math:: z \leftarrow \frac{\sum_n \beta_n h'(\|z - x_n\|^2)\, x_n}
+                               {\sum_n \beta_n h'(\|z - x_n\|^2)}
+
+    The step is shortened, for each start by itself, until ρ does not fall; where the denominator
+    has the wrong sign (the fixed point would descend) the step is turned round. Starts that have
+    converged drop out of the batch. A training point at distance 0 has the weight h'(0), except
+    for kernels with a cusp, where that is infinite and would pin the iterate: it is left out.
+
+    Parameters
+    ----------
+    kernel : Radial
+        A fitted radial kernel.
+    X : ndarray of shape (n, d)
+        The points of the expansion.
+    coefficients : ndarray of shape (m, n)
+        β for each start.
+    starts : ndarray of shape (m, d)
+        Where to start.
+    tol : float
+        Stop a start when its step is at most tol times the root mean squared distance of X from
+        its mean.
+    max_iter : int
+        The most iterations.
+    """
+    scale = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
+    z = np.array(starts, dtype=np.result_type(X.dtype, np.float32))
+    target, value = _evaluate(kernel, X, coefficients, z)
+    fraction = np.ones(len(z))
+    converged = np.zeros(len(z), dtype=bool)
+    active = np.arange(len(z))
+    n_iter = 0
+    while len(active) and n_iter < max_iter:
+        n_iter += 1
+        step = fraction[active, None] * (target[active] - z[active])
+        moved = z[active] + step
+        new_target, new_value = _evaluate(kernel, X, coefficients[active], moved)
+        slack = 4 * np.finfo(z.dtype).eps * np.abs(value[active])
+        better = new_value >= value[active] - slack
+        accepted = active[better]
+        z[accepted], target[accepted] = moved[better], new_target[better]
+        value[accepted] = new_value[better]
+        fraction[accepted] = np.minimum(1.0, 2 * fraction[accepted])
+        fraction[active[~better]] /= 4
+        # a rejected step that is already below the tolerance cannot lead anywhere either
+        done = np.linalg.norm(step, axis=1) <= tol * scale
+        converged[active[done]] = True
+        active = active[~done]
+    return FixedPoint(z, value, n_iter, converged)
+
+
+def _evaluate(
+    kernel: Radial, X: NDArray[Any], coefficients: NDArray[Any], z: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the fixed-point target and the objective at each z, in blocks of rows."""
+    target, value = np.empty_like(z), np.empty(len(z), dtype=z.dtype)
+    points = kernel.prepare(X)
+    step = max(1, _BLOCK_ELEMENTS // len(X))
+    for start in range(0, len(z), step):
+        rows = slice(start, start + step)
+        d2 = squared_distances(kernel.prepare(z[rows]), points)
+        beta = coefficients[rows]
+        value[rows] = np.einsum("ij,ij->i", beta, kernel.profile(d2))
+        slope = kernel.profile_derivative(d2)
+        if kernel.cusp:
+            slope[d2 == 0] = 0.0
+        weights = beta * slope
+        total = weights.sum(axis=1)
+        size = np.abs(weights).sum(axis=1)
+        usable = np.abs(total) > 1e-12 * size
+        safe = np.where(usable, total, 1.0)
+        # distances from the origin of the kernel keep digits when the data lie far from 0
+        mean = weights @ points.coordinates / safe[:, None] + kernel.origin_
+        toward = np.where(usable & (size > 0), -np.sign(total), 0.0)[:, None]
+        target[rows] = z[rows] + toward * (mean - z[rows])
+    return target, value

@@ -1,0 +1,233 @@
+"""Laws of the generators: norms, ranks, moments, shapes, seeds, counts, and bad parameters."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orthodrome.datasets import (
+    make_landmark_shapes,
+    make_noisy_circles,
+    make_spirals,
+    make_von_mises_fisher,
+)
+
+GENERATORS = [make_von_mises_fisher, make_spirals, make_noisy_circles, make_landmark_shapes]
+
+# The law of large numbers at four standard errors: the seeds are fixed, so it holds or it does not.
+STANDARD_ERRORS = 4.0
+
+
+def as_arrays(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def preshapes(landmarks):
+    """Complex, centred, unit-norm configurations."""
+    complex_points = landmarks[..., 0] + 1j * landmarks[..., 1]
+    centred = complex_points - complex_points.mean(axis=1, keepdims=True)
+    return centred / np.linalg.norm(centred, axis=1, keepdims=True)
+
+
+# All generators -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_same_seed_same_data_other_seed_other_data(generator):
+    first, again, other = (as_arrays(generator(30, random_state=seed)) for seed in (3, 3, 4))
+    for left, right in zip(first, again, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_random_state_object_is_advanced_and_the_global_one_is_not(generator):
+    global_state = np.random.mtrand._rand
+    before = global_state.get_state()[1].copy()
+    state = np.random.RandomState(7)
+    first, second = (as_arrays(generator(20, random_state=state))[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(before, global_state.get_state()[1])
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_output_is_finite_float64(generator):
+    data = as_arrays(generator(25, random_state=0))[0]
+    assert data.dtype == np.float64
+    assert len(data) == 25
+    assert np.isfinite(data).all()
+
+
+@pytest.mark.parametrize(
+    ("generator", "classes"),
+    [
+        (make_spirals, "n_arms"),
+        (make_noisy_circles, "n_circles"),
+        (make_landmark_shapes, "n_classes"),
+    ],
+)
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_classes_are_balanced(generator, classes, shuffle):
+    _, labels = generator(32, shuffle=shuffle, random_state=0, **{classes: 5})
+    assert np.bincount(labels).tolist() == [7, 7, 6, 6, 6]
+    assert (np.diff(labels) >= 0).all() == (not shuffle)
+
+
+# von Mises-Fisher ---------------------------------------------------------------------------------
+
+
+@given(
+    n_dimensions=st.integers(2, 40),
+    data=st.data(),
+    concentration=st.one_of(st.just(0.0), st.floats(1e-6, 1e6)),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40, deadline=None)
+def test_vectors_are_unit_and_span_the_subspace(n_dimensions, data, concentration, seed):
+    sphere_dimension = data.draw(st.integers(1, n_dimensions - 1))
+    X = make_von_mises_fisher(
+        n_dimensions + 5, n_dimensions, sphere_dimension, concentration, random_state=seed
+    )
+    assert X.shape == (n_dimensions + 5, n_dimensions)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0, rtol=1e-14)
+    singular_values = np.linalg.svd(X, compute_uv=False)
+    assert (singular_values[sphere_dimension + 1 :] < 1e-12 * singular_values[0]).all()
+
+
+@pytest.mark.parametrize("sphere_dimension", [1, 2, 5])
+def test_rank_is_one_more_than_the_sphere_dimension(sphere_dimension):
+    X = make_von_mises_fisher(200, 12, sphere_dimension, 2.0, random_state=0)
+    assert np.linalg.matrix_rank(X) == sphere_dimension + 1
+
+
+@pytest.mark.parametrize("concentration", [0.0, 0.5, 8.8, 100.0])
+@pytest.mark.parametrize("n_dimensions", [3, 20])
+def test_mean_resultant_on_the_two_sphere(concentration, n_dimensions):
+    n_samples = 20_000
+    mean_direction = np.arange(1.0, n_dimensions + 1)
+    X = make_von_mises_fisher(
+        n_samples, n_dimensions, 2, concentration, mean_direction=mean_direction, random_state=0
+    )
+    cosines = X @ (mean_direction / np.linalg.norm(mean_direction))
+    expected = 1 / np.tanh(concentration) - 1 / concentration if concentration else 0.0
+    error = STANDARD_ERRORS * cosines.std() / np.sqrt(n_samples)
+    assert abs(cosines.mean() - expected) < error
+    # Across the mean direction the law is symmetric: nothing remains there but noise.
+    across = X.mean(axis=0) - cosines.mean() * mean_direction / np.linalg.norm(mean_direction)
+    assert np.linalg.norm(across) < STANDARD_ERRORS / np.sqrt(n_samples)
+
+
+def test_length_of_the_mean_direction_does_not_matter():
+    direction = np.array([3.0, -1.0, 2.0, 0.5])
+    unit, long, huge = (
+        make_von_mises_fisher(10, 4, 2, mean_direction=factor * direction, random_state=1)
+        for factor in (1.0, 5.0, 1e200)
+    )
+    np.testing.assert_allclose(unit, long, atol=1e-14)
+    np.testing.assert_allclose(unit, huge, atol=1e-14)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 3.0])
+def test_a_single_vector(concentration):
+    assert make_von_mises_fisher(1, 5, 3, concentration, random_state=0).shape == (1, 5)
+
+
+# Spirals and circles ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_arms", [1, 2, 4])
+def test_noiseless_spirals_lie_on_their_arm(n_arms):
+    X, y = make_spirals(100, n_arms, noise=0.0, n_turns=1.5, random_state=0)
+    radius = np.linalg.norm(X, axis=1)
+    assert radius.min() >= 0.1 - 1e-12
+    assert radius.max() <= 1 + 1e-12
+    angle = 2 * np.pi * (1.5 * radius + y / n_arms)
+    expected = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    np.testing.assert_allclose(X, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_circles", [1, 2, 5])
+def test_noiseless_circles_have_their_radius(n_circles):
+    X, y = make_noisy_circles(60, n_circles, noise=0.0, random_state=0)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), (y + 1) / n_circles, rtol=1e-14)
+
+
+@pytest.mark.parametrize("generator", [make_spirals, make_noisy_circles])
+def test_noise_has_the_standard_deviation_asked_for(generator):
+    n_samples = 20_000
+    clean, _ = generator(n_samples, noise=0.0, random_state=0)
+    noisy, _ = generator(n_samples, noise=0.3, random_state=0)
+    error = STANDARD_ERRORS * 0.3 / np.sqrt(4 * n_samples)
+    assert abs((noisy - clean).std() - 0.3) < error
+
+
+# Landmark shapes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_landmarks", [3, 10, 40])
+def test_without_variation_shapes_are_their_template(n_landmarks):
+    X, y = make_landmark_shapes(40, n_landmarks, 4, variation=0.0, random_state=0)
+    assert X.shape == (40, n_landmarks, 2)
+    # |<u, v>| is the cosine of the Procrustes distance: 1 exactly within a class, less across.
+    cosines = np.abs(preshapes(X) @ preshapes(X).conj().T)
+    same_class = y[:, None] == y
+    np.testing.assert_allclose(cosines[same_class], 1.0, rtol=1e-12)
+    assert cosines[~same_class].max() < 1 - 1e-4
+
+
+def test_copies_differ_in_place_size_and_turn():
+    X, _ = make_landmark_shapes(50, 8, 1, variation=0.0, random_state=0)
+    centres = X.mean(axis=1)
+    sizes = np.linalg.norm(X - centres[:, None], axis=(1, 2))
+    turns = np.angle(preshapes(X) @ preshapes(X)[0].conj())
+    assert sizes.min() >= 0.5 - 1e-12
+    assert sizes.max() <= 2 + 1e-12
+    for spread in (np.std(centres), np.std(sizes), np.std(turns)):
+        assert spread > 0.1
+
+
+def test_variation_is_relative_to_the_template():
+    n_samples, n_landmarks, variation = 20_000, 50, 0.2
+    arguments = {"n_samples": n_samples, "n_landmarks": n_landmarks, "n_classes": 1}
+    clean, _ = make_landmark_shapes(variation=0.0, random_state=0, **arguments)
+    noisy, _ = make_landmark_shapes(variation=variation, random_state=0, **arguments)
+    size = np.linalg.norm(clean - clean.mean(axis=1, keepdims=True), axis=(1, 2))
+    squared = (np.linalg.norm(noisy - clean, axis=(1, 2)) / size) ** 2
+    error = STANDARD_ERRORS * squared.std() / np.sqrt(n_samples)
+    assert abs(squared.mean() - variation**2) < error
+
+
+# Bad parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("generator", "arguments", "message"),
+    [
+        (make_von_mises_fisher, {"n_samples": 0}, "'n_samples'.*>= 1. Got 0"),
+        (make_von_mises_fisher, {"n_samples": 2.5}, "'n_samples'.*integer"),
+        (make_von_mises_fisher, {"n_samples": True}, "'n_samples'.*integer"),
+        (make_von_mises_fisher, {"n_dimensions": 1}, "'n_dimensions'.*>= 2"),
+        (make_von_mises_fisher, {"sphere_dimension": 0}, "'sphere_dimension'.*from 1 to 2"),
+        (make_von_mises_fisher, {"sphere_dimension": 3}, "'sphere_dimension'.*from 1 to 2"),
+        (make_von_mises_fisher, {"concentration": -1.0}, "'concentration'.*finite number >= 0"),
+        (make_von_mises_fisher, {"concentration": np.nan}, "'concentration'.*finite"),
+        (make_von_mises_fisher, {"concentration": np.inf}, "'concentration'.*finite"),
+        (make_von_mises_fisher, {"concentration": "high"}, "'concentration'.*finite"),
+        (make_von_mises_fisher, {"mean_direction": [1.0, 0.0]}, r"'mean_direction'.*\(2,\)"),
+        (make_von_mises_fisher, {"mean_direction": [0.0] * 3}, "must not be the zero vector"),
+        (make_von_mises_fisher, {"mean_direction": [np.nan, 1, 0]}, "'mean_direction'.*finite"),
+        (make_spirals, {"n_arms": 0}, "'n_arms' parameter of make_spirals"),
+        (make_spirals, {"n_samples": 1}, "'n_samples'.*>= 2"),
+        (make_spirals, {"noise": -0.1}, "'noise'.*>= 0"),
+        (make_spirals, {"n_turns": np.inf}, "'n_turns'.*finite"),
+        (make_noisy_circles, {"n_circles": 0}, "'n_circles' parameter of make_noisy_circles"),
+        (make_noisy_circles, {"noise": None}, "'noise'.*Got None"),
+        (make_noisy_circles, {"n_samples": 2, "n_circles": 3}, "'n_samples'.*>= 3"),
+        (make_landmark_shapes, {"n_landmarks": 2}, "'n_landmarks'.*>= 3"),
+        (make_landmark_shapes, {"n_classes": 0}, "'n_classes' parameter of make_landmark_shapes"),
+        (make_landmark_shapes, {"variation": -1}, "'variation'.*>= 0"),
+    ],
+)
+def test_bad_parameters_are_named(generator, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        generator(**arguments)

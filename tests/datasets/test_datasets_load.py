@@ -1,0 +1,397 @@
+"""Loaders: on small files written here, and over the real folder where there is one."""
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orthodrome.datasets import available, load, path
+from orthodrome.datasets._registry import DatasetEntry, registry
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RAW_MOTION = {".asf", ".amc"}  # left to the issue that parses raw formats
+
+
+# Small files --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Write a file under tmp_path and make it the only registered data set."""
+    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
+
+    def place_file(name, content, reader="table", sha256=None, **facts):
+        entry = DatasetEntry(
+            name=name.partition(".")[0],
+            path=f"folder/{name}",
+            sha256=sha256 or hashlib.sha256(content).hexdigest(),
+            reader=reader,
+            title="Small set",
+            description="written by a test",
+            source_url="https://example.org/small",
+            license="none",
+            **facts,
+        )
+        monkeypatch.setattr("orthodrome.datasets._load.registry", lambda: {entry.name: entry})
+        file = tmp_path / entry.path
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        return file
+
+    return place_file
+
+
+def npz_bytes(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+SMALL_TABLE = b"length,width,class\n1.5,2,b\n,3,a\n4,,b\n"
+
+
+def test_table_with_missing_values(place, tmp_path):
+    file = place("small.csv", SMALL_TABLE)
+    bunch = load("small", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.data, [[1.5, 2.0], [np.nan, 3.0], [4.0, np.nan]])
+    assert bunch.data.dtype == np.float64
+    assert bunch.target.tolist() == [1, 0, 1]
+    assert bunch.target_names.tolist() == ["a", "b"]
+    assert bunch.feature_names == ["length", "width"]
+    assert bunch.filename == str(file)
+    for fact in ("Small set", "written by a test", "https://example.org/small"):
+        assert fact in bunch.DESCR
+
+
+def test_return_X_y_gives_the_same_arrays(place, tmp_path):
+    place("small.csv", SMALL_TABLE)
+    bunch = load("small", data_home=tmp_path)
+    X, y = load("small", data_home=tmp_path, return_X_y=True)
+    np.testing.assert_array_equal(X, bunch.data)
+    np.testing.assert_array_equal(y, bunch.target)
+
+
+def test_integer_labels_sort_as_integers(place, tmp_path):
+    place("small.csv", b"x,class\n0,10\n0,9\n0,100\n0,9\n")
+    bunch = load("small", data_home=tmp_path)
+    assert bunch.target_names.tolist() == ["9", "10", "100"]
+    assert bunch.target.tolist() == [1, 0, 2, 0]
+
+
+def test_category_columns_become_positions_with_a_mapping(place, tmp_path):
+    content = b"purpose,age,class\nA410,20,1\nA49,30,2\nA40,40,1\n,50,1\n"
+    place("small.csv", content, categorical_columns=("purpose",))
+    bunch = load("small", data_home=tmp_path)
+    assert bunch.categories == {"purpose": ("A40", "A49", "A410")}
+    np.testing.assert_array_equal(bunch.data[:, 0], [2.0, 1.0, 0.0, np.nan])
+    np.testing.assert_array_equal(bunch.data[:, 1], [20.0, 30.0, 40.0, 50.0])
+
+
+def test_numeric_targets(place, tmp_path):
+    place("small.csv", b"x,target_a,target_b\n1,2,3\n4,5,6\n")
+    bunch = load("small", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.target, [[2.0, 3.0], [5.0, 6.0]])
+    assert bunch.target_names == ["a", "b"]
+
+
+def test_table_without_target(place, tmp_path):
+    place("small.csv", b"x\n1\n2\n")
+    X, y = load("small", data_home=tmp_path, return_X_y=True)
+    assert X.shape == (2, 1)
+    assert y is None
+
+
+def test_landmark_table_with_extra_columns(place, tmp_path):
+    content = b"plant,class,age,x1,y1,x2,y2\np1,A,3,0,1,2,3\np2,B,4,4,5,6,7\n"
+    place("small.csv", content, reader="landmark_table", extra_columns=("plant", "age"))
+    bunch = load("small", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.landmarks, np.arange(8.0).reshape(2, 2, 2))
+    assert bunch.data is bunch.landmarks
+    assert bunch.plant.tolist() == ["p1", "p2"]
+    assert bunch.age.tolist() == [3, 4]
+    assert bunch.target_names[bunch.target].tolist() == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"x,class\n", "small.csv needs a header and at least one row"),
+        (b"x,class\n1,a\n2\n", "row 3: expected 2 fields as in the header, found 1"),
+        (b"x,class\n1,a\nten,b\n", "row 3, column 'x': 'ten' is not a number"),
+        (b"x,class\n1,a\n2,\n", "row 3: the class label is empty"),
+    ],
+)
+def test_malformed_tables_name_the_place(place, tmp_path, content, message):
+    place("small.csv", content)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load("small", data_home=tmp_path)
+
+
+def test_split_images(place, tmp_path):
+    train = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    content = npz_bytes(X_train=train, y_train=[7, 3, 3], X_test=train[:2] + 20, y_test=[3, 7])
+    place("small.npz", content, reader="split_images", image_shape=(2, 2))
+    bunch = load("small", data_home=tmp_path)
+    assert bunch.data.shape == (5, 4)
+    assert bunch.data.dtype == np.uint8
+    assert bunch.images.shape == (5, 2, 2)
+    assert bunch.is_test.tolist() == [False, False, False, True, True]
+    np.testing.assert_array_equal(bunch.X_train, train)
+    np.testing.assert_array_equal(bunch.X_test, train[:2] + 20)
+    assert bunch.y_test.tolist() == [0, 1]
+    assert bunch.feature_names[1] == "pixel_0_1"
+    assert np.shares_memory(bunch.X_train, bunch.data)
+
+
+def test_pen_strokes_keep_rows_and_labels_together(place, tmp_path):
+    X = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    place("small.npz", npz_bytes(X=X, y=[5, 6, 5], is_test=[1, 0, 0]), reader="pen_strokes")
+    bunch = load("small", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.X_test, X[:1])
+    np.testing.assert_array_equal(bunch.X_train, X[1:])
+    assert bunch.target_names[bunch.target].tolist() == ["6", "5", "5"]
+    assert bunch.data.dtype == np.float64
+    np.testing.assert_array_equal(bunch.landmarks[2], [[0, 1], [2, 3]])
+
+
+def test_landmarks_without_labels(place, tmp_path):
+    place("small.npz", npz_bytes(X=np.zeros((4, 5, 3))), reader="landmarks")
+    bunch = load("small", data_home=tmp_path)
+    assert bunch.data.shape == (4, 5, 3)
+    assert bunch.target is None
+    assert bunch.feature_names[:4] == ["x1", "y1", "z1", "x2"]
+
+
+def test_pickled_arrays_are_refused(place, tmp_path):
+    place("small.npz", npz_bytes(X=np.array([{}, {}], dtype=object)), reader="landmarks")
+    with pytest.raises(ValueError, match=r"small.npz is not a readable NPZ file of plain arrays"):
+        load("small", data_home=tmp_path)
+
+
+def test_broken_and_incomplete_archives(place, tmp_path):
+    place("small.npz", b"no archive", reader="landmarks")
+    with pytest.raises(ValueError, match=r"small.npz is not a readable NPZ file"):
+        load("small", data_home=tmp_path)
+    place("small.npz", npz_bytes(Z=np.zeros(3)), reader="landmarks")
+    with pytest.raises(ValueError, match=r"lacks the arrays \['X'\]; it has \['Z'\]"):
+        load("small", data_home=tmp_path)
+
+
+def test_image(place, tmp_path):
+    Image = pytest.importorskip("PIL.Image", reason="reading PNG files needs pillow")
+    pixels = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG")
+    place("small.png", buffer.getvalue(), reader="image")
+    bunch = load("small", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.image, pixels)
+    assert bunch.target is None
+
+
+def test_image_without_pillow_gives_the_hint(place, tmp_path, monkeypatch):
+    place("small.png", b"", reader="image")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match=r"pip install 'orthodrome\[image\]'"):
+        load("small", data_home=tmp_path)
+
+
+# Where files are looked for -----------------------------------------------------------------------
+
+
+def test_environment_variable_names_the_folder(place, tmp_path, monkeypatch):
+    file = place("small.csv", SMALL_TABLE)
+    monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
+    assert path("small") == file
+    assert load("small").data.shape == (3, 2)
+
+
+def test_data_home_comes_before_the_environment_variable(place, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    file = place("small.csv", SMALL_TABLE)
+    monkeypatch.setenv("ORTHODROME_DATA", str(elsewhere))
+    assert path("small", data_home=str(tmp_path)) == file
+    monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
+    assert path("small", data_home=elsewhere) == file
+
+
+@pytest.mark.parametrize("with_folder", [True, False])
+def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, with_folder):
+    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
+    with pytest.raises(FileNotFoundError) as caught:
+        load("iris", data_home=tmp_path if with_folder else None)
+    message = str(caught.value)
+    for part in ("'iris'", "uci/iris.csv", "data_home", "ORTHODROME_DATA", "archive.ics.uci.edu"):
+        assert part in message
+    expected = str(tmp_path / "uci" / "iris.csv") if with_folder else "No data folder is named"
+    assert expected in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_checksum_names_file_expected_and_found(place, tmp_path):
+    file = place("small.csv", SMALL_TABLE, sha256="0" * 64)
+    with pytest.raises(ValueError, match="verify=False") as caught:
+        load("small", data_home=tmp_path)
+    for part in (str(file), "0" * 64, hashlib.sha256(SMALL_TABLE).hexdigest()):
+        assert part in str(caught.value)
+    assert load("small", data_home=tmp_path, verify=False).data.shape == (3, 2)
+
+
+@pytest.mark.parametrize("function", [load, path])
+def test_unknown_name_suggests_the_nearest(function):
+    with pytest.raises(ValueError, match=r"no data set 'irs'. Did you mean 'iris'\?.*available"):
+        function("irs")
+
+
+# The registry -------------------------------------------------------------------------------------
+
+
+def test_available_names_are_sorted_identifiers():
+    names = available()
+    assert list(names) == sorted(names)
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
+
+
+@pytest.mark.parametrize("entry", registry().values(), ids=lambda entry: entry.name)
+def test_registry_entries_are_complete(entry):
+    assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
+    assert entry.kind in {"csv", "npz", "png"}
+    assert entry.source_url.startswith("http")
+    assert all([entry.title, entry.description, entry.license])
+
+
+# The real folder ----------------------------------------------------------------------------------
+
+
+def real_folder():
+    named = os.environ.get("ORTHODROME_DATA")
+    return Path(named) if named else REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    file = real_folder() / "MANIFEST.json"
+    if not file.is_file():
+        pytest.skip(f"no data folder: set ORTHODROME_DATA (looked for {file})")
+    return {facts["file"]: facts for facts in json.loads(file.read_text(encoding="utf-8"))}
+
+
+def integers(value):
+    return [int(text) for text in re.findall(r"\d+", str(value))]
+
+
+def expected_counts(classes):
+    """Read class counts such as "2 (1 good 700, 2 bad 300)" or "5 (0..4: 164 55 36 35 13; …)"."""
+    inside = re.match(r"\d+ \(([^;)]*)", classes)
+    if inside is None:
+        return None
+    if "," in inside[1]:
+        parts = [part.split() for part in inside[1].split(",")]
+        return {part[0].rstrip(":"): int(part[-1]) for part in parts}
+    return integers(inside[1].rpartition(":")[2])
+
+
+def test_registry_covers_the_manifest(manifest):
+    files = {file for file in manifest if Path(file).suffix not in RAW_MOTION}
+    assert {entry.path for entry in registry().values()} == files
+    for entry in registry().values():
+        facts = manifest[entry.path]
+        assert (entry.sha256, entry.source_url) == (facts["sha256"], facts["source_url"])
+        assert (entry.title, entry.license) == (facts["name"], facts["license"])
+
+
+@pytest.mark.parametrize("name", available())
+def test_real_set_is_what_the_manifest_says(name, manifest):
+    entry = registry()[name]
+    if not (real_folder() / entry.path).is_file():
+        pytest.skip(f"{entry.path} is not in {real_folder()}")
+    if entry.kind == "png":
+        pytest.importorskip("PIL", reason="reading PNG files needs pillow")
+    facts = manifest[entry.path]
+    bunch = load(name, data_home=real_folder())
+    samples = bunch.data[None] if entry.kind == "png" else bunch.data
+    assert len(samples) == sum(integers(facts["n"]))
+    n_features = math.prod(samples.shape[1:])
+    # The key of species has three columns in all: class, species and one number.
+    expected = 1 if name == "passiflora_species" else math.prod(integers(facts["d"])[:2])
+    assert n_features == expected
+    assert len(bunch.feature_names) in ({0} if entry.kind == "png" else {n_features})
+    check_target(bunch, facts["classes"], len(samples))
+
+
+def check_target(bunch, classes, n_samples):
+    if classes.startswith("none"):
+        assert bunch.target is None or bunch.target.shape == (n_samples, 3)
+        return
+    assert bunch.target.shape == (n_samples,)
+    assert len(bunch.target_names) == int(classes.split()[0])
+    counts = np.bincount(bunch.target, minlength=len(bunch.target_names)).tolist()
+    assert min(counts) > 0
+    expected = expected_counts(classes)
+    if isinstance(expected, dict):
+        assert dict(zip(bunch.target_names.tolist(), counts, strict=True)) == expected
+    elif expected is not None:
+        assert counts == expected
+
+
+def load_real(name):
+    try:
+        return load(name, data_home=real_folder())
+    except FileNotFoundError:
+        pytest.skip(f"{registry()[name].path} is not in {real_folder()}; set ORTHODROME_DATA")
+
+
+@pytest.mark.parametrize(
+    ("name", "n_missing"), [("vote", 392), ("heart_cleveland", 6), ("iris", 0)]
+)
+def test_real_missing_values(name, n_missing):
+    assert np.isnan(load_real(name).data).sum() == n_missing
+
+
+def test_real_german_credit_categories():
+    german = load_real("german_credit")
+    assert len(german.categories) == 13
+    assert german.categories["purpose"][-1] == "A410"
+    for name, codes in german.categories.items():
+        column = german.data[:, german.feature_names.index(name)]
+        np.testing.assert_array_equal(np.unique(column), np.arange(len(codes)))
+
+
+def test_real_passiflora_agrees_with_its_key():
+    leaves, key = load_real("passiflora"), load_real("passiflora_species")
+    assert leaves.landmarks.shape == (3319, 15, 2)
+    species, counts = np.unique(leaves.species, return_counts=True)
+    order = np.argsort(key.species)
+    np.testing.assert_array_equal(key.species[order], species)
+    np.testing.assert_array_equal(key.data[order, 0], counts)
+    labels = dict(zip(key.species, key.target_names[key.target], strict=True))
+    assert [labels[one] for one in leaves.species] == leaves.target_names[leaves.target].tolist()
+
+
+@pytest.mark.parametrize("name", ["cmu_walk_02", "cmu_walk_35"])
+def test_real_motion_is_a_rigid_skeleton(name):
+    motion = load_real(name)
+    assert motion.frames.shape[1:] == (len(motion.joints), 3)
+    bones = motion.frames[:, 1:] - motion.frames[:, motion.parents[1:]]
+    lengths = np.linalg.norm(bones, axis=-1)
+    np.testing.assert_allclose(lengths, np.tile(lengths[0], (len(lengths), 1)), atol=1e-5)
+    assert motion.trial.max() + 1 == len(motion.trials)
+
+
+def test_real_connectomes_are_positive_definite():
+    matrices = load_real("connectomes").matrices
+    np.testing.assert_array_equal(matrices, matrices.transpose(0, 2, 1))
+    assert np.linalg.eigvalsh(matrices).min() > 0
+
+
+def test_real_splits_are_the_published_ones():
+    for name, n_train, n_test in [("pendigits", 7494, 3498), ("usps", 7291, 2007)]:
+        bunch = load_real(name)
+        assert (len(bunch.X_train), len(bunch.X_test)) == (n_train, n_test)
+        assert np.count_nonzero(bunch.is_test) == n_test
