@@ -1,8 +1,10 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
+# Some benchmarks only: make bench BENCH=bench_foundation
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH ?=
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
 
@@ -40,11 +42,8 @@ format: $(STAMP) ## rewrite the source in the house format
 	$(RUN) -m ruff check --fix-only --quiet .
 	$(RUN) -m ruff format .
 
-bench: $(STAMP) ## run every benchmarks/bench_*.py
-	@for script in benchmarks/bench_*.py; do \
-		[ -e "$$script" ] || { echo "benchmarks/ holds no bench_*.py yet"; exit 0; }; \
-		echo "== $$script"; $(RUN) "$$script" || exit 1; \
-	done
+bench: $(STAMP) ## measure beside the peers and write benchmarks/RESULTS.md
+	@$(RUN) benchmarks/run.py $(BENCH)
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

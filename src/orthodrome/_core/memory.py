@@ -20,7 +20,7 @@ _UNITS = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
-_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*")
+_PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
@@ -72,9 +72,10 @@ def format_bytes(size: float) -> str:
     >>> format_bytes(3_200_000_000)
     '2.98 GiB'
     """
-    value = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+    value, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while abs(value) >= 1024 and len(units) > 1:
         value /= 1024
-    return f"{value:.3g} TiB"
+        units.pop(0)
+    # three digits, or all before the point
+    number = f"{value:.0f}" if units[0] == "B" or abs(value) >= 100 else f"{value:.3g}"
+    return f"{number} {units[0]}"

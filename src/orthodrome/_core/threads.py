@@ -12,6 +12,7 @@ outlives a call, and no OpenMP runtime is started.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,27 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+def _set_threads(library: Any, n: int) -> None:
+    """Set the threads of one BLAS library for the process, from whichever thread.
+
+    Since 3.8 ``set_num_threads`` of threadpoolctl does nothing, silently, in all Python threads but
+    the first that ever called it, as long as that one lives: the last to leave could not lift the
+    limit. The counter below does what that rule is for.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
+
+
+def _limit_openmp_here() -> None:
+    """Limit, in a thread of ours, the BLAS libraries whose number of threads is each thread's own.
+
+    Those are the ones built on OpenMP (conda's, some distributions'); NumPy's and SciPy's wheels
+    have one number for the process, which is set already.
+    """
+    for library in _controller().lib_controllers:
+        if getattr(library, "threading_layer", "") == "openmp":
+            _set_threads(library, 1)
+
+
 class _SingleThreadedBlas:
     """Re-entrant, thread-safe limit: the first to enter sets it, the last to leave lifts it.
 
@@ -42,29 +64,38 @@ class _SingleThreadedBlas:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._limit: Any = None
+        self._before: list[tuple[Any, int]] = []
         self.threads_outside = 1
 
     def enter(self) -> None:
         with self._lock:
             if self._depth == 0:
                 self.threads_outside = _blas_threads()
-                self._limit = _controller().limit(limits=1)
+                libraries = _controller().lib_controllers
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
             self._depth += 1
 
     def leave(self) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                self._limit.restore_original_limits()
-                self._limit = None
+                for library, n in self._before:
+                    _set_threads(library, n)
 
     @property
     def active(self) -> bool:
         return self._depth > 0
 
+    def renew_lock(self) -> None:
+        """In a forked child: the thread that may have held the lock is not there any more."""
+        self._lock = threading.Lock()
+
 
 _blas = _SingleThreadedBlas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas.renew_lock)
 
 
 @lru_cache(maxsize=1)
@@ -110,7 +141,10 @@ def run_in_threads(
     n_shares = 1 if serial else min(n_threads(), n_items)
     if n_shares <= 1:
         return [function(0, 1)] if n_items else []
-    with single_threaded_blas(), ThreadPoolExecutor(n_shares) as pool:
+    with (
+        single_threaded_blas(),
+        ThreadPoolExecutor(n_shares, initializer=_limit_openmp_here) as pool,
+    ):
         futures = [pool.submit(function, share, n_shares) for share in range(n_shares)]
         return [future.result() for future in futures]
 

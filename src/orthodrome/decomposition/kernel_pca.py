@@ -12,16 +12,16 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
-from .._core.memory import format_bytes, parse_bytes
+from .._core.memory import parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..eigen import Eigenpairs, choose_solver, leading, orient
+from ..eigen import Dense, Eigenpairs, Krylov, leading, orient, resolve_solver
 from ..gram import Centered, Combined, GramOperator, gram_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel, Precomputed, Radial
-from ..preimage import decode_components, preimage
+from ..preimage import decode_components, radial_preimages
 from .base import KernelEstimator
 
 __all__ = ["KernelPCA"]
@@ -79,7 +79,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     embedding_ : ndarray of shape (n_samples, n_components)
         The training data transformed.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Eigenvalues over the trace, the total variance in feature space.
+        Eigenvalues over the trace, the total variance in feature space. (An indefinite kernel has
+        negative eigenvalues in its trace, and the ratios may add up to more than 1.)
     dual_coef_, intercept_ : ndarrays of shape (n_samples, n_components), (n_components,)
         ``transform(X) = k(X, X_fit_) @ dual_coef_ + intercept_``.
     X_fit_ : ndarray, sparse array or None
@@ -120,8 +121,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     >>> pca = KernelPCA(n_components=2).fit(X)
     >>> pca.transform(X[:3]).shape
     (3, 2)
-    >>> float(pca.explained_variance_ratio_.sum().round(2))
-    0.78
+    >>> float(pca.explained_variance_ratio_.sum().round(3))
+    0.905
     """
 
     def __init__(
@@ -172,6 +173,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._check_parameters()
         X = self._kernel_object().validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        self._refuse_early(X)
         with tracked(self, self.verbose) as progress:
             kernel, centered = self._centered_gram(X, weights)
             progress.advance(_GRAM_SHARE, "Gram matrix")
@@ -179,7 +181,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             pairs, total = self._components(problem, progress)
             self._store(pairs, centered, weights, total)
         self.kernel_ = kernel
-        self.X_fit_ = None if isinstance(kernel, Precomputed) else X
+        self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
         self.sample_weight_ = weights
         warn_unless_converged(
             pairs.status,
@@ -192,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Fit the components and return the embedding of the training data."""
-        return self.fit(X, sample_weight=sample_weight).embedding_
+        return self.fit(X, sample_weight=sample_weight).embedding_.copy()
 
     def _centered_gram(
         self, X: Any, weights: NDArray[np.float64] | None
@@ -200,25 +202,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         with single_threaded_blas():
             kernel = self._fit_kernel(X, weights)
             gram = gram_operator(kernel, X, memory_budget=self.memory_budget, storage=self.storage)
-            return kernel, Centered(gram, weights)
+            centered = Centered(gram, weights)
+            if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
+                raise ValueError(
+                    f"Values of {type(kernel).__name__} or their sums overflow in {gram.dtype}; "
+                    "rescale the data, or choose other parameters of the kernel."
+                )
+            return kernel, centered
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
-        n = self.n_components
-        if isinstance(n, numbers.Real) and not isinstance(n, numbers.Integral):
-            if not 0 < n < 1:
-                raise ValueError(
-                    f"n_components of {owner} must be an integer >= 1, a fraction between 0 and 1, "
-                    f"or None; got {n!r}."
-                )
-        elif n is not None:
-            check_integer(n, "n_components", owner)
+        if not _is_number_of_components(self.n_components):
+            raise ValueError(
+                f"n_components of {owner} must be an integer >= 1, a fraction between 0 and 1, "
+                f"or None; got {self.n_components!r}."
+            )
         if isinstance(self.solver, str):
             check_choice(self.solver, ("auto", "dense", "krylov"), "solver", owner)
         check_positive(self.tol, "tol", owner, or_zero=True)
         check_integer(self.max_iter, "max_iter", owner)
         check_positive(self.inverse_alpha, "inverse_alpha", owner)
         check_choice(self.verbose, (False, True), "verbose", owner)
+        check_choice(self.storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
+        parse_bytes(self.memory_budget)
 
     def _components(self, problem: GramOperator, progress: Progress) -> tuple[Eigenpairs, float]:
         """Solve for as many pairs as `n_components` asks for; also return the total variance."""
@@ -245,30 +251,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         progress: Progress,
         initial: NDArray[Any] | None = None,
     ) -> Eigenpairs:
-        n = problem.shape[0]
-        solver = choose_solver(n, k).solver if self.solver == "auto" else self.solver
-        if solver == "dense":
-            self._check_dense_fits(problem)
         return leading(
             problem,
             k,
-            solver=solver,
+            solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=self.random_state,
             initial=initial,
+            memory_budget=self.memory_budget,
             callback=progress.residual_callback(self.tol, _GRAM_SHARE),
         )
 
-    def _check_dense_fits(self, problem: GramOperator) -> None:
-        n = problem.shape[0]
-        needed, budget = n * n * problem.dtype.itemsize, parse_bytes(self.memory_budget)
-        if needed > budget and n > 2000:
-            raise ValueError(
-                f"The dense solver needs the whole {n} x {n} matrix, {format_bytes(needed)}, and "
-                f"memory_budget is {format_bytes(budget)}. Give a small n_components (it is "
-                f"{self.n_components!r}) and solver='krylov', or raise memory_budget."
-            )
+    def _refuse_early(self, X: Any) -> None:
+        """Raise before the Gram matrix is made if the solver's matrix would not fit."""
+        n, wanted = X.shape[0], self.n_components
+        if wanted is None or isinstance(wanted, numbers.Integral):
+            k = n if wanted is None else min(int(wanted), n)
+            solver = resolve_solver(self.solver, n, k, Krylov(memory_budget=self.memory_budget))
+            if isinstance(solver, Dense):
+                solver.check_memory(n, X.dtype)
 
     def _store(
         self,
@@ -280,7 +282,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Turn eigenpairs into coordinates and the affine map for new points."""
         n = centered.shape[0]
         dtype = pairs.values.dtype
-        noise = n * np.finfo(dtype).eps * max(float(np.abs(pairs.values).max()), total / n)
+        noise = max(
+            n * np.finfo(dtype).eps * max(float(np.abs(pairs.values).max()), total / n),
+            _rounding(centered, n if weights is None else float(weights.sum())),
+        )
         if self.n_components is None:
             pairs = _first(pairs, max(1, int(np.count_nonzero(pairs.values > noise))))
         values = np.where(pairs.values > noise, pairs.values, 0).astype(dtype)
@@ -362,14 +367,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         coordinates = self._check_coordinates(X)
         training = self._training_inputs(inputs)
         if isinstance(self.kernel_, Radial) and not scipy.sparse.issparse(self.X_fit_):
-            p = self._mean_weights()
-            beta = coordinates @ self.dual_coef_.T + p.astype(self.dual_coef_.dtype)
-            return preimage(self.kernel_, training, beta, method="fixed-point").points
+            p = self._mean_weights().astype(self.dual_coef_.dtype)
+            return radial_preimages(
+                self.kernel_,
+                training,
+                lambda rows: coordinates[rows] @ self.dual_coef_.T + p,
+                len(coordinates),
+            ).points
         weights = np.ones(len(training)) if self.sample_weight_ is None else self.sample_weight_
+        flat = training.reshape(len(training), -1)  # an Embedded kernel may take 3-D arrays
         center, decoder = decode_components(
-            self.embedding_, self.eigenvalues_, training, weights, self.inverse_alpha
+            self.embedding_, self.eigenvalues_, flat, weights, self.inverse_alpha
         )
-        return (center + coordinates @ decoder).astype(coordinates.dtype, copy=False)
+        inputs_found = (center + coordinates @ decoder).astype(coordinates.dtype, copy=False)
+        return inputs_found.reshape(-1, *training.shape[1:])
 
     def _mean_weights(self) -> NDArray[np.float64]:
         n = len(self.dual_coef_)
@@ -412,9 +423,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i \|\Phi(x_i) - \mu\|^2}
 
-        with μ the training mean; higher is better, 1 at most. It compares numbers of components,
-        or data. It cannot choose σ or a kernel: each has a feature space of its own, and a σ so
-        large that all points coincide explains everything.
+        with μ the training mean; higher is better, 1 at most if the kernel is positive definite.
+        It compares numbers of components, or data. It cannot choose σ or a kernel: each has a
+        feature space of its own, and a σ so large that all points coincide explains everything.
 
         Parameters
         ----------
@@ -437,9 +448,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         products = self._products(X, both).astype(np.float64)
         coordinates = products[:, :-1] + self.intercept_
         explained = np.einsum("ij,ij->i", coordinates, coordinates)
-        variance = self._diagonal(X) - 2 * products[:, -1] + self._mean_square
+        diagonal, means = self._diagonal(X), products[:, -1]
+        variance = diagonal - 2 * means + self._mean_square
         total = np.average(variance, weights=weights)
-        if total <= 0:
+        size = np.abs(diagonal).max() + 2 * np.abs(means).max() + abs(self._mean_square)
+        if total <= 4 * np.finfo(self.dual_coef_.dtype).eps * size:
             raise ValueError("score is undefined: X has no variance in feature space.")
         return float(np.average(explained, weights=weights) / total)
 
@@ -457,10 +470,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _is_number_of_components(n: Any) -> bool:
+    if n is None:
+        return True
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, numbers.Real):
+        return False
+    return int(n) >= 1 if isinstance(n, numbers.Integral) else 0.0 < float(n) < 1.0
+
+
+def _own(X: Any) -> Any:
+    """Return a copy that no later change of the caller's array reaches; a memory map stays one."""
+    return X if isinstance(X, np.memmap) else X.copy()
 
 
 def _first(pairs: Eigenpairs, count: int) -> Eigenpairs:
@@ -473,6 +503,17 @@ def _first(pairs: Eigenpairs, count: int) -> Eigenpairs:
         solver=pairs.solver,
         history=pairs.history,
     )
+
+
+def _rounding(centered: Centered, count: float) -> float:
+    """Return how far rounding moves an eigenvalue: coincident points have noise for a spectrum.
+
+    The centred matrix is a difference of numbers of the size of K. Entries are rounded by
+    themselves, which adds up to the root of n; the means, which all rows share, to n.
+    """
+    size = max(float(np.abs(centered.operator.diagonal()).max()), np.abs(centered.means).max())
+    by_entry = np.finfo(centered.dtype).eps / np.sqrt(centered.shape[0])
+    return float(size * (10 * count * (by_entry + np.finfo(np.float64).eps)))
 
 
 def _constant(diagonal: NDArray[Any]) -> float | None:

@@ -2,7 +2,16 @@
 
 from .dense import Dense
 from .krylov import Krylov
-from .leading import Choice, choose_solver, leading
+from .leading import Choice, choose_solver, leading, resolve_solver
 from .pairs import Eigenpairs, orient
 
-__all__ = ["Choice", "Dense", "Eigenpairs", "Krylov", "choose_solver", "leading", "orient"]
+__all__ = [
+    "Choice",
+    "Dense",
+    "Eigenpairs",
+    "Krylov",
+    "choose_solver",
+    "leading",
+    "orient",
+    "resolve_solver",
+]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
+from .._core.memory import format_bytes, parse_bytes
 from .._core.status import Status
 from .pairs import Eigenpairs
 
@@ -19,27 +21,44 @@ __all__ = ["Dense"]
 class Dense:
     """LAPACK's ``syevr`` on the matrix in full: exact, O(n²) memory, O(n³) time.
 
-    It reports residuals of the size of rounding, n times the machine epsilon times the largest
-    eigenvalue, rather than spend a further product on measuring them.
+    It reports residuals of the size of rounding, n times the machine epsilon times the norm of
+    the matrix (its largest column sum), rather than spend a further product on measuring them.
+
+    Parameters
+    ----------
+    memory_budget : str or number, optional
+        What the matrix may take; default: not checked.
     """
 
+    memory_budget: str | float | None = None
+
     name = "dense"
+
+    def check_memory(self, n: int, dtype: Any) -> None:
+        """Raise if the whole matrix exceeds the budget; a few megabytes are never refused."""
+        needed = n * n * np.dtype(dtype).itemsize
+        if self.memory_budget is None or needed <= max(parse_bytes(self.memory_budget), 2**23):
+            return
+        raise ValueError(
+            f"The dense solver needs the whole {n} x {n} matrix, {format_bytes(needed)}, and "
+            f"memory_budget is {format_bytes(parse_bytes(self.memory_budget))}. Ask for few "
+            "components with solver='krylov', or raise memory_budget."
+        )
 
     def solve(
         self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
     ) -> Eigenpairs:
         """Return the k leading eigenpairs."""
         n = operator.shape[0]
+        self.check_memory(n, operator.dtype)
         matrix = operator.toarray()
-        values, vectors = scipy.linalg.eigh(
-            matrix,
-            subset_by_index=None if k == n else [n - k, n - 1],
-            driver="evd" if k == n else "evr",
-            overwrite_a=True,
-            check_finite=False,
-        )
+        # a bound of the largest eigenvalue in modulus, which may be one that is not asked for
+        scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
+        values, vectors = _eigh(matrix, driver="evd" if k == n else "evr", k=k)
+        if len(values) < k:
+            # bisection loses eigenvalues that agree to the last bit (a centred identity matrix)
+            values, vectors = (part[..., n - k :] for part in _eigh(operator.toarray(), "evd", n))
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-        scale = max(abs(values[0]), np.finfo(values.dtype).tiny)
         rounding = n * np.finfo(values.dtype).eps
         entry = {"basis_size": n, "max_residual": float(rounding)}
         if callback is not None:
@@ -53,3 +72,16 @@ class Dense:
             solver=self.name,
             history=(entry,),
         )
+
+
+def _eigh(matrix: NDArray[Any], driver: str, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the k largest eigenvalues, ascending, with their vectors; the matrix is destroyed."""
+    n = len(matrix)
+    values, vectors = scipy.linalg.eigh(
+        matrix,
+        subset_by_index=None if k == n else [n - k, n - 1],
+        driver=driver,
+        overwrite_a=True,
+        check_finite=False,
+    )
+    return values, vectors

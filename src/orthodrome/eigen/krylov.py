@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,11 +43,13 @@ class Krylov:
         Vectors per product. Default: the number of pairs asked for, and 8 more where the operator
         evaluates the kernel again for each product, since then a wider block costs little; 64 at
         most. An eigenvalue of higher multiplicity than the block is wide may be found too few
-        times.
+        times, unless the basis becomes invariant.
     random_state : numpy.random.RandomState or Generator or int, optional
         Source of the starting block.
     initial : ndarray of shape (n, m), optional
         Approximate eigenvectors to start from; random vectors fill the block up.
+    memory_budget : str or number, optional
+        What the whole matrix may take where LAPACK is used instead; default: not checked.
 
     References
     ----------
@@ -59,6 +62,7 @@ class Krylov:
     block_size: int | None = None
     random_state: Any = None
     initial: NDArray[Any] | None = None
+    memory_budget: str | float | None = None
 
     name = "krylov"
 
@@ -67,6 +71,12 @@ class Krylov:
         check_integer(self.max_iter, "max_iter", "the krylov solver")
         if self.block_size is not None:
             check_integer(self.block_size, "block_size", "the krylov solver")
+        generators = (np.random.RandomState, np.random.Generator, numbers.Integral)
+        if self.random_state is not None and not isinstance(self.random_state, generators):
+            raise ValueError(
+                "random_state of the krylov solver must be an integer, a RandomState, a Generator "
+                f"or None; got {self.random_state!r}."
+            )
 
     def solve(
         self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
@@ -76,11 +86,10 @@ class Krylov:
         Where a basis of two restarts would already span the whole space the matrix is small
         enough for LAPACK, which is used instead.
         """
-        n = operator.shape[0]
         block = self._block(operator, k)
-        capacity = self._capacity(n, k, block, operator.dtype)
-        if capacity >= n:
-            return Dense().solve(operator, k, callback=callback)
+        capacity = self._capacity(operator.shape[0], k, block, operator.dtype)
+        if capacity >= operator.shape[0]:
+            return Dense(self.memory_budget).solve(operator, k, callback=callback)
         with single_threaded_blas():
             return self._iterate(operator, k, block, capacity, callback)
 
@@ -93,8 +102,10 @@ class Krylov:
         callback: Callable[[dict[str, Any]], None] | None,
     ) -> Eigenpairs:
         n = operator.shape[0]
-        basis = _Basis(operator, capacity, self._start(n, block, operator.dtype), self._rng())
+        rng = self._rng()
+        basis = _Basis(operator, capacity, self._start(rng, n, block, operator.dtype), rng)
         history: list[dict[str, Any]] = []
+        confirmed, tiny = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
         while True:
             basis.extend()
             theta, s, residuals = basis.ritz(k)
@@ -108,7 +119,13 @@ class Krylov:
                 callback(entry)
             status = self._status(history, operator.dtype)
             if status is not None and len(theta) == k:
-                break
+                # An invariant basis has residuals 0, and yet may lack copies of an eigenvalue of
+                # higher multiplicity than the block: look for them in fresh directions.
+                total = float(theta.sum())
+                unsure = basis.is_invariant and block < k and total > confirmed + tiny * scale
+                if not unsure or len(history) >= self.max_iter:
+                    break
+                confirmed = total
             if basis.is_full:
                 basis.restart(min(k + block, capacity - 2 * block))
         return Eigenpairs(
@@ -145,10 +162,16 @@ class Krylov:
             return np.random.default_rng(state.randint(2**31 - 1))
         return np.random.default_rng(state)
 
-    def _start(self, n: int, block: int, dtype: Any) -> NDArray[Any]:
-        start = self._rng().standard_normal((n, block))
+    def _start(self, rng: np.random.Generator, n: int, block: int, dtype: Any) -> NDArray[Any]:
+        start = rng.standard_normal((n, block))
         if self.initial is not None:
-            given = np.asarray(self.initial)[:, :block]
+            given = np.asarray(self.initial)
+            if given.ndim != 2 or given.shape[0] != n:
+                raise ValueError(
+                    f"initial of the krylov solver must have shape ({n}, m), vectors in columns; "
+                    f"got {given.shape}."
+                )
+            given = given[:, :block]
             start[:, : given.shape[1]] = given
         return start.astype(dtype)
 
@@ -167,6 +190,7 @@ class _Basis:
         self._T = np.zeros((capacity, capacity))
         self.size = 0
         self._pending = 0  # vectors in Q beyond `size`, not multiplied yet
+        self.is_invariant = False  # whether the operator maps the basis into itself
         self._B = np.zeros((0, 0))
         self._append(start)
 
@@ -220,6 +244,7 @@ class _Basis:
             coupling = np.zeros((kept, W.shape[1]))
             coupling[:, pivots] = r[:kept]
             self._B, self._last = coupling, last
+        self.is_invariant = kept == 0
         if kept == 0:
             q, kept = self._fresh_directions()
         elif last is not None:
@@ -248,7 +273,11 @@ class _Basis:
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
         s = self._ritz_vectors[:, :k]
         first, last = self._last
-        return self._ritz_values[:k], s, np.linalg.norm(self._B @ s[first:last], axis=0)
+        # in units of the largest value: squares of residuals neither over- nor underflow
+        coupling = (self._B / self.scale) @ s[first:last]
+        # an exhausted space has no coupling left, but its vectors are still rounded
+        relative = np.maximum(np.linalg.norm(coupling, axis=0), np.finfo(self._Q.dtype).eps)
+        return self._ritz_values[:k], s, self.scale * relative
 
     def restart(self, keep: int) -> None:
         """Replace the basis by its `keep` best Ritz vectors and the pending block."""

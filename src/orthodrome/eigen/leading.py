@@ -20,7 +20,7 @@ SOLVERS = ("auto", "dense", "krylov")
 
 # Measured on two cores: at these sizes LAPACK on the whole matrix takes well under a second, and
 # is exact; beyond, a few products with blocks are faster for as many pairs as people look at.
-_DENSE_ROWS = 500
+_DENSE_ROWS = 1000
 _DENSE_FRACTION = 0.2
 
 
@@ -39,7 +39,7 @@ def choose_solver(n: int, k: int) -> Choice:
     >>> choose_solver(10_000, 16).solver
     'krylov'
     >>> choose_solver(150, 2)
-    Choice(solver='dense', reason='n = 150 is at most 500: LAPACK is exact and cheap')
+    Choice(solver='dense', reason='n = 150 is at most 1000: LAPACK is exact and cheap')
     """
     if n <= _DENSE_ROWS:
         return Choice("dense", f"n = {n} is at most {_DENSE_ROWS}: LAPACK is exact and cheap")
@@ -61,6 +61,7 @@ def leading(
     max_iter: int = 200,
     random_state: Any = None,
     initial: NDArray[Any] | None = None,
+    memory_budget: str | float | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> Eigenpairs:
     """Compute the k algebraically largest eigenpairs of a symmetric operator.
@@ -82,6 +83,8 @@ def leading(
         For krylov: source of the starting block.
     initial : ndarray of shape (n, m), optional
         For krylov: approximate eigenvectors to start from.
+    memory_budget : str or number, optional
+        For dense: what the whole matrix may take; default: not checked.
     callback : callable, optional
         Called with each entry of the history as it is made.
 
@@ -101,13 +104,24 @@ def leading(
     n = operator.shape[0]
     if check_integer(k, "k", "leading") > n:
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
-    if isinstance(solver, str):
-        check_choice(solver, SOLVERS, "solver", "leading")
-        name = choose_solver(n, k).solver if solver == "auto" else solver
-        options = Krylov(tol=tol, max_iter=max_iter, random_state=random_state, initial=initial)
-        solver = Dense() if name == "dense" else options
-    elif isinstance(solver, Krylov) and initial is not None and solver.initial is None:
-        solver = replace(solver, initial=initial)
-    elif not hasattr(solver, "solve"):
-        raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
-    return solver.solve(operator, k, callback=callback)
+    options = Krylov(
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        initial=initial,
+        memory_budget=memory_budget,
+    )
+    return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
+
+
+def resolve_solver(solver: Any, n: int, k: int, options: Krylov) -> Any:
+    """Return the solver object that `solver` stands for; `options` are those of a Krylov run."""
+    if not isinstance(solver, str):
+        if not hasattr(solver, "solve"):
+            raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
+        if isinstance(solver, Krylov) and solver.initial is None:
+            return replace(solver, initial=options.initial)
+        return solver
+    check_choice(solver, SOLVERS, "solver", "leading")
+    name = choose_solver(n, k).solver if solver == "auto" else solver
+    return Dense(options.memory_budget) if name == "dense" else options

@@ -69,6 +69,8 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDAr
     array([ 1., -1.])
     """
     columns = np.asarray(embedding, dtype=np.float64)
+    if weights is not None:  # a row of weight 0 is a row left out
+        columns, weights = columns[weights > 0], weights[weights > 0]
     scale = np.abs(columns).max(axis=0, initial=0.0)
     columns = columns / np.where(scale > 0, scale, 1.0)  # third powers neither over- nor underflow
     cubes = columns**3

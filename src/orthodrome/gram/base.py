@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["CrossOperator", "GramOperator"]
+__all__ = ["CrossOperator", "GramOperator", "as_indices"]
+
+
+def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Return row numbers in 0 .. n-1 for what NumPy would take as an index of n rows."""
+    chosen = np.asarray(indices)
+    return np.arange(n)[chosen if chosen.size else chosen.astype(np.intp)]
 
 
 class _Operator(LinearOperator):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import CrossOperator, GramOperator
+from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["Centered"]
 
@@ -57,7 +57,7 @@ class Centered(GramOperator):
 
     def _correct(self, product: NDArray[Any], means: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
         """Subtract the centring terms from K V: means are those of the rows."""
-        sums = V.sum(axis=0, dtype=np.float64)
+        sums = V.sum(axis=0, dtype=np.result_type(V.dtype, np.float64))
         constant = self.mean_square * sums - self.means @ V
         product -= np.outer(means, sums).astype(product.dtype, copy=False)
         product += constant.astype(product.dtype, copy=False)
@@ -65,7 +65,7 @@ class Centered(GramOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return centred rows."""
-        chosen = np.asarray(indices)
+        chosen = as_indices(indices, self.shape[0])
         return self._center_rows(self.operator.rows(chosen), self.means[chosen])
 
     def toarray(self) -> NDArray[Any]:
@@ -100,9 +100,10 @@ class _CenteredCross(CrossOperator):
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         # one pass gives both K V and the inner products of the new points with the mean
-        weights = self._centered.weights.astype(V.dtype, copy=False)[:, None]
+        dtype = np.result_type(V.dtype, self.dtype)
+        weights = self._centered.weights.astype(dtype, copy=False)[:, None]
         product = self._cross @ np.hstack([V, weights])
-        means = product[:, -1].astype(np.float64)
+        means = product[:, -1].real.astype(np.float64)
         return self._centered._correct(np.ascontiguousarray(product[:, :-1]), means, V)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:

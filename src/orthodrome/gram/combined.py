@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .base import CrossOperator, GramOperator
+from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["Combined"]
 
@@ -47,7 +47,7 @@ class Combined(GramOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of W K Wᵀ."""
-        return self._half(np.asarray(indices)) @ self.combination.T
+        return self._half(as_indices(indices, self.shape[0])) @ self.combination.T
 
     def _half(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows W[chosen] K, from as few rows of K as W touches."""

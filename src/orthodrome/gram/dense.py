@@ -9,9 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_symmetric
 from .._core.threads import run_over_rows
-from .base import CrossOperator, GramOperator
+from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["DenseCross", "DenseGram"]
+
+
+def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(matrix)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 class DenseGram(GramOperator):
@@ -26,9 +31,7 @@ class DenseGram(GramOperator):
     """
 
     def __init__(self, matrix: ArrayLike, *, check: bool = True) -> None:
-        array = np.asarray(matrix)
-        if array.dtype not in (np.float32, np.float64):
-            array = array.astype(np.float64)
+        array = _as_floating(matrix)
         if check:
             check_symmetric(array, "A Gram matrix")
         super().__init__(shape=array.shape, dtype=array.dtype)
@@ -40,7 +43,7 @@ class DenseGram(GramOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return a copy of these rows."""
-        return self.matrix[np.asarray(indices)]
+        return self.matrix[as_indices(indices, self.shape[0])]
 
     def toarray(self) -> NDArray[Any]:
         """Return a copy of the matrix."""
@@ -52,7 +55,7 @@ class DenseGram(GramOperator):
 
     def cross(self, X_new: Any) -> DenseCross:
         """Take the (m, n) matrix of inner products of new points with these points."""
-        return DenseCross(np.asarray(X_new), self.shape[0])
+        return DenseCross(_as_floating(X_new), self.shape[0])
 
 
 class DenseCross(CrossOperator):
@@ -72,4 +75,4 @@ class DenseCross(CrossOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return a copy of these rows."""
-        return self.matrix[np.asarray(indices)]
+        return self.matrix[as_indices(indices, self.shape[0])]

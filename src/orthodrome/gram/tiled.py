@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.memory import format_bytes
 from .._core.threads import n_threads, run_in_threads
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
-from .base import CrossOperator, GramOperator
+from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["CrossGram", "TiledGram", "stored_bytes"]
 
@@ -155,7 +155,7 @@ class TiledGram(GramOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows: read from the stored tiles, or evaluated."""
-        chosen = np.asarray(indices, dtype=np.intp)
+        chosen = as_indices(indices, self.shape[0])
         if self.recomputes:
             return rectangular_block(self.kernel, self.points[chosen], self.points)
         result = np.empty((len(chosen), self.shape[0]), dtype=self.dtype)
@@ -216,4 +216,6 @@ class CrossGram(CrossOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Evaluate the rows of these new points."""
-        return rectangular_block(self.kernel, self.new[np.asarray(indices)], self.points)
+        return rectangular_block(
+            self.kernel, self.new[as_indices(indices, self.shape[0])], self.points
+        )

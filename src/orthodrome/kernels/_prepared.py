@@ -6,8 +6,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
 
-__all__ = ["Prepared"]
+__all__ = ["Prepared", "finite_squared_norms", "squared_norms"]
+
+
+def squared_norms(X: Any) -> NDArray[Any]:
+    """Return the squared length of each row of an array or sparse array, in its precision."""
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def finite_squared_norms(X: Any) -> NDArray[Any]:
+    """Return the squared length of each row, or raise where it overflows."""
+    with np.errstate(over="ignore"):
+        norms = squared_norms(X)
+    if not np.all(np.isfinite(norms)):
+        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise ValueError(
+            f"The values of row {row} are so large that their squares overflow in {X.dtype}; "
+            "rescale the data."
+        )
+    return norms
 
 
 @dataclass(frozen=True)

@@ -43,17 +43,29 @@ def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = No
         else sample_weight / sample_weight.sum()
     )
     if scipy.sparse.issparse(X):
+        if _all_equal(X[np.flatnonzero(p)]):
+            return 0.0
         center = np.asarray(X.T @ p).ravel()
         # E‖x - c‖² = E‖x‖² - ‖c‖²: the centred data would not be sparse any more
         squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
         return float(max(2.0 * (p @ squares - center @ center), 0.0))
-    center = p @ X
-    total = 0.0
-    for start in range(0, n_samples, 4096):
-        rows = slice(start, start + 4096)
-        difference = X[rows] - center
-        total += float(p[rows] @ np.einsum("ij,ij->i", difference, difference, dtype=np.float64))
+    # measured from a row of the data, so that coincident points are exactly 0 apart
+    reference = X[np.argmax(p > 0)]
+    parts = [slice(start, start + 4096) for start in range(0, n_samples, 4096)]
+    center, total = np.zeros(X.shape[1]), 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks whether it is finite
+        for rows in parts:
+            center += p[rows] @ np.subtract(X[rows], reference, dtype=np.float64)
+        for rows in parts:
+            difference = np.subtract(X[rows], reference, dtype=np.float64) - center
+            squares = np.einsum("ij,ij->i", difference, difference)
+            total += float(p[rows] @ squares)
     return 2.0 * total
+
+
+def _all_equal(X: Any) -> bool:
+    """Tell whether all rows of a sparse array are the same."""
+    return not (X.max(axis=0) - X.min(axis=0)).count_nonzero()
 
 
 def median_distance(

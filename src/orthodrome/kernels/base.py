@@ -54,15 +54,13 @@ class Kernel(BaseEstimator):
 
     # ------------------------------------------------------------------ public face
 
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Kernel:
+    def fit(self, X: Data, sample_weight: ArrayLike | None = None) -> Kernel:
         """Resolve the parameters that depend on the data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The data (what is allowed beside arrays of numbers is up to the kernel).
-        y : ignored
-            Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is the same as the row written twice.
 
@@ -77,7 +75,7 @@ class Kernel(BaseEstimator):
 
     def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
-        self.n_features_in_ = int(np.prod(X.shape[1:]))
+        self.n_features_in_ = int(X.shape[1])  # as scikit-learn counts, also beyond two dimensions
         self._resolve(X, sample_weight)
         self.fitted_ = True
         return self

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhattan_distances
 
 from .._core.checks import check_positive
-from ._prepared import Prepared
+from ._prepared import Prepared, finite_squared_norms, squared_norms
 from .base import Kernel, _contiguous, block_dtype
 
 __all__ = ["AdditiveChi2", "Chi2", "Cosine", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
@@ -28,14 +28,19 @@ def _products(a: Prepared, b: Prepared, out: NDArray[Any] | None) -> NDArray[Any
     return np.matmul(a.coordinates, b.coordinates.T, out=out)
 
 
-def _squared_norms(X: Any) -> NDArray[Any]:
-    if scipy.sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
 class _DotProduct(Kernel):
     """A kernel that is a function of the inner product, k(x, y) = f(<x, y>)."""
+
+    def prepare(self, X: Any) -> Prepared:
+        """Take the rows as they are; those whose kernel values would overflow are an error."""
+        largest = finite_squared_norms(X).max(keepdims=True)  # no |<x, y>| is larger
+        self._apply(largest)
+        if not np.all(np.isfinite(largest)):
+            raise ValueError(
+                f"The values of X are so large that {type(self).__name__} overflows in {X.dtype}; "
+                "rescale the data."
+            )
+        return super().prepare(X)
 
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block f(<a_i, b_j>)."""
@@ -45,7 +50,7 @@ class _DotProduct(Kernel):
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Evaluate f(‖x‖²)."""
-        values = _squared_norms(points.coordinates)
+        values = squared_norms(points.coordinates)
         self._apply(values)
         return values
 
@@ -115,7 +120,12 @@ class Polynomial(_WithGamma):
     def _apply(self, block: NDArray[Any]) -> None:
         block *= self.gamma_
         block += self.coef0
-        with np.errstate(invalid="ignore", over="ignore"):
+        if self.degree != round(self.degree) and np.any(block < 0):
+            raise ValueError(
+                f"degree of Polynomial must be a whole number where gamma <x, y> + coef0 is "
+                f"negative, as it is for these data; got {self.degree!r}."
+            )
+        with np.errstate(over="ignore"):
             block **= self.degree
 
 
@@ -179,7 +189,7 @@ class Cosine(_DotProduct):
 
     def prepare(self, X: Any) -> Prepared:
         """Divide each row by its length."""
-        lengths = np.sqrt(_squared_norms(X))
+        lengths = np.sqrt(finite_squared_norms(X))
         lengths[lengths == 0] = 1
         if scipy.sparse.issparse(X):
             return Prepared((scipy.sparse.diags_array(1 / lengths) @ X).tocsr().astype(X.dtype))
@@ -187,7 +197,7 @@ class Cosine(_DotProduct):
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return 1, and 0 for zero rows."""
-        return np.round(_squared_norms(points.coordinates))
+        return np.round(squared_norms(points.coordinates))
 
 
 class _Elementwise(Kernel):
@@ -267,6 +277,12 @@ class AdditiveChi2(_Elementwise):
                 f"histograms, and row {row}, column {column} is {X[row, column]:g}."
             )
         return X
+
+    def prepare(self, X: Any) -> Prepared:
+        """Take the rows as they are, if their squares do not overflow."""
+        finite_squared_norms(X)
+        # scikit-learn's compiled loop does not take read-only arrays
+        return super().prepare(np.require(X, requirements=["C", "W"]))
 
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block."""

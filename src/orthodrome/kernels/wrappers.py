@@ -46,14 +46,24 @@ class Normalized(Kernel):
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether SciPy sparse matrices and arrays are taken."""
+        return _inner(self).accepts_sparse
+
+    @property
+    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether blocks may be evaluated in several threads at once."""
+        return _inner(self).threadsafe
+
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check X as the inner kernel does."""
-        return _inner(self).validate(
+        return _inner(self, fitted=not reset).validate(
             X, estimator=self if estimator is None else estimator, reset=reset
         )
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        self.kernel_ = clone(_inner(self)).fit_validated(X, sample_weight)
+        self.kernel_ = _fresh(self).fit_validated(X, sample_weight)
         self.positive_definite = self.kernel_.positive_definite
 
     def prepare(self, X: Any) -> Prepared:
@@ -71,8 +81,7 @@ class Normalized(Kernel):
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block."""
         block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
-        block *= a.per_point[:, None]
-        block *= b.per_point
+        block *= np.multiply.outer(a.per_point, b.per_point)  # k(x, y) = k(y, x) to the last bit
         return block
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
@@ -80,7 +89,7 @@ class Normalized(Kernel):
         return np.ones(len(points), dtype=points.dtype)
 
     def _unresolved(self) -> str:
-        return _inner(self)._unresolved()
+        return _inner(self, fitted=False)._unresolved()
 
 
 class Embedded(Kernel):
@@ -117,6 +126,11 @@ class Embedded(Kernel):
         self.function = function
         self.kernel = kernel
 
+    @property
+    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether blocks may be evaluated in several threads at once."""
+        return _inner(self).threadsafe
+
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is a finite array of numbers, of two or more dimensions."""
         return validate_data(
@@ -139,7 +153,7 @@ class Embedded(Kernel):
         return embedded
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        inner = clone(_inner(self))
+        inner = _fresh(self)
         self.kernel_ = inner.fit_validated(self._embed(X, inner, reset=True), sample_weight)
         self.unit_norm = self.kernel_.unit_norm
         self.positive_definite = self.kernel_.positive_definite
@@ -157,7 +171,7 @@ class Embedded(Kernel):
         return self.kernel_.diagonal(points)
 
     def _unresolved(self) -> str:
-        return _inner(self)._unresolved()
+        return _inner(self, fitted=False)._unresolved()
 
 
 class FromCallable(Kernel):
@@ -197,7 +211,8 @@ class FromCallable(Kernel):
             )
         if np.iscomplexobj(block) or not np.all(np.isfinite(block)):
             raise ValueError("A callable kernel returned values that are not finite real numbers.")
-        return block.astype(block_dtype(a, b), copy=False)
+        # a copy: wrappers change blocks in place, and the array may be the function's own
+        return np.array(block, dtype=block_dtype(a, b))
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Evaluate the diagonal from small diagonal blocks."""
@@ -238,8 +253,13 @@ class Precomputed(Kernel):
         return np.diagonal(matrix).copy()
 
 
-def _inner(wrapper: Any) -> Kernel:
-    """Return the kernel inside a wrapper as an object, fitted if the wrapper is."""
+def _inner(wrapper: Any, *, fitted: bool = True) -> Kernel:
+    """Return the kernel inside a wrapper as an object, with `fitted` the fitted one if any."""
     from .names import as_kernel  # the registry lists the wrappers' module too
 
-    return getattr(wrapper, "kernel_", None) or as_kernel(wrapper.kernel)
+    return (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(wrapper.kernel)
+
+
+def _fresh(wrapper: Any) -> Kernel:
+    """Return an unfitted copy of the kernel inside a wrapper, with its present parameters."""
+    return clone(_inner(wrapper, fitted=False))

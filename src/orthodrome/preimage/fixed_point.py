@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Radial
+from ..kernels._prepared import Prepared
 from ..kernels.radial import squared_distances
 
 __all__ = ["FixedPoint", "fixed_point"]
 
-_BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
+BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,12 @@ def fixed_point(
     """
     scale = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
     z = np.array(starts, dtype=np.result_type(X.dtype, np.float32))
-    target, value = _evaluate(kernel, X, coefficients, z)
+    points = kernel.prepare(X)
+    target, value = _evaluate(kernel, points, coefficients, z)
+    eps = float(np.finfo(z.dtype).eps)
+    resolution = 4 * eps * float(np.abs(X).max())
+    # points that coincide to rounding have no scale: a step of rounding is none
+    limit = tol * scale if scale > resolution else resolution
     fraction = np.ones(len(z))
     converged = np.zeros(len(z), dtype=bool)
     active = np.arange(len(z))
@@ -84,8 +90,8 @@ def fixed_point(
         n_iter += 1
         step = fraction[active, None] * (target[active] - z[active])
         moved = z[active] + step
-        new_target, new_value = _evaluate(kernel, X, coefficients[active], moved)
-        slack = 4 * np.finfo(z.dtype).eps * np.abs(value[active])
+        new_target, new_value = _evaluate(kernel, points, coefficients[active], moved)
+        slack = 4 * eps * np.abs(value[active])
         better = new_value >= value[active] - slack
         accepted = active[better]
         z[accepted], target[accepted] = moved[better], new_target[better]
@@ -93,19 +99,18 @@ def fixed_point(
         fraction[accepted] = np.minimum(1.0, 2 * fraction[accepted])
         fraction[active[~better]] /= 4
         # a rejected step that is already below the tolerance cannot lead anywhere either
-        done = np.linalg.norm(step, axis=1) <= tol * scale
+        done = np.linalg.norm(step, axis=1) <= limit
         converged[active[done]] = True
         active = active[~done]
     return FixedPoint(z, value, n_iter, converged)
 
 
 def _evaluate(
-    kernel: Radial, X: NDArray[Any], coefficients: NDArray[Any], z: NDArray[Any]
+    kernel: Radial, points: Prepared, coefficients: NDArray[Any], z: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows."""
     target, value = np.empty_like(z), np.empty(len(z), dtype=z.dtype)
-    points = kernel.prepare(X)
-    step = max(1, _BLOCK_ELEMENTS // len(X))
+    step = max(1, BLOCK_ELEMENTS // len(points))
     for start in range(0, len(z), step):
         rows = slice(start, start + step)
         d2 = squared_distances(kernel.prepare(z[rows]), points)

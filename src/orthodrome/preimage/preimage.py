@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,10 @@ from .._core.status import Status, warn_unless_converged
 from .._core.types import Data
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed, Radial, as_kernel
-from .fixed_point import fixed_point
+from .fixed_point import BLOCK_ELEMENTS, fixed_point
 from .ridge import ridge
 
-__all__ = ["Preimages", "preimage"]
+__all__ = ["Preimages", "preimage", "radial_preimages"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,16 @@ def preimage(
         )
     if scipy.sparse.issparse(X):
         raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
-    return _best_of_starts(fitted, X, beta, n_starts, tol, max_iter)
+    return radial_preimages(
+        fitted,
+        X,
+        lambda rows: beta[rows],
+        len(beta),
+        n_starts=n_starts,
+        tol=tol,
+        max_iter=max_iter,
+        stacklevel=4,
+    )
 
 
 def _fitted(kernel: Any, X: Any) -> Kernel:
@@ -159,28 +169,43 @@ def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:
     return beta.astype(X.dtype, copy=False)
 
 
-def _best_of_starts(
-    kernel: Radial, X: NDArray[Any], beta: NDArray[Any], n_starts: int, tol: float, max_iter: int
+def radial_preimages(
+    kernel: Radial,
+    X: NDArray[Any],
+    expansions: Callable[[slice], NDArray[Any]],
+    n_expansions: int,
+    *,
+    n_starts: int = 3,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    stacklevel: int = 3,
 ) -> Preimages:
-    """Iterate every expansion from all its starts in one batch and keep the best of each."""
-    starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
-    m, s, d = starts.shape
-    result = fixed_point(
-        kernel, X, np.repeat(beta, s, axis=0), starts.reshape(m * s, d), tol=tol, max_iter=max_iter
-    )
-    best = result.objective.reshape(m, s).argmax(axis=1)
-    chosen = np.arange(m) * s + best
-    unfinished = int(np.count_nonzero(~result.converged[chosen]))
+    """Find pre-images by the fixed point, a bounded number of expansions at a time.
+
+    ``expansions(rows)`` returns the coefficients of those expansions, shape (len(rows), n): they
+    need never stand in memory all at once. Every expansion is iterated from all its starts in one
+    batch, and its best end is kept. The other parameters are those of :func:`preimage`.
+    """
+    step = max(1, BLOCK_ELEMENTS // (len(X) * (n_starts + 1)))
+    points = np.empty((n_expansions, X.shape[1]), dtype=X.dtype)
+    similarity = np.empty(n_expansions, dtype=X.dtype)
+    n_iter = unfinished = 0
+    for first in range(0, n_expansions, step):
+        rows = slice(first, min(first + step, n_expansions))
+        beta = expansions(rows).astype(X.dtype, copy=False)
+        starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
+        m, s, d = starts.shape
+        ends = fixed_point(
+            kernel, X, np.repeat(beta, s, axis=0), starts.reshape(-1, d), tol=tol, max_iter=max_iter
+        )
+        best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
+        points[rows], similarity[rows] = ends.points[best], ends.objective[best]
+        n_iter = max(n_iter, ends.n_iter)
+        unfinished += int(np.count_nonzero(~ends.converged[best]))
     status = Status.MAX_ITER if unfinished else Status.CONVERGED
-    warn_unless_converged(
-        status,
-        "preimage",
-        f"{unfinished} of {m} pre-images after {result.n_iter} iterations",
-        stacklevel=4,
-    )
-    return Preimages(
-        result.points[chosen], result.objective[chosen], result.n_iter, status, "fixed-point"
-    )
+    detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
+    warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
+    return Preimages(points, similarity, n_iter, status, "fixed-point")
 
 
 def _starts(kernel: Radial, X: NDArray[Any], beta: NDArray[Any], n_starts: int) -> NDArray[Any]:

@@ -25,10 +25,11 @@ def ridge(
     r"""Predict the input that belongs to an expansion, :math:`y = \sum_n \beta_n \Phi(x_n)`.
 
     The linear map from feature space to the inputs that minimises
-    :math:`\sum_n \|x_n - f(\Phi(x_n))\|^2 + \alpha\lambda_1 \|f\|^2`, both sides centred, is
+    :math:`\sum_n \|x_n - f(\Phi(x_n))\|^2 + \alpha\tau \|f\|^2`, both sides centred, is
 
     .. math::
-        f(y) = \bar x + (K' (\beta - \tfrac1N))^\top (K' + \alpha\lambda_1 I)^{-1} (X - \bar x).
+        f(y) = \bar x + (K' (\beta - \tfrac1N))^\top (K' + \alpha\tau I)^{-1} (X - \bar x),
+        \qquad \tau = \operatorname{tr} K' / N.
 
     Parameters
     ----------
@@ -49,21 +50,23 @@ def ridge(
         The predicted inputs.
     """
     n = gram.shape[0]
-    needed, budget = n * n * gram.dtype.itemsize, parse_bytes(memory_budget)
+    # in float64 always: with a small alpha the system is ill-conditioned in float32
+    needed, budget = n * n * np.dtype(np.float64).itemsize, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
             f"The ridge pre-image of a general expansion solves an {n} x {n} system, which takes "
             f"{format_bytes(needed)}; memory_budget is {format_bytes(budget)}. Raise it, or use "
             "fewer points."
         )
-    centered = Centered(gram)
-    matrix = centered.toarray()
-    mean = X.mean(axis=0)
-    penalty = alpha * max(float(np.trace(matrix)) / n, np.finfo(matrix.dtype).tiny)
+    matrix = Centered(gram).toarray().astype(np.float64, copy=False)
+    mean = X.mean(axis=0, dtype=np.float64)
+    scale = float(np.trace(matrix)) / n
+    # where all points coincide the prediction is their mean, whatever the penalty
+    penalty = alpha * scale if scale > 1e-200 else 1.0
     right = matrix @ (coefficients - 1.0 / n).T
     matrix.flat[:: n + 1] += penalty
     solution = scipy.linalg.solve(matrix, X - mean, assume_a="sym", overwrite_a=True)
-    return mean + right.T @ solution
+    return (mean + right.T @ solution).astype(X.dtype, copy=False)
 
 
 def decode_components(

@@ -1,0 +1,144 @@
+"""The contract of radial kernels, k(x, y) = h(‖x - y‖²), and their bandwidth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from ..._core.checks import check_positive
+from .._prepared import Prepared, finite_squared_norms
+from ..bandwidth import mean_squared_distance, median_distance
+from ..base import Kernel
+from .distances import paired_squared_distances, squared_distances
+
+__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma"]
+
+
+def as_float(d2: ArrayLike) -> NDArray[Any]:
+    """Return squared distances as an array: float32 stays, all else becomes float64."""
+    array = np.asarray(d2)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+class Radial(Kernel):
+    """Base class of the kernels k(x, y) = h(‖x - y‖²).
+
+    A subclass supplies ``profile``, ``profile_derivative`` and ``one_minus``, all of the squared
+    distance, and the flag ``cusp``: whether h'(0) is infinite.
+    """
+
+    unit_norm = True
+    cusp: bool = False
+
+    # ---------------------------------------------------------------- the profile
+
+    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate h at squared distances."""
+        raise NotImplementedError
+
+    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate the derivative of h with respect to the squared distance."""
+        raise NotImplementedError
+
+    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate 1 - h without cancellation as the distance goes to 0."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- blocks
+
+    def prepare(self, X: Any) -> Prepared:
+        """Move the origin to the mean of the data, for accurate distances, and take the norms.
+
+        Sparse points stay sparse where the kernel was fitted on sparse data (the origin is then
+        0); beside dense data they become dense, since both must be measured from one origin.
+        """
+        if scipy.sparse.issparse(X) and not np.any(self.origin_):
+            coordinates = X.tocsr()
+        else:
+            X = X.toarray() if scipy.sparse.issparse(X) else X
+            coordinates = np.subtract(X, self.origin_, order="C", dtype=X.dtype)
+        return Prepared(coordinates, finite_squared_norms(coordinates))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block h(‖a_i - b_j‖²)."""
+        block = squared_distances(a, b, out)
+        self._apply_profile(block)
+        return block
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Evaluate h(0) for each point."""
+        return np.full(len(points), float(self.profile(0.0)), dtype=points.dtype)
+
+    def _apply_profile(self, block: NDArray[Any]) -> None:
+        """Replace squared distances by h of them, in place; compiled where it matters."""
+        block[...] = self.profile(block)
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        if scipy.sparse.issparse(X):
+            self.origin_ = np.zeros(X.shape[1])
+        else:
+            with np.errstate(over="ignore"):  # prepare names the row
+                self.origin_ = np.average(X, axis=0, weights=sample_weight).astype(X.dtype)
+        self.positive_definite = self._definite(X.shape[1])
+
+    def _definite(self, _n_features: int) -> bool:
+        return True
+
+
+class ScaledRadial(Radial):
+    """A radial kernel with a scale sigma, a number or a rule."""
+
+    def __init__(self, sigma: float | str = "mean") -> None:
+        self.sigma = sigma
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        super()._resolve(X, sample_weight)
+        self.sigma_ = resolve_sigma(self, X, sample_weight)
+
+    def _unresolved(self) -> str:
+        return f"sigma={self.sigma!r}" if isinstance(self.sigma, str) else ""
+
+    def _scale(self) -> float:
+        """Return sigma as a number, whether or not the kernel was fitted."""
+        if hasattr(self, "sigma_"):
+            return float(self.sigma_)
+        if isinstance(self.sigma, str):
+            self._ready(None)  # raises, with advice
+        return check_positive(self.sigma, "sigma", type(self).__name__)
+
+
+_SMALLEST_SCALE = 1e-152  # its square and the reciprocal of that are normal numbers
+
+
+def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
+
+    Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
+    taken.
+    """
+    sigma, owner = kernel.sigma, type(kernel).__name__
+    if not isinstance(sigma, str):
+        scale = check_positive(sigma, "sigma", owner)
+    elif sigma == "mean":
+        scale = math.sqrt(mean_squared_distance(X, sample_weight))
+    elif sigma == "median":
+        scale = median_distance(
+            lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
+        )
+    else:
+        raise ValueError(
+            f"sigma of {owner} must be a positive number, 'mean' or 'median'; got {sigma!r}."
+        )
+    if not math.isfinite(scale):
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
+        )
+    if 0 < scale < _SMALLEST_SCALE:
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows; rescale the data."
+        )
+    return scale if scale > 0 else 1.0

@@ -1,0 +1,222 @@
+"""Kernels of finite smoothness: exponential and Matérn."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike, NDArray
+
+from ..._core.checks import check_positive
+from .. import _loops
+from .base import ScaledRadial, as_float
+
+__all__ = ["Exponential", "Matern"]
+
+
+class Exponential(ScaledRadial):
+    r"""Exponential kernel, the Matérn kernel with ν = 1/2; it has a cusp at 0.
+
+    .. math:: k(x, y) = \exp(-\|x - y\| / \sigma)
+
+    Parameters
+    ----------
+    sigma : float, "mean" or "median", default="mean"
+        The scale; see :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Exponential
+    >>> Exponential(sigma=1.0)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    cusp = True
+
+    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate exp(-d/σ)."""
+        return np.exp(-np.sqrt(as_float(d2)) / self._scale())
+
+    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate -exp(-d/σ)/(2σd), -inf at 0."""
+        with np.errstate(divide="ignore"):
+            return -self.profile(d2) / (2 * self._scale() * np.sqrt(as_float(d2)))
+
+    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate 1 - exp(-d/σ)."""
+        return -np.expm1(-np.sqrt(as_float(d2)) / self._scale())
+
+    def _apply_profile(self, block: NDArray[Any]) -> None:
+        _loops.exponential_of_distance(block, 1.0 / self._scale())
+
+
+class Matern(ScaledRadial):
+    r"""Matérn kernel of smoothness ν.
+
+    .. math::
+        k(x, y) = \frac{2^{1-\nu}}{\Gamma(\nu)} u^\nu K_\nu(u),
+        \qquad u = \sqrt{2\nu}\, \|x - y\| / \sigma
+
+    with closed forms for ν = 1/2, 3/2, 5/2; ν = ∞ is the Gaussian kernel.
+
+    Parameters
+    ----------
+    nu : float, default=1.5
+        Smoothness, positive; ``inf`` is allowed.
+    sigma : float, "mean" or "median", default="mean"
+        The scale; see :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Matern
+    >>> Matern(nu=1.5, sigma=1.0)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.4834],
+           [0.4834, 1.    ]])
+    """
+
+    def __init__(self, nu: float = 1.5, sigma: float | str = "mean") -> None:
+        self.nu = nu
+        self.sigma = sigma
+
+    @property
+    def cusp(self) -> bool:  # type: ignore[override]  # depends on nu
+        """Whether the profile has infinite slope in d² at 0, which is so for ν <= 1."""
+        return self.nu <= 1
+
+    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate the kernel at squared distances."""
+        u, nu = self._argument(d2)
+        if nu == 0.5:
+            return np.exp(-u)
+        if nu == 1.5:
+            return (1 + u) * np.exp(-u)
+        if nu == 2.5:
+            return (1 + u + u * u / 3) * np.exp(-u)
+        if math.isinf(nu):
+            return np.exp(-0.5 * u * u)
+        return np.where(u > 0, _bessel_term(u, nu, nu), 1.0).astype(u.dtype)
+
+    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate the derivative in d², -inf at 0 for ν <= 1."""
+        u, nu = self._argument(d2)
+        inverse_variance = 1.0 / self._scale() ** 2
+        if math.isinf(nu):
+            return -0.5 * inverse_variance * np.exp(-0.5 * u * u)
+        if nu == 1.5:
+            return -nu * inverse_variance * np.exp(-u)
+        if nu == 2.5:
+            return -nu * inverse_variance * (1 + u) * np.exp(-u) / 3
+        at_zero = -np.inf if nu <= 1 else -0.5 * nu / (nu - 1) * inverse_variance
+        with np.errstate(divide="ignore"):
+            if nu == 0.5:
+                return -nu * inverse_variance * np.exp(-u) / u
+            values = -nu * inverse_variance * _bessel_term(u, nu, nu - 1)
+        return np.where(u > 0, values, at_zero).astype(u.dtype)
+
+    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+        """Evaluate one minus the kernel, by incomplete gamma functions or by quadrature."""
+        u, nu = self._argument(d2)
+        if nu == 0.5:
+            return -np.expm1(-u)
+        if nu == 1.5:
+            return scipy.special.gammainc(2.0, u).astype(u.dtype)
+        if nu == 2.5:
+            return (scipy.special.gammainc(3.0, u) + u * u / 6 * np.exp(-u)).astype(u.dtype)
+        if math.isinf(nu):
+            return -np.expm1(-0.5 * u * u)
+        near = 0.5 * max(1.0, math.sqrt(nu))  # below it 1 - k may be small
+        values = np.where(u < near, _matern_integral(u, nu, near), 1.0 - self.profile(d2))
+        return values.astype(u.dtype)
+
+    def _argument(self, d2: ArrayLike) -> tuple[NDArray[Any], float]:
+        nu = check_positive(self.nu, "nu", "Matern", infinite=True)
+        return np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale()), nu
+
+    def _root_factor(self, nu: float) -> float:
+        return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        check_positive(self.nu, "nu", "Matern", infinite=True)
+        super()._resolve(X, sample_weight)
+
+    def _apply_profile(self, block: NDArray[Any]) -> None:
+        loops = {
+            0.5: _loops.exponential_of_distance,
+            1.5: _loops.matern_three_halves,
+            2.5: _loops.matern_five_halves,
+        }
+        if self.nu in loops:
+            loops[self.nu](block, self._root_factor(self.nu) / self._scale())
+        else:
+            super()._apply_profile(block)
+
+
+def _bessel_term(u: NDArray[Any], nu: float, order: float) -> NDArray[Any]:
+    """2^(1-ν)/Γ(ν) u^order K_order(u), for the orders ν and ν - 1, in logarithms."""
+    if order > _LARGE_ORDER:
+        return np.exp(_log_matern(u, order)) * (1.0 if order == nu else 0.5 / (nu - 1))
+    constant = (1 - nu) * math.log(2) - math.lgamma(nu)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        u = np.asarray(u, dtype=np.float64)
+        log_bessel = np.log(scipy.special.kve(order, u)) - u
+        values = np.exp(constant + order * np.log(u) + log_bessel)
+    if order > 0:  # K overflows before u^order K_order reaches its limit 2^(order-1) Γ(order)
+        limit = math.exp(constant + (order - 1) * math.log(2) + math.lgamma(order))
+        values = np.where(np.isposinf(log_bessel), limit, values)
+    return values
+
+
+# Beyond this order K_ν overflows at distances where the kernel is not yet 1 to rounding, and eight
+# terms of Debye's expansion give all digits.
+_LARGE_ORDER = 40.0
+
+
+@lru_cache(maxsize=1)
+def _debye_polynomials() -> list[Polynomial]:
+    """u_0 … u_8 of Debye's expansion, by the recurrence DLMF 10.41.9."""
+    p = Polynomial([0.0, 1.0])
+    polynomials = [Polynomial([1.0])]
+    for _ in range(8):
+        u = polynomials[-1]
+        polynomials.append(
+            0.5 * p**2 * (1 - p**2) * u.deriv() + 0.125 * ((1 - 5 * p**2) * u).integ()
+        )
+    return polynomials
+
+
+def _log_matern(u: NDArray[Any], nu: float) -> NDArray[Any]:
+    """Logarithm of 2^(1-ν)/Γ(ν) u^ν K_ν(u) for large ν, by Debye's uniform expansion of K_ν.
+
+    Taken relative to u = 0, where the value is 1, so that no large logarithms are subtracted.
+    """
+    z = np.asarray(u, dtype=np.float64) / nu
+    w = np.hypot(1.0, z)
+    excess = z * z / (1 + w)  # w - 1
+    correction = np.log(_debye_sum(1 / w, nu) / _debye_sum(np.ones(()), nu))
+    return nu * (np.log1p(excess / 2) - excess) - 0.5 * np.log(w) + correction
+
+
+def _debye_sum(p: NDArray[Any], nu: float) -> NDArray[Any]:
+    """Σ_k (-1)^k u_k(p) / ν^k."""
+    terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(_debye_polynomials()))
+    return np.sum(list(terms), axis=0)
+
+
+def _matern_integral(u: NDArray[Any], nu: float, near: float) -> NDArray[Any]:
+    """1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt, by Gauss-Legendre quadrature for u < near.
+
+    t = u x^m with m so large that the integrand, which behaves like t^min(1, 2ν-1), is smooth.
+    """
+    m = max(1.0, math.ceil(2.0 / nu))
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    x, weights = (nodes + 1) / 2, weights / 2
+    small = np.where((u > 0) & (u < near), u, near / 2)
+    t = small[..., None] * x**m
+    integrand = t * _bessel_term(t, nu, nu - 1)
+    result = (integrand * (weights * m * x ** (m - 1))).sum(axis=-1) * small
+    return np.where(u > 0, result, 0.0)

@@ -1,0 +1,21 @@
+"""Figures for notebooks and pages; matplotlib is imported when the first one is drawn.
+
+=================  ===============================================================
+:func:`embedding`  two coordinates of an embedding, coloured by class or by value
+:func:`spectrum`   the variance that each component explains, and their sum
+:func:`curves`     several curves over one axis
+:func:`images`     rows of small images, such as pre-images beside originals
+=================  ===============================================================
+
+Every function returns the matplotlib Figure. None touches pyplot: nothing needs a display, and
+nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
+``fig.savefig(…)``. ``plots.report`` writes figures, tables and text as one HTML page.
+"""
+
+from ._matplotlib import MissingExtraError
+from .curves import curves
+from .embedding import embedding
+from .images import images
+from .spectrum import spectrum
+
+__all__ = ["MissingExtraError", "curves", "embedding", "images", "spectrum"]

@@ -1,0 +1,71 @@
+"""The one place that imports matplotlib, late and without pyplot."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MissingExtraError", "axes_of", "figure_of", "house_style", "png", "require_matplotlib"]
+
+_DPI = 192  # twice the pixels of a screen inch: sharp on a phone and in print
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is absent; the message is the one line that installs it."""
+
+
+def require_matplotlib() -> Any:
+    """Import and return matplotlib, or say how to install it."""
+    try:
+        return importlib.import_module("matplotlib")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "matplotlib":
+            raise
+        raise MissingExtraError(
+            "Plots need matplotlib: pip install 'orthodrome[plot]'", name="matplotlib"
+        ) from error
+
+
+def figure_of(figure: Figure | None, size: tuple[float, float]) -> Figure:
+    """Return `figure`, or a new one of `size` inches that no global state knows of."""
+    require_matplotlib()
+    if figure is not None:
+        return figure
+    from matplotlib.figure import Figure as NewFigure
+
+    return NewFigure(figsize=size, layout="constrained")
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return `ax`, or the axes of a new figure of `size` inches."""
+    return figure_of(None, size).subplots() if ax is None else ax
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw with matplotlib's defaults, whatever the user's settings: for pages of our own."""
+    require_matplotlib()
+    import matplotlib.style
+
+    ours = {
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": "medium",
+        "font.size": 10.0,
+    }
+    with matplotlib.style.context(["default", ours]):
+        yield
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file, the same for the same figure."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+    return buffer.getvalue()

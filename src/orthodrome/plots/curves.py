@@ -1,0 +1,99 @@
+"""Curves over one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+from .._core.checks import check_choice
+from ._matplotlib import axes_of
+from .palette import class_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["curves"]
+
+
+def curves(
+    x: ArrayLike,
+    values: Mapping[str, ArrayLike],
+    *,
+    xlabel: str,
+    ylabel: str,
+    xscale: str = "linear",
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw curves that share the horizontal axis.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_points,)
+        Where the curves are known.
+    values : mapping of str to array-like of shape (n_points,)
+        The curves by name; NaN leaves a gap.
+    xlabel, ylabel : str
+        What the axes show.
+    xscale : {"linear", "log2"}, default="linear"
+        "log2" for numbers that were doubled; each of them then has its own tick.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if absent.
+    title : str, optional
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure that holds the axes.
+
+    Examples
+    --------
+    >>> from orthodrome import plots
+    >>> fig = plots.curves(
+    ...     [1, 2, 4],
+    ...     {"linear": [3, 2, 1], "gaussian": [3, 1, 0.5]},
+    ...     xlabel="Components",
+    ...     ylabel="Error",
+    ...     xscale="log2",
+    ... )
+    >>> len(fig.axes[0].lines)
+    2
+    """
+    check_choice(xscale, ("linear", "log2"), "xscale", "curves")
+    positions = check_array(x, ensure_2d=False, dtype=np.float64, input_name="x")
+    if positions.ndim != 1:
+        raise ValueError(f"x of curves must be one row of numbers; got shape {positions.shape}.")
+    if xscale == "log2" and np.any(positions <= 0):
+        raise ValueError("x of curves must be positive on a logarithmic axis.")
+    if not values:
+        raise ValueError("values of curves must hold at least one curve.")
+    rows = {name: np.asarray(curve, dtype=np.float64) for name, curve in values.items()}
+    for name, row in rows.items():
+        if row.shape != positions.shape:
+            raise ValueError(
+                f"values[{name!r}] of curves must have shape {positions.shape}, as x; "
+                f"got {row.shape}."
+            )
+        if not np.isfinite(row).any():
+            raise ValueError(f"values[{name!r}] of curves has no finite entry.")
+    ax = axes_of(ax, (4.8, 3.4))
+    for index, (name, row) in enumerate(rows.items()):
+        color, marker = class_style(index)
+        ax.plot(positions, row, color=color, marker=marker, markersize=5, label=name)
+    if xscale == "log2":
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(positions, [f"{position:g}" for position in positions])
+        ax.minorticks_off()
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if all(np.nanmin(row) >= 0 for row in rows.values()):
+        ax.set_ylim(bottom=0.0)  # so that heights can be compared
+    ax.legend(frameon=False)
+    if title is not None:
+        ax.set_title(title)
+    return ax.figure  # type: ignore[return-value]

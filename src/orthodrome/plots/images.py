@@ -1,0 +1,108 @@
+"""Rows of small images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._matplotlib import figure_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["images"]
+
+_WIDTH = 5.0
+
+
+def images(
+    rows: Mapping[str, ArrayLike],
+    *,
+    shape: tuple[int, int] | None = None,
+    limits: tuple[float, float] | None = None,
+    figure: Figure | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw rows of grey images, dark for large values, each row under its name.
+
+    Parameters
+    ----------
+    rows : mapping of str to array-like of shape (n_images, height, width) or (n_images, n_pixels)
+        The images by the name of their row; as many in every row.
+    shape : (int, int), optional
+        Height and width, for images given as flat rows of pixels.
+    limits : (float, float), optional
+        The values that are drawn white and black; those beyond are clipped. The smallest and
+        largest value of all images if absent.
+    figure : matplotlib Figure or SubFigure, optional
+        Where to draw; a new figure if absent.
+    title : str, optional
+        Title of the figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure, with one axes for each row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orthodrome import plots
+    >>> fig = plots.images({"digits": load_digits().images[:10]})
+    >>> fig.axes[0].get_title(loc="left")
+    'digits'
+    """
+    stacks = _check_rows(rows, shape)
+    if limits is None:
+        low = min(float(stack.min()) for stack in stacks.values())
+        high = max(float(stack.max()) for stack in stacks.values())
+    else:
+        low, high = limits
+    n_images, height, width = next(iter(stacks.values())).shape
+    inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
+    figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title else 0)))
+    axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
+    for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
+        ax.imshow(_strip(stack), cmap="gray_r", vmin=low, vmax=max(high, low + 1e-12))
+        ax.set_title(name, loc="left", fontsize="medium", pad=4)
+        ax.set_axis_off()
+    if title is not None:
+        figure.suptitle(title)
+    return figure
+
+
+def _check_rows(
+    rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None
+) -> dict[str, NDArray[Any]]:
+    if not rows:
+        raise ValueError("rows of images must hold at least one row of images.")
+    stacks: dict[str, NDArray[Any]] = {}
+    for name, images_ in rows.items():
+        stack = np.asarray(images_, dtype=np.float64)
+        if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
+            stack = stack.reshape(-1, *shape)
+        if stack.ndim != 3 or 0 in stack.shape:
+            raise ValueError(
+                f"rows[{name!r}] of images must have shape (n_images, height, width), or "
+                f"(n_images, n_pixels) with shape=(height, width); got {stack.shape} with "
+                f"shape={shape!r}."
+            )
+        if not np.isfinite(stack).all():
+            raise ValueError(f"rows[{name!r}] of images must be finite.")
+        stacks[name] = stack
+    shapes = {stack.shape for stack in stacks.values()}
+    if len(shapes) > 1:
+        raise ValueError(f"rows of images must all have the same shape; got {sorted(shapes)}.")
+    return stacks
+
+
+def _strip(stack: NDArray[Any]) -> NDArray[Any]:
+    """Set images side by side with a blank column between them."""
+    n_images, height, width = stack.shape
+    strip = np.full((height, n_images * (width + 1) - 1), np.nan)
+    for index in range(n_images):
+        strip[:, index * (width + 1) : index * (width + 1) + width] = stack[index]
+    return strip

@@ -1,0 +1,37 @@
+"""Colours that people with any colour vision can tell apart, and a marker for each class."""
+
+from __future__ import annotations
+
+__all__ = ["ACCENT", "COLORS", "MAIN", "MARKERS", "class_style"]
+
+# Okabe and Ito, "Color Universal Design" (2008), in an order that keeps the first few far apart;
+# light grey and dark brown follow for the ninth and tenth class.
+COLORS = (
+    "#0072B2",  # blue
+    "#E69F00",  # orange
+    "#009E73",  # bluish green
+    "#CC79A7",  # reddish purple
+    "#56B4E9",  # sky blue
+    "#D55E00",  # vermillion
+    "#000000",  # black
+    "#F0E442",  # yellow
+    "#BBBBBB",  # light grey; a darker one is reddish purple to a deuteranope
+    "#661100",  # dark brown
+)
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")
+
+MAIN, ACCENT = "#0072B2", "#D55E00"
+
+
+def class_style(index: int) -> tuple[str, str]:
+    """Return the colour and the marker of a class; the first hundred pairs are all different.
+
+    Examples
+    --------
+    >>> class_style(0)
+    ('#0072B2', 'o')
+    >>> class_style(10)
+    ('#0072B2', '^')
+    """
+    n = len(COLORS)
+    return COLORS[index % n], MARKERS[(index + index // n) % n]

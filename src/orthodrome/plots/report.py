@@ -1,0 +1,376 @@
+"""One self-contained HTML page: text, figures, tables and code, and no request to anywhere.
+
+A page is a list of sections, a section a list of blocks, and a block knows its own HTML; a new
+kind of block needs an ``html`` method and nothing else. All text is escaped where it becomes HTML,
+so that nothing from the data (a column's or a class's name) can act on the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ._matplotlib import png
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Block",
+    "Code",
+    "Note",
+    "Picture",
+    "Row",
+    "Section",
+    "Table",
+    "Text",
+    "render_report",
+    "versions",
+    "write_atomically",
+    "write_report",
+]
+
+
+class Block(Protocol):
+    """Anything that can stand in a section."""
+
+    def html(self) -> str:
+        """Return the block as HTML, everything in it escaped."""
+        ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+    def html(self) -> str:
+        """Return a paragraph."""
+        return f"<p>{html.escape(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph that stands out: a limit, a caveat, what the numbers do not say."""
+
+    text: str
+
+    def html(self) -> str:
+        """Return an aside."""
+        return f'<p class="note">{html.escape(self.text)}</p>'
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with a caption for all readers and a description for those who cannot see it.
+
+    Attributes
+    ----------
+    name : str
+        Name of its file, without ending, where it is also written beside the page.
+    data : bytes
+        The PNG file.
+    alt : str
+        What the figure shows, in words.
+    caption : str
+        The line under it.
+    width : float
+        Width in CSS pixels at which text in it has its natural size.
+    """
+
+    name: str
+    data: bytes
+    alt: str
+    caption: str
+    width: float
+
+    @classmethod
+    def of(cls, figure: Figure, name: str, *, alt: str, caption: str) -> Picture:
+        """Draw a matplotlib figure into a picture."""
+        return cls(name, png(figure), alt, caption, 96 * float(figure.get_figwidth()))
+
+    def html(self) -> str:
+        """Return a figure with the image inside the page."""
+        encoded = base64.b64encode(self.data).decode("ascii")
+        return (
+            f'<figure style="max-width:{self.width + 24:.0f}px">'
+            f'<img src="data:image/png;base64,{encoded}" alt="{html.escape(self.alt)}">'
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """Pictures side by side, below each other where the screen is narrow."""
+
+    pictures: Sequence[Picture]
+
+    def html(self) -> str:
+        """Return the figures in a box that wraps."""
+        return f'<div class="row">{"".join(picture.html() for picture in self.pictures)}</div>'
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; numbers are set right, floats to four digits, everything else as its ``str``."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(
+                    f"Table {self.caption!r} has {len(self.header)} columns and a row of "
+                    f"{len(row)}: {row!r}."
+                )
+
+    def html(self) -> str:
+        """Return a table that scrolls by itself where it is too wide."""
+        head = "".join(
+            f'<th scope="col"{_NUMBER if self._is_number(i) else ""}>{html.escape(name)}</th>'
+            for i, name in enumerate(self.header)
+        )
+        body = "".join(
+            "<tr>" + "".join(_cell(cell, first=i == 0) for i, cell in enumerate(row)) + "</tr>"
+            for row in self.rows
+        )
+        caption = html.escape(self.caption)
+        return (
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>'
+            f"<caption>{caption}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+    def _is_number(self, column: int) -> bool:
+        return column > 0 and bool(self.rows) and all(_numeric(row[column]) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to copy."""
+
+    text: str
+    caption: str = ""
+
+    def html(self) -> str:
+        """Return preformatted text."""
+        caption = f"<p>{html.escape(self.caption)}</p>" if self.caption else ""
+        return f'{caption}<pre tabindex="0"><code>{html.escape(self.text.strip())}</code></pre>'
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block] = field(default_factory=tuple)
+
+    def pictures(self) -> list[Picture]:
+        """Return all pictures of the section, in order."""
+        found: list[Picture] = []
+        for block in self.blocks:
+            if isinstance(block, Row):
+                found.extend(block.pictures)
+            elif isinstance(block, Picture):
+                found.append(block)
+        return found
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    title: str,
+    sections: Sequence[Section],
+    *,
+    lead: str = "",
+    pictures_beside: bool = False,
+) -> Path:
+    """Write a page, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write; its folder is made if need be.
+    title : str
+        Title of the page.
+    sections : sequence of Section
+        What stands on it.
+    lead : str, default=""
+        The paragraph under the title.
+    pictures_beside : bool, default=False
+        Also write each picture as ``name.png`` into the same folder. The page does not need them.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    page = render_report(title, sections, lead=lead).encode("utf-8")
+    if pictures_beside:
+        pictures = [picture for section in sections for picture in section.pictures()]
+        names = [picture.name for picture in pictures]
+        if len(set(names)) < len(names) or any(
+            not name or Path(name).name != name for name in names
+        ):
+            raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
+        for picture in pictures:
+            write_atomically(target.parent / f"{picture.name}.png", picture.data)
+    write_atomically(target, page)
+    return target
+
+
+def render_report(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
+    """Return the page as a string of HTML."""
+    name = html.escape(title)
+    numbered = list(enumerate(sections, start=1))
+    contents = "".join(
+        f'<li><a href="#section-{n}">{html.escape(section.title)}</a></li>'
+        for n, section in numbered
+    )
+    body = "\n".join(
+        f'<section aria-labelledby="section-{n}">\n'
+        f'<h2 id="section-{n}">{html.escape(section.title)}</h2>\n'
+        + "\n".join(block.html() for block in section.blocks)
+        + "\n</section>"
+        for n, section in numbered
+    )
+    opening = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
+    return _PAGE.format(title=name, style=_STYLE, lead=opening, contents=contents, body=body)
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that at every moment there is the old one, or the whole new one."""
+    target = Path(path)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt too must not leave the temporary file behind
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def versions(*packages: str) -> list[tuple[str, str]]:
+    """Return the versions of Python and of packages, and the machine they run on."""
+    found = [("Python", platform.python_version())]
+    for package in packages:
+        try:
+            found.append((package, version(package)))
+        except PackageNotFoundError:
+            continue
+    return [*found, ("system", f"{platform.system()} {platform.machine()}")]
+
+
+_NUMBER = ' class="number"'
+
+
+def _numeric(value: Any) -> bool:
+    """Whether a cell is a number, or a text that is one: set right, under each other."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+def _cell(value: Any, *, first: bool) -> str:
+    formatted = isinstance(value, str | int) or not _numeric(value)
+    text = str(value) if formatted else f"{float(value):.4g}"
+    if first:
+        return f'<th scope="row">{html.escape(text)}</th>'
+    return f"<td{_NUMBER if _numeric(value) else ''}>{html.escape(text)}</td>"
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
+
+
+# Figures are drawn for a white background and stand on a white card in both colour schemes. The
+# policy forbids every request; images and styles are inside the page.
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{title}</h1>{lead}</header>
+<nav aria-label="Contents"><ul>{contents}</ul></nav>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+_STYLE = """
+:root { color-scheme: light dark; --back: #ffffff; --text: #1c2127; --soft: #57606a;
+  --line: #d0d7de; --panel: #f5f7f9; --link: #0060a0; --accent: #d55e00; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #14181d; --text: #e4e8ec; --soft: #a9b3bd; --line: #3a424b; --panel: #1e242b;
+    --link: #79bdf0; --accent: #f0a35e; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; background: var(--back);
+  color: var(--text); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.8rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.5rem 0 .5rem; padding-top: .75rem;
+  border-top: 1px solid var(--line); }
+p { max-width: 44rem; margin: .75rem 0; }
+.lead { font-size: 1.08rem; }
+.note { padding: .5rem .9rem; border-left: 4px solid var(--accent); background: var(--panel); }
+a { color: var(--link); }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-style: none; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; }
+.row figure { flex: 1 1 19rem; }
+figure { margin: 1rem 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px;
+  background: #ffffff; color: #3d4650; }
+.row figure { margin: 0; }
+img { display: block; width: 100%; height: auto; }
+figcaption { margin-top: .6rem; font-size: .9rem; line-height: 1.45; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .93rem; }
+caption { text-align: left; color: var(--soft); padding-bottom: .4rem;
+  max-width: min(44rem, calc(100vw - 2rem)); }
+th, td { padding: .35rem .8rem .35rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+thead th { white-space: nowrap; vertical-align: bottom; }
+tbody th { font-weight: 500; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+pre { overflow-x: auto; padding: .8rem 1rem; background: var(--panel); border-radius: 6px;
+  border: 1px solid var(--line); font: .86rem/1.5 ui-monospace, monospace; }
+@media (max-width: 40rem) { th { white-space: normal !important; } }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+@media print {
+  :root { color-scheme: light; --back: #ffffff; --text: #000000; --soft: #333333; --line: #bbbbbb;
+    --panel: #ffffff; --link: #000000; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  nav { display: none; }
+  figure, tr, .note, .scroll { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  .row { display: grid; grid-template-columns: 1fr 1fr; }
+  .scroll, pre { overflow: visible; }
+  pre { white-space: pre-wrap; }
+}
+"""

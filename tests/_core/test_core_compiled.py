@@ -1,0 +1,52 @@
+"""Compiled loops work where numba can cache them and where it cannot."""
+
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+
+from orthodrome._core import compiled as module
+from orthodrome._core.compiled import compiled
+
+
+def double(array):
+    for i in range(array.shape[0]):
+        array[i] = 2 * array[i] + 1 / array[i]
+
+
+def check(loop):
+    array = np.array([1.0, 0.0])
+    loop(array)
+    np.testing.assert_array_equal(array, [3.0, np.inf])  # 1/0 as in NumPy, no exception
+
+
+def test_compiled_loop_runs_without_the_gil():
+    loop = compiled(double)
+    check(loop)
+    assert loop.targetoptions["nogil"]
+    assert not loop.targetoptions.get("parallel")  # would abort forked children
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
+    tried = []
+
+    def refusing(*args, **options):
+        tried.append(options.get("cache", False))
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'double': no locator available")
+        return numba.njit(*args, **options)
+
+    monkeypatch.setattr(module, "numba", SimpleNamespace(njit=refusing))
+    check(compiled(double))
+    assert tried == [True, False]
+
+
+def test_a_function_without_a_file_is_compiled_all_the_same():
+    """numba really has no place for the cache of this one."""
+    namespace = {}
+    source = "def double(a):\n    for i in range(a.shape[0]):\n        a[i] = 2 * a[i] + 1 / a[i]"
+    exec(source, namespace)
+    with pytest.raises(RuntimeError, match="cannot cache function"):
+        numba.njit(cache=True)(namespace["double"])
+    check(compiled(namespace["double"]))

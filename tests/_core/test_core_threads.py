@@ -1,0 +1,186 @@
+"""Threads over blocks: order, errors, the BLAS limit, forks, and callers in several threads."""
+
+import multiprocessing
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from orthodrome._core import threads
+from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
+from orthodrome.kernels import Gaussian
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Two BLAS threads and two cores, whatever the machine has."""
+    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        yield
+        assert set(blas_threads()) == {2}, "a test left BLAS limited"
+
+
+# Shares -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 2, 7])
+@pytest.mark.parametrize("serial", [True, False])
+def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
+    results = run_in_threads(
+        lambda share, n_shares: list(range(share, n_items, n_shares)), n_items, serial=serial
+    )
+    assert sorted(item for part in results for item in part) == list(range(n_items))
+    assert [part[0] for part in results] == list(range(len(results)))
+    assert len(results) == (min(n_items, 1) if serial else min(n_items, 2))
+
+
+def test_results_come_in_order_whoever_is_first(two_threads):
+    second_is_done = threading.Event()
+
+    def function(share, n_shares):
+        if share == 0:
+            assert second_is_done.wait(10)
+        else:
+            second_is_done.set()
+        return share
+
+    assert run_in_threads(function, 2) == [0, 1]
+
+
+@pytest.mark.parametrize("n_rows", [1, 255, 512, 513, 5000])
+def test_slices_of_rows_join_up(two_threads, n_rows):
+    slices = run_over_rows(lambda rows: rows, n_rows)
+    covered = np.concatenate([np.arange(n_rows)[rows] for rows in slices])
+    np.testing.assert_array_equal(covered, np.arange(n_rows))
+    assert len(slices) == (2 if n_rows >= 512 else 1)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_exceptions_come_through_and_the_limit_is_lifted(two_threads, failing):
+    def function(share, n_shares):
+        if share == failing:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run_in_threads(function, 2)
+    assert set(blas_threads()) == {2}
+
+
+# The BLAS limit -----------------------------------------------------------------------------------
+
+
+def test_blas_has_one_thread_inside_and_what_it_had_outside(two_threads):
+    assert n_threads() == 2
+    with single_threaded_blas():
+        assert set(blas_threads()) == {1}
+        assert n_threads() == 2  # what the caller may use does not change
+        with single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert set(blas_threads()) == {2}
+
+
+def test_an_exception_inside_lifts_the_limit(two_threads):
+    with pytest.raises(ZeroDivisionError), single_threaded_blas():
+        raise ZeroDivisionError
+    assert set(blas_threads()) == {2}
+
+
+def test_overlapping_entries_from_two_threads_restore_the_limit(two_threads):
+    """First in, first out: with plain `threadpool_limits` the second would restore the limit 1."""
+    first_inside, second_inside, first_outside = (threading.Event() for _ in range(3))
+    seen = []
+
+    def first():
+        with single_threaded_blas():
+            first_inside.set()
+            assert second_inside.wait(10)
+        first_outside.set()
+
+    def second():
+        assert first_inside.wait(10)
+        with single_threaded_blas():
+            second_inside.set()
+            assert first_outside.wait(10)
+            seen.append(set(blas_threads()))
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(first), pool.submit(second)]:
+            future.result()
+        # while both threads live: threadpoolctl lets only the first of them change the limit
+        assert set(blas_threads()) == {2}
+    assert seen == [{1}]
+
+
+def test_nested_use_works(two_threads):
+    def outer(share, n_shares):
+        return run_in_threads(lambda inner, n: (share, inner), 2)
+
+    assert run_in_threads(outer, 2) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
+
+
+def test_the_callers_limit_is_respected():
+    with threadpool_limits(1, user_api="blas"):
+        assert n_threads() == 1
+        assert run_in_threads(lambda share, n_shares: n_shares, 8) == [1]
+
+
+def test_never_more_threads_than_cores(monkeypatch):
+    monkeypatch.setattr(threads, "_cores", lambda: 1)
+    with threadpool_limits(2, user_api="blas"):
+        assert n_threads() == 1
+
+
+# Callers ------------------------------------------------------------------------------------------
+
+X = np.random.default_rng(0).normal(size=(1100, 3))
+
+
+def test_two_threads_may_evaluate_kernels_at_once(two_threads):
+    kernel = Gaussian(1.0).fit(X)
+    expected = kernel(X)
+    with ThreadPoolExecutor(4) as pool:
+        for block in pool.map(lambda _: kernel(X), range(12)):
+            np.testing.assert_array_equal(block, expected)
+
+
+# A parent that has used its threads, one that is inside the limit, one whose lock is held by a
+# thread that does not exist in the child.
+FORK = """
+import os, signal, threading, warnings
+import numpy as np
+from orthodrome._core.threads import _blas, single_threaded_blas
+from orthodrome.kernels import Gaussian
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of every fork with threads
+
+X = np.random.default_rng(0).normal(size=(1100, 3))
+kernel = Gaussian(1.0).fit(X)
+expected = kernel(X)
+
+def child_agrees():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # a deadlock ends here
+        os._exit(0 if np.array_equal(kernel(X), expected) else 3)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+assert child_agrees() == 0, "plain"
+with single_threaded_blas():
+    assert child_agrees() == 0, "inside the limit"
+with _blas._lock:
+    assert child_agrees() == 0, "lock held"
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_a_forked_child_may_evaluate_kernels():
+    result = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

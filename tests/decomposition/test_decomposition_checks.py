@@ -1,0 +1,46 @@
+"""scikit-learn's own battery, with nothing switched off."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from orthodrome import KernelPCA
+from orthodrome.eigen import Krylov
+from orthodrome.kernels import Exponential, Gaussian
+
+ESTIMATORS = [
+    KernelPCA(),
+    KernelPCA(solver="dense"),
+    KernelPCA(solver="krylov"),
+    KernelPCA(solver=Krylov(block_size=2), n_components=2),
+    KernelPCA(n_components=2, kernel="rbf", storage="recompute"),
+    KernelPCA(n_components=2, kernel="linear", memory_budget="1KiB"),
+    KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
+    KernelPCA(n_components=2, kernel=Exponential(sigma=2.0)),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_no_tag_switches_a_check_off(estimator):
+    tags = estimator.__sklearn_tags__()
+    assert not tags._skip_test
+    assert not tags.no_validation
+    assert not tags.non_deterministic
+    assert tags.input_tags.two_d_array
+    assert tags.input_tags.sparse
+    assert not tags.input_tags.pairwise
+    assert not tags.input_tags.allow_nan
+    assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+    assert not tags.target_tags.required
+    assert not getattr(tags.regressor_tags, "poor_score", False)
+    assert not getattr(tags.classifier_tags, "poor_score", False)
+
+
+def test_precomputed_is_tagged():
+    assert KernelPCA(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+    assert not KernelPCA(kernel="precomputed").__sklearn_tags__().input_tags.sparse
+    assert not KernelPCA(kernel="nonsense").__sklearn_tags__().input_tags.pairwise

@@ -1,0 +1,426 @@
+"""Data of every kind and at every scale: the right answer or a clear error, never NaN."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.exceptions import NotFittedError
+
+from laws_decomposition import SOLVERS, assert_same, held_out, training
+from orthodrome import KernelPCA
+from orthodrome.kernels import KERNELS, Exponential, Gaussian, Log, Matern, Polynomial, Power
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+K = 3
+
+
+# ------------------------------------------------------------------ containers
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+def memory_map(X, folder):
+    X.tofile(folder / "X.bin")
+    return np.memmap(folder / "X.bin", dtype=X.dtype, mode="r", shape=X.shape)
+
+
+CONTAINERS = {
+    "list": lambda X, _: X.tolist(),
+    "frame": lambda X, _: pd.DataFrame(X),
+    "fortran": lambda X, _: np.asfortranarray(X),
+    "strided": lambda X, _: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "reversed": lambda X, _: X[::-1].copy()[::-1],
+    "read-only": lambda X, _: read_only(X),
+    "memory-mapped": memory_map,
+    "big-endian": lambda X, _: X.astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "laplacian"])
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_containers(container, kernel, tmp_path):
+    X, new = training(), held_out()
+    expected = KernelPCA(K, kernel=kernel).fit(X)
+    before = X.copy()
+    given = container(X, tmp_path)
+    pca = KernelPCA(K, kernel=kernel).fit(given)
+    assert_same(pca.transform(given), expected.embedding_, 1e-10)
+    assert_same(pca.transform(new), expected.transform(new), 1e-10)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "cosine", "polynomial", "exponential"])
+@pytest.mark.parametrize(
+    "convert", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_array]
+)
+def test_sparse_is_dense(convert, kernel, storage):
+    X, new = np.maximum(training(), 0), np.maximum(held_out(), 0)
+    dense = KernelPCA(K, kernel=kernel).fit(X)
+    sparse = KernelPCA(K, kernel=kernel, storage=storage).fit(convert(X))
+    assert_same(sparse.embedding_, dense.embedding_)
+    assert_same(sparse.transform(convert(new)), dense.transform(new))
+    assert_same(sparse.transform(new), dense.transform(new))
+    assert sparse.score(convert(new)) == pytest.approx(dense.score(new), rel=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "precomputed", "additive_chi2"])
+def test_sparse_where_the_kernel_cannot(kernel):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        KernelPCA(K, kernel=kernel).fit(scipy.sparse.csr_array(np.eye(5)))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, bool, np.float16])
+def test_other_numbers_become_float64(dtype):
+    X = (training() > 0).astype(dtype)
+    Z = KernelPCA(K).fit_transform(X)
+    assert Z.dtype == np.float64
+    np.testing.assert_array_equal(Z, KernelPCA(K).fit_transform(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "precomputed"])
+def test_float32_in_float32_out(kernel, solver):
+    X = np.abs(training(dtype=np.float32))
+    pca = KernelPCA(K, kernel=kernel, solver=solver, random_state=0).fit(X)
+    names = ("eigenvalues_", "eigenvectors_", "embedding_", "dual_coef_", "intercept_")
+    for name in (*names, "explained_variance_ratio_"):
+        assert getattr(pca, name).dtype == np.float32, name
+    assert pca.transform(X).dtype == np.float32
+    assert pca.transform(X.astype(np.float64)).shape == (len(X), K)
+
+
+# ------------------------------------------------------------------ kernels by every name
+
+
+def test_a_kernel_by_name_object_callable_and_matrix():
+    X, new = training(), held_out()
+    kernel = Gaussian().fit(X)
+    expected = KernelPCA(K, kernel="gaussian").fit(X).transform(new)
+    sigma = kernel.sigma_
+    for given_kernel in (
+        Gaussian(),
+        Gaussian(sigma=sigma),
+        lambda A, B: Gaussian(sigma=sigma)(A, B),
+    ):
+        assert_same(KernelPCA(K, kernel=given_kernel).fit(X).transform(new), expected, 1e-10)
+    matrix = KernelPCA(K, kernel="precomputed").fit(kernel(X))
+    assert_same(matrix.transform(kernel(new, X)), expected, 1e-10)
+
+
+def test_the_kernel_given_is_not_changed():
+    kernel = Gaussian()
+    pca = KernelPCA(K, kernel=kernel).fit(training())
+    assert not hasattr(kernel, "sigma_")
+    assert pca.kernel is kernel
+    assert pca.kernel_.sigma_ > 0
+
+
+@pytest.mark.parametrize("kernel", [Power(1.0), Power(2.0), Log(1.0), Log(2.0)])
+@every_solver
+def test_conditionally_definite_kernels(solver, kernel):
+    """Centred they are positive semidefinite, and all is as usual."""
+    X = training()
+    pca = KernelPCA(K, kernel=kernel, **solver).fit(X)
+    assert np.all(pca.eigenvalues_ > 0)
+    assert_same(pca.transform(X), pca.embedding_)
+    whole = KernelPCA(kernel=kernel).fit(X)
+    assert whole.explained_variance_ratio_.sum() == pytest.approx(1.0)
+    if kernel.beta == 2.0 and isinstance(kernel, Power):  # -‖x - y‖² centres to 2<x, y>
+        linear = KernelPCA(K, kernel="linear", **solver).fit(X)
+        assert_same(pca.embedding_, np.sqrt(2) * linear.embedding_)
+
+
+@every_solver
+def test_indefinite_kernels(solver):
+    """Negative eigenvalues become zero columns; nothing is NaN."""
+    X = training(n=100)
+    sigmoid = KernelPCA(K, kernel="sigmoid", **solver).fit(X)
+    assert np.all(np.isfinite(sigmoid.transform(X)))
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.standard_normal((100, 100)))[0]
+    values = np.concatenate([[3.0, 2.0], -np.linspace(1, 50, 98)])
+    matrix = (vectors * values) @ vectors.T
+    matrix = (matrix + matrix.T) / 2
+    pca = KernelPCA(5, kernel="precomputed", **solver).fit(matrix)
+    assert np.all(np.isfinite(pca.embedding_))
+    assert np.all(pca.eigenvalues_[:1] > 0)
+    np.testing.assert_array_equal(pca.eigenvalues_[2:], 0)
+    np.testing.assert_array_equal(pca.embedding_[:, 2:], 0)
+    np.testing.assert_array_equal(pca.transform(matrix)[:, 2:], 0)
+
+
+def test_a_negative_definite_matrix():
+    pca = KernelPCA(kernel="precomputed").fit(-np.eye(6))
+    np.testing.assert_array_equal(pca.embedding_, np.zeros((6, 1)))
+    np.testing.assert_array_equal(pca.explained_variance_ratio_, [0])
+
+
+# ------------------------------------------------------------------ degenerate data
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1.0, 7e5])
+@pytest.mark.parametrize(
+    "kernel",
+    ["gaussian", "linear", "polynomial", "cosine", "laplacian", "exponential", "power", "sigmoid"],
+)
+@every_solver
+def test_constant_data_have_no_components(solver, kernel, value, dtype):
+    X = np.full((90, 3), value, dtype=dtype)
+    pca = KernelPCA(K, kernel=kernel, **solver).fit(X)
+    np.testing.assert_array_equal(pca.embedding_, 0)
+    np.testing.assert_array_equal(pca.transform(X), 0)
+    np.testing.assert_array_equal(pca.eigenvalues_, 0)
+    np.testing.assert_array_equal(pca.explained_variance_ratio_, 0)
+    assert KernelPCA(kernel=kernel, **solver).fit(X).n_components_ == 1
+    back = pca.inverse_transform(pca.transform(X[:2]))
+    np.testing.assert_allclose(back, X[:2], rtol=10 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "laplacian", "power"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_and_two_points(n, kernel):
+    X = training(n=n)
+    pca = KernelPCA(kernel=kernel).fit(X)
+    assert pca.n_components_ == 1
+    Z = pca.transform(X)
+    np.testing.assert_allclose(Z.sum(axis=0), 0, atol=1e-12)
+    if n == 2:  # the two ends of a segment of the feature-space length
+        kernel_values = pca.kernel_(X)
+        squared = kernel_values[0, 0] + kernel_values[1, 1] - 2 * kernel_values[0, 1]
+        assert (Z[0, 0] - Z[1, 0]) ** 2 == pytest.approx(squared)
+    assert np.all(np.isfinite(pca.inverse_transform(Z)))
+    more = KernelPCA(4, kernel=kernel).fit(X)
+    assert more.n_components_ == n
+    np.testing.assert_array_equal(more.transform(X)[:, 1:], 0)
+
+
+@every_solver
+def test_duplicates_and_a_constant_column(solver):
+    X, new = training(), held_out()
+    expected = KernelPCA(K, **solver).fit(X)
+
+    def widen(A):
+        return np.column_stack([A, np.full(len(A), 3.25)])
+
+    wide = KernelPCA(K, **solver).fit(widen(X))
+    assert_same(wide.transform(widen(new)), expected.transform(new))
+    twice = KernelPCA(K, **solver).fit(np.concatenate([X, X]))
+    assert_same(twice.transform(new), expected.transform(new))
+    assert_same(twice.eigenvalues_, 2 * expected.eigenvalues_)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Exponential, Matern])
+@every_solver
+def test_tiny_sigma(solver, kernel):
+    """All feature vectors are orthogonal: every eigenvalue is 1."""
+    X = training()
+    pca = KernelPCA(K, kernel=kernel(sigma=1e-12), **solver).fit(X)
+    np.testing.assert_allclose(pca.eigenvalues_, 1.0)
+    np.testing.assert_allclose(pca.embedding_.T @ pca.embedding_, np.eye(K), atol=1e-10)
+    assert_same(pca.transform(X), pca.embedding_)
+    assert np.all(np.isfinite(pca.transform(held_out())))
+    assert np.all(np.isfinite(pca.inverse_transform(pca.embedding_[:5])))
+
+
+@every_solver
+def test_huge_sigma(solver):
+    """All feature vectors coincide to rounding: nothing is left, and nothing is NaN."""
+    X = training()
+    pca = KernelPCA(K, kernel=Gaussian(sigma=1e12), **solver).fit(X)
+    np.testing.assert_array_equal(pca.embedding_, 0)
+    np.testing.assert_array_equal(pca.transform(X), 0)
+    # before that it tends to linear PCA
+    wide = KernelPCA(K, kernel=Gaussian(sigma=1e4), **solver).fit(X)
+    linear = KernelPCA(K, kernel="linear", **solver).fit(X)
+    assert_same(wide.embedding_ * 1e4, linear.embedding_, 1e-3)
+
+
+SCALE_FREE = ["gaussian", "exponential", "matern", "rational_quadratic", "cosine", "linear"]
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e150])
+@pytest.mark.parametrize("kernel", SCALE_FREE)
+@every_solver
+def test_extreme_scales(solver, kernel, scale):
+    X, new = training(n=200), held_out()
+    expected = KernelPCA(K, kernel=kernel, **solver).fit(X)
+    pca = KernelPCA(K, kernel=kernel, **solver).fit(X * scale)
+    factor = scale if kernel == "linear" else 1.0
+    assert_same(pca.transform(new * scale) / factor, expected.transform(new))
+    assert_same(pca.explained_variance_ratio_, expected.explained_variance_ratio_)
+
+
+@pytest.mark.parametrize("n", [60, 1100])  # one tile; several, in threads
+@pytest.mark.parametrize(
+    ("kernel", "scale", "dtype"),
+    [
+        ("polynomial", 1e120, np.float64),
+        (Polynomial(degree=10), 1e6, np.float32),
+        ("linear", 1e160, np.float64),
+        ("gaussian", 1e160, np.float64),
+        ("power", 1e160, np.float64),
+        ("cosine", 1e30, np.float32),
+    ],
+)
+def test_overflow_is_a_clear_error(kernel, scale, dtype, n):
+    X = np.abs(training(n=n)) * scale
+    with pytest.raises(ValueError, match=f"(overflows? in {dtype.__name__}|overflows: ).*rescale"):
+        KernelPCA(K, kernel=kernel).fit(X.astype(dtype))
+
+
+def test_sums_that_overflow_are_a_clear_error():
+    matrix = 1e307 * np.eye(50)
+    message = r"Values of Precomputed or their sums overflow in float64; rescale"
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
+        KernelPCA(2, kernel="precomputed").fit(matrix)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "laplacian"])
+def test_far_from_the_origin(kernel, offset):
+    X, new = training(), held_out()
+    near = KernelPCA(K, kernel=kernel).fit(X)
+    far = KernelPCA(K, kernel=kernel).fit(X + offset)
+    assert_same(far.transform(new + offset), near.transform(new), 1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 12), st.integers(1, 3)),
+        elements=st.floats(-100, 100, allow_subnormal=False),
+    ),
+    kernel=st.sampled_from(["gaussian", "exponential", "linear", "polynomial", "laplacian"]),
+    k=st.one_of(st.none(), st.integers(1, 15), st.floats(0.01, 0.99)),
+)
+def test_anything_finite_gives_something_finite(X, kernel, k):
+    pca = KernelPCA(k, kernel=kernel).fit(X)
+    for name in ("embedding_", "eigenvalues_", "dual_coef_", "intercept_"):
+        assert np.all(np.isfinite(getattr(pca, name)))
+    assert np.all(np.diff(pca.eigenvalues_) <= 0)
+    assert np.all(pca.eigenvalues_ >= 0)
+    assert pca.explained_variance_ratio_.sum() <= 1 + 1e-6
+    size = np.sqrt(np.abs(pca.kernel_.diag(X)).max())
+    np.testing.assert_allclose(pca.transform(X), pca.embedding_, rtol=0, atol=1e-5 * size + 1e-12)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def with_entry(value):
+    X = training()
+    X[3, 1] = value
+    return X
+
+
+BAD_DATA = {
+    "NaN": (with_entry(np.nan), "NaN"),
+    "inf": (with_entry(np.inf), "infinity"),
+    "complex": (training() * 1j, "[Cc]omplex"),
+    "strings": (np.array([["a", "b"], ["c", "d"]]), "convert string to float"),
+    "objects": (np.array([[1, "b"], [2, "d"]], dtype=object), "convert string to float"),
+    "1-D": (training()[:, 0], "Expected 2D array, got 1D"),
+    "3-D": (training()[None], "dim 3"),
+    "scalar": (np.float64(3.0), "got scalar"),
+    "no rows": (np.empty((0, 3)), "0 sample"),
+    "no columns": (np.empty((4, 0)), "0 feature"),
+}
+
+
+@pytest.mark.parametrize(("X", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_bad_data(X, message):
+    pca = KernelPCA(K)
+    with pytest.raises(ValueError, match=message):
+        pca.fit(X)
+    good = KernelPCA(K).fit(training())
+    with pytest.raises(ValueError, match=rf"{message}|features"):
+        good.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((3, 4)), "square"),
+        (np.triu(np.ones((4, 4))), r"symmetric; entries \(\d, \d\)"),
+        (np.full((4, 4), np.nan), "NaN"),
+    ],
+)
+def test_bad_matrices(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        KernelPCA(2, kernel="precomputed").fit(matrix)
+
+
+def test_new_rows_of_a_precomputed_kernel_must_match():
+    pca = KernelPCA(2, kernel="precomputed").fit(np.eye(6))
+    with pytest.raises(ValueError, match=r"5 features.*6 features"):
+        pca.transform(np.ones((2, 5)))
+
+
+BAD_PARAMETERS = [
+    ({"n_components": 0}, "n_components of KernelPCA must be an integer >= 1.*got 0"),
+    ({"n_components": -2}, "n_components of KernelPCA.*got -2"),
+    ({"n_components": 1.0}, "n_components of KernelPCA.*fraction between 0 and 1.*got 1.0"),
+    ({"n_components": 2.5}, "n_components of KernelPCA.*got 2.5"),
+    ({"n_components": np.nan}, "n_components of KernelPCA.*got nan"),
+    ({"n_components": "all"}, "n_components of KernelPCA.*or None; got 'all'"),
+    ({"n_components": True}, "n_components of KernelPCA.*got True"),
+    ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'. Known names: .*gaussian"),
+    ({"kernel": 3}, "kernel must be a Kernel object, a name"),
+    ({"kernel": Gaussian}, r"kernel=Gaussian is a class; write Gaussian\(\)"),
+    ({"kernel": Gaussian(sigma=0)}, "sigma of Gaussian must be a finite number > 0; got 0"),
+    ({"kernel": Gaussian(sigma="wide")}, "sigma of Gaussian.*'mean' or 'median'; got 'wide'"),
+    ({"kernel": lambda A, B: np.ones(3)}, "callable kernel must return the whole block"),
+    ({"kernel": lambda A, B: A @ B.T * np.nan}, "not finite real numbers"),
+    ({"solver": "arpack"}, "solver of KernelPCA must be one of 'auto', 'dense', 'krylov'"),
+    ({"solver": None}, "solver must be one of .* or a solver object; got None"),
+    ({"tol": -1e-3}, "tol of KernelPCA must be a finite number >= 0"),
+    ({"max_iter": 0}, "max_iter of KernelPCA must be an integer >= 1"),
+    ({"memory_budget": "lots"}, "memory_budget must be a number of bytes or a string"),
+    ({"memory_budget": "2 parsecs"}, "unknown unit 'parsecs'"),
+    ({"memory_budget": -1}, "memory_budget must be finite and at least one byte"),
+    ({"memory_budget": None}, "memory_budget must be a number of bytes"),
+    ({"storage": "ram"}, "storage of KernelPCA must be one of 'auto', 'memory'"),
+    ({"inverse_alpha": 0.0}, "inverse_alpha of KernelPCA must be a finite number > 0"),
+    ({"random_state": "seed"}, "random_state .* got 'seed'"),
+    ({"verbose": 2}, "verbose of KernelPCA must be one of False, True"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS)
+def test_bad_parameters(parameters, message):
+    """Refused by fit, not by the constructor; and nothing fitted is left behind."""
+    pca = KernelPCA(**{"n_components": 2, **parameters})
+    with pytest.raises(ValueError, match=message):
+        pca.fit(training())
+    left = {name for name in vars(pca) if name.endswith("_")}
+    assert left <= {"n_features_in_", "feature_names_in_"}  # set by scikit-learn's check of X
+    for method in (pca.transform, pca.inverse_transform, pca.score):
+        with pytest.raises(NotFittedError):
+            method(training())
+
+
+@pytest.mark.parametrize("name", ["memory_budget", "storage", "inverse_alpha", "tol"])
+def test_bad_parameters_of_a_precomputed_fit(name):
+    with pytest.raises(ValueError, match=name):
+        KernelPCA(2, kernel="precomputed", **{name: "bad"}).fit(np.eye(4))
+
+
+def test_storage_that_does_not_fit():
+    with pytest.raises(ValueError, match=r"storage='memory' does not fit: .* Raise memory_budget"):
+        KernelPCA(2, storage="memory", memory_budget="1KiB").fit(training())
+
+
+@pytest.mark.parametrize("k", [None, 900])
+def test_a_dense_problem_that_does_not_fit(k):
+    with pytest.raises(ValueError, match=r"whole 1100 x 1100 matrix.*krylov"):
+        KernelPCA(k, memory_budget="1MiB").fit(training(n=1100))

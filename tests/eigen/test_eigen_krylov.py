@@ -1,0 +1,168 @@
+"""The Krylov solver: seeds, starts, storage, the end of an iteration, its history."""
+
+import numpy as np
+import pytest
+
+from laws_eigen import OPERATORS, check_orthonormal, planted, points
+from orthodrome.eigen import Krylov, leading
+from orthodrome.gram import TiledGram
+from orthodrome.kernels import Gaussian
+
+
+def test_same_seed_same_result():
+    operator = OPERATORS["centered"](np.float64)
+    first, second = (leading(operator, 5, solver="krylov", random_state=3) for _ in "ab")
+    for name in ("values", "vectors", "residuals"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert first.history == second.history
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: None, lambda: np.random.RandomState(1), lambda: np.random.default_rng(1)]
+)
+def test_seeds_of_other_kinds_agree_within_the_tolerance(make):
+    operator = OPERATORS["centered"](np.float64)
+    fixed = leading(operator, 5, solver="krylov", random_state=0)
+    other = leading(operator, 5, solver="krylov", random_state=make())
+    np.testing.assert_allclose(other.values, fixed.values, rtol=1e-8)
+
+
+def test_the_global_generator_is_left_alone():
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    leading(OPERATORS["centered"](np.float64), 5, solver="krylov", random_state=0)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_storage_does_not_matter():
+    X = points(np.float64, n=600)  # more than one tile
+    kernel = Gaussian().fit(X)
+    results = [
+        leading(TiledGram(kernel, X, storage), 5, solver=Krylov(block_size=6, random_state=0))
+        for storage in ("memory", "disk", "recompute")
+    ]
+    for other in results[1:]:
+        assert other.n_iter == results[0].n_iter
+        np.testing.assert_allclose(other.values, results[0].values, rtol=1e-13)
+        np.testing.assert_allclose(other.vectors, results[0].vectors, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_given", [2, 6, 30])
+def test_a_good_start_saves_products(n_given):
+    """Fewer, as many, or more vectors than a block is wide."""
+    operator = OPERATORS["centered"](np.float64)
+    cold = leading(operator, 6, solver="krylov", random_state=0)
+    exact = leading(operator, n_given, solver="dense").vectors
+    warm = leading(operator, 6, solver="krylov", random_state=0, initial=exact)
+    np.testing.assert_allclose(warm.values, cold.values, rtol=1e-8)
+    # vectors that have converged leave the block, so that count vectors, not products
+    assert warm.history[-1]["basis_size"] <= cold.history[-1]["basis_size"]
+    if n_given >= 6:
+        assert warm.n_iter < cold.n_iter
+
+
+@pytest.mark.parametrize(
+    "initial", [np.zeros((240, 3)), np.ones((240, 4)), np.eye(240)[:, :2]], ids=["0", "1", "unit"]
+)
+def test_a_poor_start_does_no_harm(initial):
+    matrix, values, _ = planted("fast")
+    pairs = leading(matrix, 4, solver="krylov", random_state=0, initial=initial)
+    np.testing.assert_allclose(pairs.values, values[:4], rtol=0, atol=1e-8)
+    check_orthonormal(pairs)
+
+
+def test_initial_goes_to_a_solver_object_that_has_none():
+    operator = OPERATORS["centered"](np.float64)
+    exact = leading(operator, 6, solver="dense").vectors
+    solver = Krylov(random_state=0)
+    cold, warm = (leading(operator, 6, solver=solver, initial=v) for v in (None, exact))
+    assert warm.n_iter < cold.n_iter
+    assert solver.initial is None
+
+
+def test_max_iter_reached():
+    matrix, _, _ = planted("slow")
+    pairs = leading(matrix, 4, solver="krylov", tol=1e-12, max_iter=3, random_state=0)
+    assert not pairs.converged
+    assert pairs.status.name == "MAX_ITER"
+    assert "max_iter" in pairs.status.advice
+    assert "tol" in pairs.status.advice
+    assert pairs.n_iter == 3
+    # what it returns is still the best of the basis, with honest residuals
+    check_orthonormal(pairs)
+    true = np.linalg.norm(matrix @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    np.testing.assert_allclose(pairs.residuals, true, atol=1e-12)
+    assert pairs.residuals.max() > 1e-12
+
+
+def test_tolerance_zero_means_as_good_as_the_precision_allows():
+    matrix, values, _ = planted("fast")
+    pairs = leading(matrix, 4, solver="krylov", tol=0, random_state=0)
+    assert pairs.converged
+    np.testing.assert_allclose(pairs.values, values[:4], rtol=1e-13)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-10])
+def test_the_tolerance_is_kept_and_not_overshot(tol):
+    operator = OPERATORS["centered"](np.float64)
+    pairs = leading(operator, 5, solver=Krylov(tol=tol, block_size=2, random_state=0))
+    assert pairs.residuals.max() <= tol * pairs.values[0]
+    assert pairs.history[-2]["max_residual"] > tol
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+def test_callback_sees_each_entry_of_the_history(solver):
+    seen = []
+    operator = OPERATORS["centered"](np.float64)
+    pairs = leading(operator, 4, solver=solver, callback=seen.append, random_state=0)
+    assert tuple(seen) == pairs.history
+    assert len(seen) == pairs.n_iter
+    for entry in seen:
+        assert set(entry) == {"basis_size", "max_residual"}
+
+
+def test_n_iter_counts_products():
+    calls = []
+    operator = OPERATORS["tiled"](np.float64)
+    product = operator._matmat
+    operator._matmat = lambda V: calls.append(V.shape[1]) or product(V)
+    pairs = leading(operator, 4, solver=Krylov(block_size=5, random_state=0))
+    assert len(calls) == pairs.n_iter
+    assert set(calls) == {5}
+
+
+def test_scale_of_the_matrix_does_not_matter():
+    matrix, _, _ = planted("slow")
+    one, small, large = (
+        leading(matrix * factor, 4, solver="krylov", random_state=0)
+        for factor in (1.0, 2.0**-900, 2.0**900)
+    )
+    for other, factor in ((small, 2.0**-900), (large, 2.0**900)):
+        assert other.n_iter == one.n_iter
+        np.testing.assert_allclose(other.values / factor, one.values, rtol=1e-13)
+
+
+def test_small_problems_go_to_lapack():
+    """A Krylov basis that would span the whole space is none."""
+    matrix, _, _ = planted("slow")
+    assert leading(matrix, 60, solver="krylov").solver == "dense"
+    assert leading(matrix, 4, solver="krylov").solver == "krylov"
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+@pytest.mark.parametrize(
+    "values",
+    [np.ones(300), np.zeros(300), np.arange(300) // 150, np.arange(300) // 290, -np.ones(300)],
+    ids=["identity", "zero", "half", "ten", "negative"],
+)
+def test_more_copies_than_a_block_is_wide(values, block_size):
+    """An invariant basis has residual 0 and is not the end: fresh directions find the others."""
+    pairs = leading(np.diag(values), 12, solver=Krylov(block_size=block_size, random_state=0))
+    np.testing.assert_allclose(pairs.values, np.sort(values)[::-1][:12], atol=1e-12)
+    check_orthonormal(pairs)
+
+
+def test_a_narrow_block_on_a_rank_deficient_matrix():
+    matrix, values, _ = planted("rank 5")
+    pairs = leading(matrix, 8, solver=Krylov(block_size=2, random_state=0))
+    np.testing.assert_allclose(pairs.values, values[:8], atol=1e-12)
+    check_orthonormal(pairs)

@@ -1,0 +1,129 @@
+"""The door: names, objects, messages, and what "auto" would take."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from laws_eigen import planted
+from orthodrome.eigen import Dense, Eigenpairs, Krylov, choose_solver, leading
+
+MATRIX = planted("slow")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k of leading must be an integer >= 1; got 0"),
+        ({"k": 241}, "k of leading must be at most n = 240; got 241"),
+        ({"k": 2.0}, "k of leading must be an integer >= 1; got 2.0"),
+        ({"k": True}, "k of leading must be an integer"),
+        ({"solver": "arpack"}, "solver of leading must be one of 'auto', 'dense', 'krylov'"),
+        ({"solver": 3}, "solver must be one of .* or a solver object; got 3"),
+        ({"solver": "krylov", "tol": -1.0}, "tol of the krylov solver must be a finite number >="),
+        ({"solver": "krylov", "tol": "small"}, "tol of the krylov solver .* got 'small'"),
+        ({"solver": "krylov", "tol": np.nan}, "tol of the krylov solver .* got nan"),
+        ({"solver": "krylov", "max_iter": 0}, "max_iter of the krylov solver must be an integer"),
+        ({"solver": "krylov", "max_iter": 1.5}, "max_iter of the krylov solver"),
+        ({"solver": "krylov", "random_state": "x"}, "random_state of the krylov solver .* got 'x'"),
+        ({"solver": "krylov", "initial": np.ones((3, 2))}, r"initial .* \(240, m\).* \(3, 2\)"),
+        ({"solver": "krylov", "initial": np.ones(240)}, r"initial .* \(240, m\).* \(240,\)"),
+        ({"solver": "dense", "memory_budget": "bad"}, "memory_budget must be a number of bytes"),
+    ],
+)
+def test_messages(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        leading(MATRIX, **{"k": 2, **arguments})
+
+
+def test_block_size_is_checked_at_construction():
+    with pytest.raises(ValueError, match="block_size of the krylov solver must be an integer >= 1"):
+        Krylov(block_size=0)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.triu(np.ones((5, 5))), r"must be symmetric; entries \(\d, \d\)"),
+        (np.ones((3, 4)), r"must be a square matrix; got shape \(3, 4\)"),
+        (np.ones(4), "must be a square matrix"),
+    ],
+)
+def test_matrices_that_are_no_gram(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        leading(matrix, 1)
+
+
+def test_array_likes():
+    expected = [3.0, 2.0]
+    matrix = np.diag([1, 3, 2])
+    for given in (matrix, matrix.tolist(), np.asfortranarray(matrix.astype(float))):
+        np.testing.assert_allclose(leading(given, 2).values, expected)
+
+
+def test_input_is_not_changed():
+    for solver in ("dense", "krylov"):
+        before = MATRIX.copy()
+        leading(MATRIX, 3, solver=solver)
+        np.testing.assert_array_equal(MATRIX, before)
+        frozen = MATRIX.copy()
+        frozen.flags.writeable = False
+        leading(frozen, 3, solver=solver)
+
+
+def test_dense_refuses_what_does_not_fit():
+    n = 1100
+    with pytest.raises(ValueError, match=r"dense solver needs the whole 1100 x 1100 .*krylov"):
+        leading(np.eye(n), 2, solver="dense", memory_budget="1MiB")
+    assert leading(np.eye(n), 2, solver="krylov", memory_budget="1MiB").values.shape == (2,)
+
+
+class Foreign:
+    """All that `leading` asks of a solver."""
+
+    def solve(self, operator, k, *, callback=None):
+        pairs = Dense().solve(operator, k, callback=callback)
+        return dataclasses.replace(pairs, solver="foreign")
+
+
+@pytest.mark.parametrize(
+    ("solver", "name"),
+    [(Dense(), "dense"), (Krylov(tol=1e-9, random_state=0), "krylov"), (Foreign(), "foreign")],
+)
+def test_solver_objects(solver, name):
+    pairs = leading(MATRIX, 3, solver=solver)
+    assert isinstance(pairs, Eigenpairs)
+    assert pairs.solver == name
+    np.testing.assert_allclose(pairs.values, [1, 1 / 2, 1 / 3], atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [Dense(), Krylov(), leading(np.eye(2), 1)])
+def test_solvers_and_results_are_frozen(value):
+    field = dataclasses.fields(value)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, field, 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "solver", "word"),
+    [
+        (150, 2, "dense", "exact"),
+        (1000, 1000, "dense", "exact"),
+        (1001, 2, "krylov", "few"),
+        (10_000, 16, "krylov", "few"),
+        (10_000, 2_000, "krylov", "few"),
+        (10_000, 2_001, "dense", "20%"),
+    ],
+)
+def test_auto_says_what_it_takes_and_why(n, k, solver, word):
+    choice = choose_solver(n, k)
+    assert choice.solver == solver
+    assert word in choice.reason
+    assert str(n) in choice.reason
+
+
+def test_auto_does_what_it_says():
+    rng = np.random.default_rng(0)
+    for n, k in ((30, 3), (520, 3), (520, 200)):
+        values = np.diag(rng.random(n))
+        assert leading(values, k, random_state=0).solver == choose_solver(n, k).solver

@@ -1,0 +1,139 @@
+"""Every solver on every operator and on every planted spectrum."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.sparse.linalg import eigsh
+from threadpoolctl import threadpool_limits
+
+from laws_eigen import (
+    DTYPES,
+    NEEDS_WIDE_BLOCK,
+    OPERATORS,
+    SOLVERS,
+    SPECTRA,
+    TOL,
+    attainable,
+    check_invariant,
+    check_orthonormal,
+    check_residuals,
+    check_shapes,
+    check_values,
+    planted,
+)
+from orthodrome.eigen import krylov, leading
+from orthodrome.gram import tiled
+
+K = 6
+
+
+@pytest.fixture
+def solver(request, monkeypatch):
+    """A solver of the grid; some with a basis so small that it is restarted again and again."""
+    case = SOLVERS[request.param]
+    if case.restarts:
+        monkeypatch.setattr(krylov, "_BASIS_BYTES", 0)
+    return case.make()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread():
+    """Where tests run side by side, threads of small problems only wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def several_tiles(monkeypatch):
+    monkeypatch.setattr(tiled, "TILE", 128)
+
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS, indirect=True)
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.__name__)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@every_dtype
+@every_solver
+def test_solver_on_operator(solver, operator, dtype):
+    operator = OPERATORS[operator](dtype)
+    matrix = operator.toarray()
+    pairs = leading(operator, K, solver=solver)
+    check_shapes(pairs, len(matrix), K, dtype)
+    assert pairs.solver == solver.name
+    check_values(pairs, matrix, attainable(dtype))
+    check_orthonormal(pairs)
+    check_residuals(pairs, matrix)
+
+
+def spectra_and_solvers():
+    for spectrum in SPECTRA:
+        for name, case in SOLVERS.items():
+            width = case.block_size or K
+            if width >= NEEDS_WIDE_BLOCK.get(spectrum, 1):
+                yield pytest.param(spectrum, name, id=f"{spectrum}-{name}")
+
+
+@pytest.mark.parametrize(("spectrum", "solver"), list(spectra_and_solvers()), indirect=["solver"])
+def test_solver_on_spectrum(spectrum, solver):
+    matrix, values, vectors = planted(spectrum)
+    pairs = leading(matrix, K, solver=solver)
+    scale = np.abs(values).max()
+    check_shapes(pairs, len(matrix), K, np.float64)
+    np.testing.assert_allclose(pairs.values, values[:K], rtol=0, atol=TOL * scale)
+    check_orthonormal(pairs)
+    check_residuals(pairs, matrix)
+    if scale > 0:
+        check_invariant(pairs, values, vectors, gap=1e-3 * scale, tol=TOL)
+
+
+@pytest.mark.parametrize("spectrum", ["fast", "slow", "clustered", "large negative"])
+@every_solver
+def test_subspace_angles(solver, spectrum):
+    """The leading subspace, where a gap separates it from the rest."""
+    matrix, values, vectors = planted(spectrum)
+    pairs = leading(matrix, K, solver=solver)
+    gap = values[K - 1] - values[K]
+    angle = scipy.linalg.subspace_angles(pairs.vectors, vectors[:, :K]).max()
+    assert angle <= 10 * TOL * np.abs(values).max() / gap
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_agrees_with_arpack(operator):
+    """An operator is a LinearOperator: SciPy's own solver takes it, and finds the same."""
+    operator = OPERATORS[operator](np.float64)
+    k = 4
+    values, vectors = eigsh(operator, k, which="LA", tol=1e-12, v0=np.ones(operator.shape[0]) / 7)
+    pairs = leading(operator, k, solver="krylov", tol=1e-12, random_state=0)
+    np.testing.assert_allclose(pairs.values, values[::-1], rtol=1e-10)
+    overlap = np.abs(np.sum(pairs.vectors * vectors[:, ::-1], axis=0))
+    np.testing.assert_allclose(overlap, 1.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("k", [1, 2, 17, 239, 240])
+@pytest.mark.parametrize("solver", ["auto", "dense", "krylov"])
+def test_any_number_of_pairs(solver, k):
+    matrix, values, _ = planted("slow")
+    pairs = leading(matrix, k, solver=solver, random_state=0)
+    np.testing.assert_allclose(pairs.values, values[:k], rtol=0, atol=1e-8)
+    check_orthonormal(pairs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("solver", ["auto", "dense", "krylov"])
+def test_small_matrices(solver, n):
+    matrix = np.diag(np.arange(1.0, n + 1))
+    pairs = leading(matrix, n, solver=solver)
+    np.testing.assert_allclose(pairs.values, np.arange(n, 0, -1.0))
+    check_residuals(pairs, matrix)
+
+
+@every_dtype
+@pytest.mark.parametrize("k", [1, 3])
+def test_dense_with_eigenvalues_equal_to_the_last_bit(k, dtype):
+    """LAPACK's bisection may return fewer than were asked for; nothing may be missing."""
+    for n in (*range(40, 70), 300):
+        pairs = leading((np.eye(n) - 1 / n).astype(dtype), k, solver="dense")
+        np.testing.assert_allclose(pairs.values, 1.0, rtol=50 * np.finfo(dtype).eps)
+        assert len(pairs.values) == k
+        check_orthonormal(pairs)

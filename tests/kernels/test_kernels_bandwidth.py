@@ -1,0 +1,119 @@
+"""Bandwidth rules against brute force over pairs, and weights as repetition."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orthodrome.kernels import Exponential, Gaussian, Matern, bandwidth, mean_squared_distance
+
+RULES = ["mean", "median"]
+DATA = np.random.default_rng(0).normal(size=(40, 5)) * [3, 1, 1, 0.5, 0.1] + 7
+
+
+def brute_force(X, rule):
+    """The scale from a Python loop over pairs."""
+    if rule == "mean":
+        squares = [np.sum((x - y) ** 2) for x, y in itertools.product(X, X)]
+        return np.sqrt(np.mean(squares))
+    return np.median([np.sqrt(np.sum((x - y) ** 2)) for x, y in itertools.combinations(X, 2)])
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("n", [2, 3, 4, 39, 40])
+def test_rule_equals_brute_force(rule, n):
+    assert Gaussian(rule).fit(DATA[:n]).sigma_ == pytest.approx(
+        brute_force(DATA[:n], rule), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("kernel_class", [Gaussian, Exponential, Matern])
+def test_mean_is_the_default(kernel_class):
+    assert kernel_class().sigma == "mean"
+    assert kernel_class().fit(DATA).sigma_ == Gaussian("mean").fit(DATA).sigma_
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(RULES),
+    st.lists(st.integers(0, 4), min_size=2, max_size=12).filter(lambda w: sum(w) > 0),
+    st.booleans(),
+)
+def test_weights_are_repetition(rule, weights, ties):
+    X = DATA[: len(weights)]
+    X = np.round(X) if ties else X
+    weighted = Gaussian(rule).fit(X, sample_weight=weights)
+    repeated = Gaussian(rule).fit(np.repeat(X, weights, axis=0))
+    assert weighted.sigma_ == pytest.approx(repeated.sigma_, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_many_chunks_of_rows(rule):
+    """Above the 4,096 rows and 65,536 pairs that are handled at once."""
+    X = np.random.default_rng(1).normal(size=(5000 if rule == "mean" else 500, 3)) + 100
+    expected = np.sqrt(2 * X.var(axis=0).sum()) if rule == "mean" else brute_force(X, rule)
+    assert Gaussian(rule).fit(X).sigma_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_mean_is_accurate_far_from_the_origin():
+    far = DATA + 1e8  # already rounded: compare with the same numbers in long double
+    exact = far.astype(np.longdouble)
+    expected = float(2 * np.square(exact - exact.mean(axis=0)).mean(axis=0).sum())
+    assert mean_squared_distance(far) == pytest.approx(expected, rel=1e-12)
+
+
+def test_large_median_is_a_seeded_subsample_close_to_the_exact_one(monkeypatch):
+    X = np.random.default_rng(2).normal(size=(400, 4))
+    weights = np.random.default_rng(3).integers(0, 3, size=400)
+    exact = [Gaussian("median").fit(X, sample_weight=w).sigma_ for w in (None, weights)]
+    monkeypatch.setattr(bandwidth, "_MAX_PAIRS", 20_000)
+    for w, value in zip((None, weights), exact, strict=True):
+        sampled = Gaussian("median").fit(X, sample_weight=w).sigma_
+        assert sampled != value
+        assert sampled == pytest.approx(value, rel=0.02)  # four standard errors of the quantile
+        assert Gaussian("median").fit(X, sample_weight=w).sigma_ == sampled
+
+
+def test_large_median_never_draws_rows_of_weight_zero(monkeypatch):
+    monkeypatch.setattr(bandwidth, "_MAX_PAIRS", 10)
+    X = np.concatenate([DATA, np.full((20, 5), 1e6)])
+    weights = np.repeat([1.0, 0.0], [40, 20])
+    assert Gaussian("median").fit(X, sample_weight=weights).sigma_ < 100
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.7e5])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+def test_data_without_extent_have_scale_one(rule, value, n, container):
+    X = container(np.full((n, 2), value))
+    assert Gaussian(rule).fit(X).sigma_ == 1.0
+    assert Gaussian(rule).fit(X, sample_weight=np.arange(1.0, n + 1)).sigma_ == 1.0
+    np.testing.assert_array_equal(Gaussian(rule).fit(X)(X), 1.0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_of_weight_zero_do_not_count(rule):
+    outlier = np.concatenate([np.full((1, 5), 1e6), DATA])
+    weights = np.r_[0.0, np.ones(40)]
+    assert Gaussian(rule).fit(outlier, sample_weight=weights).sigma_ == pytest.approx(
+        Gaussian(rule).fit(DATA).sigma_, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_float32_data_give_the_scale_to_their_precision(rule):
+    sigma = Gaussian(rule).fit(DATA.astype(np.float32)).sigma_
+    assert isinstance(sigma, float)
+    assert sigma == pytest.approx(Gaussian(rule).fit(DATA).sigma_, rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("scale", [1e-150, 1e-3, 1e3, 1e140])
+def test_scale_equivariance(rule, scale):
+    assert Gaussian(rule).fit(DATA * scale).sigma_ == pytest.approx(
+        scale * Gaussian(rule).fit(DATA).sigma_, rel=1e-12
+    )

@@ -1,0 +1,403 @@
+"""Laws that every kernel obeys, against its slow oracle; see laws_kernels.CASES."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from laws_kernels import CASES, DTYPES, RADIAL, tolerance
+from orthodrome.kernels import (
+    AdditiveChi2,
+    Circular,
+    Embedded,
+    Exponential,
+    FromCallable,
+    Gaussian,
+    Kernel,
+    Linear,
+    Log,
+    Normalized,
+    Polynomial,
+    Power,
+    Spherical,
+    Wave,
+)
+from orthodrome.kernels.base import TILE
+
+every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
+both_dtypes = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def assert_close(actual, expected, dtype=np.float64):
+    """To the tolerance of the precision, relative to the largest value of the block."""
+    scale = max(1.0, np.abs(expected).max(initial=0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(dtype) * scale)
+
+
+# Values -------------------------------------------------------------------------------------------
+
+
+@every_kernel
+@both_dtypes
+def test_block_equals_the_oracle(case, dtype):
+    X, Y = case.data(9, 0, dtype), case.data(6, 1, dtype)
+    block = case.make()(X, Y)
+    assert block.dtype == dtype
+    assert_close(block, case.block(X, Y), dtype)
+
+
+@every_kernel
+@both_dtypes
+def test_gram_is_symmetric_and_equals_the_block_with_itself(case, dtype):
+    X = case.data(40, 0, dtype)
+    kernel = case.make().fit(X)
+    gram = kernel(X)
+    np.testing.assert_array_equal(gram, kernel(X).T)
+    assert_close(gram, kernel(X, X), dtype)
+    assert_close(kernel(X[:7], X[7:]), kernel(X[7:], X[:7]).T, dtype)
+
+
+@every_kernel
+@both_dtypes
+def test_diag_is_the_diagonal_of_the_block(case, dtype):
+    X = case.data(40, 0, dtype)
+    diagonal = case.make().diag(X)
+    assert diagonal.dtype == dtype
+    assert_close(diagonal, np.diagonal(case.make()(X)), dtype)
+    assert_close(diagonal[:5], np.diagonal(case.block(X[:5], X[:5])), dtype)
+
+
+@every_kernel
+def test_tiles_are_put_where_they_belong(case):
+    """More than one tile each way, none of them full: spot checks against the oracle."""
+    X, Y = case.data(TILE + 5, 0), case.data(TILE + 9, 1)
+    kernel = case.make().fit(X)
+    rows, columns = [0, 3, TILE - 1, TILE, TILE + 4], [1, TILE - 1, TILE, TILE + 8]
+    assert_close(kernel(X, Y)[np.ix_(rows, columns)], case.block(X[rows], Y[columns]))
+    gram = kernel(X)
+    assert_close(gram[np.ix_(rows, rows)], case.block(X[rows], X[rows]))
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+@every_kernel
+def test_a_single_point(case):
+    X = case.data(1)
+    assert case.make()(X).shape == (1, 1)
+    assert_close(case.make()(X), case.block(X, X))
+
+
+@every_kernel
+def test_mixed_precision_gives_float64_as_accurate_as_the_coarser_side(case):
+    X, Y = case.data(9, 0, np.float32), case.data(6, 1)
+    block = case.make()(X, Y)
+    assert block.dtype == np.float64
+    assert_close(block, case.block(X, Y), np.float32)
+
+
+@every_kernel
+def test_fitted_and_unfitted_agree_where_no_parameter_depends_on_the_data(case):
+    X, Y = case.data(12, 0), case.data(5, 1)
+    other = case.data(30, 2)
+    assert_close(case.make()(X, Y), case.make().fit(other)(X, Y))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(CASES)),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(0, 2**16),
+    st.integers(-3, 3),
+)
+def test_any_block_equals_the_oracle(name, n, m, seed, exponent):
+    case = CASES[name]
+    X, Y = (case.data(k, seed + k) * 2.0**exponent for k in (n, m))
+    if name.startswith("matern") and exponent > 0:  # the oracle's series is for moderate distances
+        X, Y = X / 2.0**exponent, Y / 2.0**exponent
+    assert_close(case.make()(X, Y), case.block(X, Y))
+
+
+# Flags --------------------------------------------------------------------------------------------
+
+
+@every_kernel
+def test_unit_norm_flag_is_true_on_data(case):
+    X = case.data(50)
+    kernel = case.make().fit(X)
+    diagonal = case.make().diag(X)
+    if kernel.unit_norm:
+        np.testing.assert_array_equal(diagonal, 1.0)
+    else:
+        assert np.ptp(diagonal) > 0 or diagonal[0] != 1
+
+
+def smallest_eigenvalue(gram):
+    """Relative to the largest."""
+    values = np.linalg.eigvalsh(gram)
+    return values[0] / max(abs(values[-1]), abs(values[0]))
+
+
+@every_kernel
+@pytest.mark.parametrize("seed", range(3))
+def test_positive_definite_flag_is_honest_on_random_points(case, seed):
+    X = case.data(60, seed)
+    X[::7] = X[0]  # exact duplicates: the edge of definiteness
+    kernel = case.make().fit(X)
+    if kernel.positive_definite:
+        assert smallest_eigenvalue(kernel(X)) > -60 * np.finfo(float).eps
+
+
+LIMITED = [(Spherical, 3), (Circular, 2), (Wave, 3)]
+
+
+@pytest.mark.parametrize(("kernel_class", "limit"), LIMITED)
+@pytest.mark.parametrize("n_features", range(1, 7))
+def test_definiteness_by_dimension(kernel_class, limit, n_features):
+    rng = np.random.default_rng(n_features)
+    points = rng.normal(size=(80, n_features))
+    points[40:] = np.round(2 * points[40:])  # lattice points too, some of them equal
+    kernel = kernel_class(sigma=0.9)
+    assert kernel.positive_definite is False  # before fit nothing is promised
+    kernel.fit(points)
+    assert kernel.positive_definite is (n_features <= limit)
+    if kernel.positive_definite:
+        assert smallest_eigenvalue(kernel(points)) > -80 * np.finfo(float).eps
+
+
+# Vertices of a cube whose Gram matrix has a clearly negative eigenvalue.
+@pytest.mark.parametrize(
+    ("kernel_class", "n_features", "edge"),
+    [(Spherical, 8, 0.6665), (Circular, 6, 0.6922), (Wave, 4, 3.1483)],
+)
+def test_a_witness_of_indefiniteness_above_the_limit(kernel_class, n_features, edge):
+    vertices = np.arange(2**n_features)[:, None] >> np.arange(n_features) & 1
+    X = edge * vertices.astype(float)
+    kernel = kernel_class(sigma=1.0).fit(X)
+    assert kernel.positive_definite is False
+    assert np.linalg.eigvalsh(kernel(X))[0] < -0.04
+
+
+@pytest.mark.parametrize("kernel", [Power(0.5), Power(2.0), Log(1.0), Log(2.0), AdditiveChi2()])
+def test_conditionally_definite_kernels_are_definite_once_centred(kernel):
+    X = np.abs(np.random.default_rng(0).normal(size=(60, 3)))
+    gram = kernel(X)
+    assert kernel.fit(X).positive_definite is False
+    assert np.linalg.eigvalsh(gram)[0] < -1  # a zero diagonal: indefinite as it stands
+    center = np.eye(60) - 1 / 60
+    assert smallest_eigenvalue(center @ gram @ center) > -1e-13
+
+
+def test_polynomial_definiteness_depends_on_its_parameters():
+    X = np.abs(np.random.default_rng(0).normal(size=(10, 3)))
+    assert Polynomial(degree=2).fit(X).positive_definite
+    assert not Polynomial(degree=2.5).fit(X).positive_definite
+    assert not Polynomial(coef0=-1.0).fit(X).positive_definite
+    assert not Normalized(Polynomial(degree=2.5)).fit(X).positive_definite
+
+
+# Parameter objects --------------------------------------------------------------------------------
+
+
+@every_kernel
+def test_clone_params_pickle_and_repr(case):
+    X = case.data(8)
+    kernel = case.make()
+    assert repr(kernel).startswith(type(kernel).__name__)
+    assert repr(clone(kernel)) == repr(kernel)
+    rebuilt = type(kernel)(**kernel.get_params(deep=False))
+    changed = type(kernel)(**{**kernel.get_params(deep=False)}).set_params(
+        **kernel.get_params(deep=False)
+    )
+    fitted = case.make().fit(X)
+    for twin in (rebuilt, changed, clone(fitted), pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(twin(X), kernel(X))
+
+
+@every_kernel
+def test_clone_is_not_fitted_and_fit_returns_self(case):
+    kernel = case.make()
+    assert not kernel.__sklearn_is_fitted__()
+    assert kernel.fit(case.data(4)) is kernel
+    assert kernel.__sklearn_is_fitted__()
+    assert not clone(kernel).__sklearn_is_fitted__()
+
+
+def test_nested_parameters_are_reached_and_a_refit_follows_them():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    kernel = Normalized(Polynomial(degree=3)).fit(X)
+    kernel.set_params(kernel__degree=5).fit(X)
+    assert_close(kernel(X), Normalized(Polynomial(degree=5))(X))
+    kernel.set_params(kernel=Linear()).fit(X)
+    assert_close(kernel(X), Normalized(Linear())(X))
+
+
+@pytest.mark.parametrize("kernel_class", [Gaussian, Exponential])
+def test_a_refit_follows_the_data(kernel_class):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    kernel = kernel_class().fit(X)
+    first = kernel.sigma_
+    assert kernel.fit(2 * X).sigma_ == pytest.approx(2 * first, rel=1e-14)
+
+
+# Sparse data --------------------------------------------------------------------------------------
+
+
+def thinned(X):
+    """About a third of the entries 0, but the first column none, and two equal rows."""
+    X = np.where(np.abs(X) > 0.4, X, 0)
+    X[:, 0] = 1
+    X[4] = X[5]
+    return X
+
+
+@every_kernel
+@both_dtypes
+@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_sparse_equals_dense_where_sparse_is_taken(case, dtype, container):
+    X, Y = (thinned(case.data(n, n, dtype)) for n in (30, 11))
+    sparse_X, sparse_Y = container(X), container(Y)
+    kernel = case.make()
+    if not kernel.accepts_sparse:
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            kernel(sparse_X)
+        return
+    assert kernel(sparse_X).dtype == dtype
+    assert_close(kernel(sparse_X), kernel(X), dtype)
+    assert_close(kernel.diag(sparse_X), kernel.diag(X), dtype)
+    for left, right in [(sparse_X, sparse_Y), (sparse_X, Y), (X, sparse_Y)]:
+        assert_close(kernel(left, right), kernel(X, Y), dtype)
+        assert_close(case.make().fit(X)(left, right), kernel(X, Y), dtype)
+        assert_close(case.make().fit(sparse_X)(left, right), kernel(X, Y), dtype)
+
+
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_sparse_bandwidth_equals_dense(rule):
+    X = thinned(np.random.default_rng(0).normal(size=(40, 6)))
+    sparse_X = scipy.sparse.csr_array(X)
+    weights = np.arange(40.0)
+    for w in (None, weights):
+        sparse, dense = (Gaussian(rule).fit(data, sample_weight=w) for data in (sparse_X, X))
+        assert sparse.sigma_ == pytest.approx(dense.sigma_, rel=1e-12)
+
+
+# Radial kernels: geometry -------------------------------------------------------------------------
+
+
+def rotation(n_features, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(n_features, n_features)))[0]
+
+
+@every_radial
+def test_invariance_to_translation_and_rotation(case):
+    X, Y = case.data(30, 0), case.data(20, 1)
+    kernel = case.make()
+    moved_X, moved_Y = (Z @ rotation(3) + [1.0, -20.0, 300.0] for Z in (X, Y))
+    np.testing.assert_allclose(kernel(moved_X, moved_Y), kernel(X, Y), rtol=0, atol=1e-10)
+
+
+@every_radial
+def test_distances_stay_accurate_far_from_the_origin(case):
+    """The oracle sees the very same numbers, so that nothing is lost in writing 1e6 + x."""
+    X, Y = case.data(9, 0) + 1e6, case.data(6, 1) + 1e6
+    assert_close(case.make()(X, Y), case.block(X, Y))
+
+
+@every_radial
+def test_float32_far_from_the_origin(case):
+    X, Y = (np.float32(1000) + case.data(n, seed, np.float32) for n, seed in ((9, 0), (6, 1)))
+    assert_close(case.make()(X, Y), case.block(X, Y), np.float32)
+
+
+@every_radial
+@both_dtypes
+def test_exact_duplicates_are_at_distance_zero_exactly(case, dtype):
+    X = case.data(TILE + 20, 0, dtype) + dtype(3)
+    X[TILE + 7] = X[2]
+    X[5] = X[3]
+    kernel = case.make().fit(X)
+    at_zero = float(kernel.profile(0.0))
+    assert at_zero == (1.0 if kernel.unit_norm else 0.0)
+    for gram in (kernel(X), kernel(X, X)):
+        np.testing.assert_array_equal(np.diagonal(gram), at_zero)
+        assert gram[TILE + 7, 2] == gram[2, TILE + 7] == gram[5, 3] == at_zero
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_near_duplicates_keep_the_digits_that_the_data_have(offset):
+    """d = 1e-9: ‖x‖² + ‖y‖² - 2<x, y> alone would return noise of 1e-8 here."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4)) + offset
+    direction = rng.normal(size=(50, 4))
+    gap = 1e-9 * max(1.0, offset)
+    Y = X + gap * direction / np.linalg.norm(direction, axis=1)[:, None]
+    distances = np.linalg.norm((Y - X).astype(np.longdouble), axis=1).astype(float)
+    gram = Exponential(sigma=1e-6)(X, Y)
+    # both are rounded once when the mean is subtracted: eps of a coordinate, over the distance
+    np.testing.assert_allclose(
+        1 - np.diagonal(gram), -np.expm1(-distances / 1e-6), rtol=0, atol=1e-9
+    )
+
+
+@every_radial
+def test_a_pair_of_near_duplicates_beside_far_points(case):
+    X = case.data(12)
+    X[1] = X[0] * (1 + 1e-9)
+    X[2] = 30.0
+    if case.kernel.__class__.__name__ != "Matern":  # whose oracle is for moderate distances
+        assert_close(case.make()(X), case.block(X, X))
+
+
+# Wrappers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [Normalized, lambda kernel: Normalized(Normalized(kernel))])
+def test_wrappers_inherit_what_the_inner_kernel_can_do(wrap):
+    single = wrap(FromCallable(lambda A, B: A @ B.T + 100)).fit(np.ones((4, 2)))
+    assert not single.threadsafe
+    assert wrap(Linear()).threadsafe
+    assert wrap(Linear()).accepts_sparse
+    assert not wrap(CASES["chi2"].make()).accepts_sparse
+
+
+def test_a_callable_is_called_from_one_thread_at_a_time_and_its_array_is_left_alone():
+    X = np.random.default_rng(0).normal(size=(2 * TILE + 1, 2))
+    busy, overlaps, arrays = [], [], []
+
+    def function(A, B):
+        overlaps.append(len(busy))
+        busy.append(1)
+        block = np.broadcast_to(4.0, (len(A), len(B)))  # read-only
+        arrays.append(block)
+        busy.pop()
+        return block
+
+    np.testing.assert_array_equal(Normalized(FromCallable(function))(X), 1.0)
+    assert not any(overlaps)
+    assert all((block == 4.0).all() for block in arrays)
+
+
+def test_embedded_takes_arrays_of_more_dimensions():
+    X = np.random.default_rng(0).normal(size=(10, 2, 3))
+    kernel = Embedded(lambda Z: Z.reshape(len(Z), -1), Gaussian(sigma=2.0))
+    assert_close(kernel(X), Gaussian(sigma=2.0)(X.reshape(10, 6)))
+    fitted = Embedded(lambda Z: Z.reshape(len(Z), -1)).fit(X)
+    assert fitted.kernel_.sigma_ == Gaussian().fit(X.reshape(10, 6)).sigma_
+    assert fitted.unit_norm
+    assert fitted.positive_definite
+
+
+def test_every_public_kernel_class_has_a_case():
+    import orthodrome.kernels as room
+
+    public = {
+        value
+        for value in vars(room).values()
+        if isinstance(value, type) and issubclass(value, Kernel)
+    }
+    abstract = {room.Kernel, room.Radial, room.Precomputed}  # the last has its own tests
+    assert public - abstract == {type(case.kernel) for case in CASES.values()}

@@ -1,0 +1,209 @@
+"""Profiles of radial kernels: values, derivatives and 1 - k against 60-digit oracles."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from laws_kernels import DIGITS, DTYPES, RADIAL, SIGMA, tolerance
+from orthodrome.kernels import Gaussian, Matern, _loops
+from orthodrome.kernels._prepared import Prepared
+from orthodrome.kernels.radial import squared_distances
+
+SCALE = float(SIGMA)
+COMPACT = ("spherical", "circular")
+
+every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
+
+# d/σ: tiny, small, about one, and near the edge of a compact support on both sides.
+RATIOS = [1e-8, 1e-4, 0.01, 0.1, 0.29, 0.31, 0.7, 1 - 1e-6, 1 + 1e-6, 1.5, 2.5]
+
+
+def squared(ratios):
+    return (np.asarray(ratios) * SCALE) ** 2
+
+
+def in_decimal(function, values):
+    """Evaluate a function of a Decimal at each float, exactly read, and round once."""
+    with localcontext(prec=DIGITS):
+        return np.array([float(function(Decimal(float(s)))) for s in values])
+
+
+@every_radial
+def test_profile(case):
+    d2 = squared(RATIOS)
+    np.testing.assert_allclose(case.make().profile(d2), in_decimal(case.profile, d2), atol=1e-13)
+
+
+@every_radial
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_block_is_the_profile_of_the_squared_distances(case, dtype):
+    X, Y = case.data(30, 0, dtype), case.data(20, 1, dtype)
+    kernel = case.make().fit(X)
+    d2 = squared_distances(kernel.prepare(X), kernel.prepare(Y))
+    assert kernel.profile(d2).dtype == dtype
+    np.testing.assert_allclose(kernel(X, Y), kernel.profile(d2), atol=tolerance(dtype))
+
+
+@every_radial
+def test_profile_derivative(case):
+    """A central difference with a step of 1e-20, in Decimal, has no error that matters here."""
+
+    def difference(s):
+        step = s * Decimal(10) ** -20
+        return (case.profile(s + step) - case.profile(s - step)) / (2 * step)
+
+    d2 = squared(RATIOS)
+    actual = case.make().profile_derivative(d2)
+    np.testing.assert_allclose(actual, in_decimal(difference, d2), rtol=1e-9, atol=1e-14)
+    assert np.all(actual[:7] < 0)
+
+
+@every_radial
+def test_derivative_at_zero(case):
+    kernel = case.make()
+    at_zero = float(kernel.profile_derivative(0.0))
+    if kernel.cusp:
+        assert at_zero == -np.inf
+    else:
+        with localcontext(prec=DIGITS):
+            step = Decimal(10) ** -40
+            slope = (case.profile(step) - case.profile(Decimal(0))) / step
+        assert at_zero == pytest.approx(float(slope), rel=1e-9 if at_zero else 0)
+    both = kernel.profile_derivative(np.array([0.0, SCALE**2 / 4]))  # no warning, no nan beside it
+    assert both[0] == at_zero
+    assert np.isfinite(both[1])
+
+
+def test_derivative_at_zero_of_matern_by_smoothness():
+    """-ν/(2 (ν - 1) σ²) for ν > 1, infinite from ν = 1 down."""
+    for nu in (0.5, 0.7, 1.0):
+        assert Matern(nu=nu, sigma=2.0).cusp
+        assert Matern(nu=nu, sigma=2.0).profile_derivative(0.0) == -np.inf
+    for nu in (1.01, 1.5, 2.0, 2.5, 3.2, 41.0, 1000.0):
+        assert not Matern(nu=nu, sigma=2.0).cusp
+        slope = -nu / (2 * (nu - 1) * 4.0)
+        assert Matern(nu=nu, sigma=2.0).profile_derivative(0.0) == pytest.approx(slope, rel=1e-13)
+
+
+@every_radial
+def test_one_minus(case):
+    d2 = squared([1e-8, 1e-4, 0.1, 0.29, 0.31, 1.0, 2.0])
+    expected = in_decimal(lambda s: 1 - case.profile(s), d2)
+    np.testing.assert_allclose(case.make().one_minus(d2), expected, rtol=1e-9)
+
+
+@every_radial
+def test_one_minus_at_zero_is_one_minus_the_diagonal(case):
+    assert case.make().one_minus(0.0) == (0.0 if case.make().unit_norm else 1.0)
+
+
+@every_radial
+def test_one_minus_and_profile_add_up_to_one(case):
+    d2 = squared(np.linspace(0, 3, 61))
+    kernel = case.make()
+    np.testing.assert_allclose(kernel.one_minus(d2) + kernel.profile(d2), 1.0, atol=1e-13)
+
+
+@every_radial
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_profile_functions_keep_shape_and_precision(case, dtype):
+    kernel = case.make()
+    d2 = np.array([[0.5, 1.0, 2.0]], dtype=dtype)
+    for function in (kernel.profile, kernel.profile_derivative, kernel.one_minus):
+        assert function(d2).shape == (1, 3)
+        assert function(d2).dtype == dtype
+        assert np.shape(function(0.5)) == ()
+
+
+@pytest.mark.parametrize("name", COMPACT)
+def test_compact_kernels_vanish_with_their_slope_outside_the_support(name):
+    kernel = RADIAL[name].make()
+    beyond = squared([1.0, 1 + 1e-12, 2.0, 1e6])
+    np.testing.assert_allclose(kernel.profile(beyond), 0.0, atol=1e-15)
+    np.testing.assert_allclose(kernel.profile_derivative(beyond), 0.0, atol=1e-15)
+    np.testing.assert_allclose(kernel.one_minus(beyond), 1.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, 40.0, 41.0])
+def test_matern_of_whole_order_lies_between_its_neighbours(order):
+    """The oracle's series has poles at whole ν; there the kernel must be continuous in ν."""
+    d2 = squared(RATIOS)
+    step = 1e-6
+    for name in ("profile", "one_minus"):
+        low, at, high = (
+            getattr(Matern(nu=nu, sigma=SCALE), name)(d2)
+            for nu in (order - step, order, order + step)
+        )
+        np.testing.assert_allclose(at, (low + high) / 2, rtol=1e-9)
+
+
+def test_matern_tends_to_the_gaussian():
+    """With an error of order 1/ν, all the way up."""
+    d2 = squared([0.01, 0.3, 1.0, 2.0])
+    limit = Gaussian(sigma=SCALE).profile(d2)
+    errors = [
+        np.abs(Matern(nu=nu, sigma=SCALE).profile(d2) - limit).max()
+        for nu in 10.0 ** np.arange(1, 8)
+    ]
+    np.testing.assert_allclose(np.diff(np.log10(errors)), -1, atol=0.15)
+
+
+def test_far_points_underflow_quietly():
+    for case in RADIAL.values():
+        kernel = case.make()
+        if kernel.unit_norm:
+            assert abs(kernel.profile(1e12)) < 1e-5
+            assert abs(kernel.profile_derivative(1e12)) < 1e-12
+            assert kernel([[0.0]], [[1e6]])[0, 0] == pytest.approx(kernel.profile(1e12), abs=1e-12)
+
+
+# The compiled half --------------------------------------------------------------------------------
+
+
+def test_compiled_exponential_is_accurate_to_two_units_in_the_last_place():
+    x = -np.concatenate([np.linspace(0, 700, 200_001), np.geomspace(1e-300, 700, 20_001)])
+    block = -x[None, :]
+    _loops.gaussian(block, 1.0)
+    exact = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(block[0] / exact - 1)) < 4.5e-16
+
+
+def test_compiled_exponential_is_one_at_zero_and_zero_far_out():
+    block = np.array([[0.0, 745.2, 1e3, 1e10, 1e300]])
+    _loops.gaussian(block, 1.0)
+    np.testing.assert_array_equal(block, [[1.0, 0, 0, 0, 0]])
+    edge = np.array([[707.9, 708.1]])
+    _loops.gaussian(edge, 1.0)
+    assert edge[0, 0] == pytest.approx(np.exp(-707.9), rel=1e-15)
+    assert edge[0, 1] == 0  # subnormal results are flushed
+
+
+def test_compiled_exponential_never_increases():
+    block = np.linspace(0, 800, 400_001)[None, :].copy()
+    _loops.gaussian(block, 1.0)
+    assert np.all(np.diff(block[0]) <= 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squared_distances_against_longdouble(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)).astype(dtype)
+    X[30:] = X[:30] + (10.0 ** rng.uniform(-12, 0, size=(30, 1)) * rng.normal(size=(30, 5))).astype(
+        dtype
+    )
+    points = Prepared(X, np.einsum("ij,ij->i", X, X))
+    exact = np.square(X[:, None].astype(np.longdouble) - X[None]).sum(axis=-1)
+    actual = squared_distances(points, points)
+    assert actual.dtype == dtype
+    # what a distance computed from inner products may have lost: see _CANCELLATION
+    np.testing.assert_allclose(
+        actual, exact.astype(float), rtol=1e-11 if dtype == np.float64 else 5e-5
+    )
+
+
+@pytest.mark.parametrize("sigma", [1e-160, "mean", "median"])
+def test_a_scale_whose_square_underflows_is_refused(sigma):
+    X = np.array([[0.0], [1e-160], [3e-160]])
+    with pytest.raises(ValueError, match="square underflows; rescale"):
+        Gaussian(sigma=sigma).fit(X)

@@ -1,0 +1,192 @@
+"""Every Gram operator beside its dense twin: an operator joins the laws by one factory.
+
+A factory makes a Twin from a number of points and a precision. BASES make matrices of data,
+WRAPPERS turn one Twin into another; their products are the CASES. The dense side is obvious NumPy
+in float64 on the very same data.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, TiledGram
+from orthodrome.kernels import Gaussian
+
+N_FEATURES, N_NEW, SIGMA = 4, 37, 2.0
+
+# Relative to what is summed: a kernel value near 1 has a few units in the last place.
+TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 4e-6}
+
+
+@dataclass(frozen=True)
+class Twin:
+    """An operator, its matrix and cross matrix in float64, and how large their terms are."""
+
+    operator: GramOperator
+    dense: np.ndarray  # (n, n)
+    new: Any  # what `cross` of the operator takes
+    cross: np.ndarray  # (m, n)
+    bound: np.ndarray  # (n, n), the absolute values of all terms of an entry, summed
+    cross_bound: np.ndarray  # (m, n)
+
+    @property
+    def tolerance(self) -> float:
+        return TOLERANCE[self.operator.dtype]
+
+
+# Matrices of data --------------------------------------------------------------------------------
+
+
+def points(n: int, dtype: Any, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, N_FEATURES)).astype(dtype)
+
+
+def gaussian_matrix(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    differences = X[:, None].astype(np.float64) - Y[None].astype(np.float64)
+    return np.exp(-np.square(differences).sum(axis=-1) / (2 * SIGMA**2))
+
+
+def data_twin(
+    n: int, dtype: Any, make: Callable[..., GramOperator], new: Callable[..., Any]
+) -> Twin:
+    X, X_new = points(n, dtype), points(N_NEW, dtype, seed=1)
+    dense, cross = gaussian_matrix(X, X), gaussian_matrix(X_new, X)
+    return Twin(make(X, dense), dense, new(X_new, cross), cross, dense, cross)
+
+
+def tiled(storage: str) -> Callable[..., Twin]:
+    return lambda n, dtype: data_twin(
+        n,
+        dtype,
+        lambda X, _: TiledGram(Gaussian(sigma=SIGMA).fit(X), X, storage),
+        lambda X_new, _: X_new,
+    )
+
+
+def given(n: int, dtype: Any) -> Twin:
+    return data_twin(
+        n,
+        dtype,
+        lambda _, dense: DenseGram(dense.astype(dtype)),
+        lambda _, cross: cross.astype(dtype),
+    )
+
+
+BASES = {
+    "memory": tiled("memory"),
+    "disk": tiled("disk"),
+    "recompute": tiled("recompute"),
+    "given": given,
+}
+
+
+# Wrappers ----------------------------------------------------------------------------------------
+
+
+def centered(weighted: bool) -> Callable[[Twin], Twin]:
+    def wrap(twin: Twin) -> Twin:
+        n = len(twin.dense)
+        # a third of the weights 0, but never all
+        weights = np.arange(n) % 3 + (n < 3) if weighted else None
+        p = np.ones(n) / n if weights is None else weights / weights.sum()
+
+        def center(block, gram, sign):
+            rows, columns = (block @ p)[:, None], gram @ p
+            return block + sign * rows + sign * columns + p @ gram @ p
+
+        return Twin(
+            Centered(twin.operator, weights),
+            center(twin.dense, twin.dense, -1),
+            twin.new,
+            center(twin.cross, twin.dense, -1),
+            center(twin.bound, twin.bound, +1),
+            center(twin.cross_bound, twin.bound, +1),
+        )
+
+    return wrap
+
+
+def combined(make_weights: Callable[[int], Any]) -> Callable[[Twin], Twin]:
+    def wrap(twin: Twin) -> Twin:
+        given_W = make_weights(len(twin.dense))
+        W = given_W.toarray() if scipy.sparse.issparse(given_W) else np.asarray(given_W)
+        W = np.diag(W) if W.ndim == 1 else W
+        # the operator rounds W to its own precision; so does the twin
+        W = W.astype(twin.operator.dtype).astype(np.float64)
+        return Twin(
+            Combined(twin.operator, given_W),
+            W @ twin.dense @ W.T,
+            twin.new,
+            twin.cross @ W.T,
+            np.abs(W) @ twin.bound @ np.abs(W.T),
+            twin.cross_bound @ np.abs(W.T),
+        )
+
+    return wrap
+
+
+def vector(n: int) -> np.ndarray:
+    return np.linspace(-1, 2, n)
+
+
+def dense_weights(n: int) -> np.ndarray:
+    return np.random.default_rng(2).normal(size=(n // 2 + 3, n)) / np.sqrt(n)
+
+
+def sparse_weights(n: int) -> Any:
+    """More combinations than points, a few points in each and none in some."""
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(n + 5, n)) * (rng.random((n + 5, n)) < 2 / n)
+    W[3] = 0
+    return scipy.sparse.csr_array(W)
+
+
+def selection(n: int) -> Any:
+    """One point in each combination, some points twice."""
+    rows = np.arange(n + 2)
+    return scipy.sparse.coo_array((1.0 + rows, (rows, rows % n)))
+
+
+WRAPPERS = {
+    "plain": lambda twin: twin,
+    "centered": centered(weighted=False),
+    "centered-weighted": centered(weighted=True),
+    "combined-vector": combined(vector),
+    "combined-dense": combined(dense_weights),
+    "combined-sparse": combined(sparse_weights),
+    "combined-selection": combined(selection),
+    "combined-of-centered": lambda twin: combined(sparse_weights)(centered(True)(twin)),
+    "centered-of-combined": lambda twin: centered(True)(combined(dense_weights)(twin)),
+}
+
+
+# The grid ----------------------------------------------------------------------------------------
+
+
+@cache
+def base_twin(base: str, n: int, dtype: Any) -> Twin:
+    return BASES[base](n, dtype)
+
+
+@cache
+def twin_of(base: str, wrapper: str, n: int, dtype: Any) -> Twin:
+    return WRAPPERS[wrapper](base_twin(base, n, dtype))
+
+
+# Every operator at a size of two uneven tiles; the edges of the tiling on fewer of them.
+EVERY_SIZE = [1, 2, 511, 512, 1100]
+CASES = [
+    *[(b, w, 513, d) for b in BASES for w in WRAPPERS for d in (np.float64, np.float32)],
+    *[(b, w, n, np.float64) for b in ("disk", "recompute") for w in ("plain",) for n in EVERY_SIZE],
+    *[("memory", w, n, np.float32) for w in ("centered-weighted",) for n in EVERY_SIZE],
+    *[("memory", w, n, np.float64) for w in WRAPPERS for n in (1, 2)],
+]
+
+
+def case_id(case: tuple) -> str:
+    base, wrapper, n, dtype = case
+    return f"{base}-{wrapper}-{n}-{np.dtype(dtype).name}"

@@ -1,0 +1,102 @@
+"""Radial kernels, expansions and slow oracles for pre-images."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from orthodrome.kernels import (
+    RBF,
+    Circular,
+    Exponential,
+    Gaussian,
+    Log,
+    Matern,
+    Power,
+    Radial,
+    RationalQuadratic,
+    Spherical,
+    Wave,
+)
+
+#: A new radial kernel joins every law of pre-images by a line here.
+SMOOTH = {
+    "gaussian": Gaussian,
+    "rbf": lambda: RBF(gamma=0.1),
+    "matern 3/2": lambda: Matern(nu=1.5),
+    "matern 5/2": lambda: Matern(nu=2.5),
+    "matern 2": lambda: Matern(nu=2.0),
+    "rational quadratic": lambda: RationalQuadratic(alpha=0.7),
+    "wave": Wave,
+    "power 2": lambda: Power(beta=2.0),
+    "log 2": lambda: Log(beta=2.0),
+}
+CUSPS = {
+    "exponential": Exponential,
+    "matern 1/2": lambda: Matern(nu=0.5),
+    "matern 0.8": lambda: Matern(nu=0.8),
+    "spherical": Spherical,
+    "circular": Circular,
+    "power 1": lambda: Power(beta=1.0),
+    "log 1": lambda: Log(beta=1.0),
+}
+RADIAL = SMOOTH | CUSPS
+
+
+def cloud(n: int = 40, d: int = 3, dtype=np.float64) -> NDArray:
+    rng = np.random.default_rng(21)
+    return (rng.standard_normal((n, d)) * np.linspace(2, 0.5, d)).astype(dtype)
+
+
+def expansions(kind: str, n: int, m: int = 6, seed: int = 0) -> NDArray:
+    """Rows of coefficients with sum 1: a mean of few points, of all, or with mixed signs."""
+    rng = np.random.default_rng(seed)
+    if kind == "few":
+        beta = np.zeros((m, n))
+        for row in beta:
+            row[rng.choice(n, 4, replace=False)] = rng.dirichlet(np.ones(4))
+        return beta
+    beta = rng.dirichlet(np.ones(n), size=m)
+    if kind == "mixed":  # what a kernel PCA reconstruction looks like
+        beta += 0.3 * (rng.standard_normal((m, n)) / n)
+        beta /= beta.sum(axis=1, keepdims=True)
+    return beta
+
+
+def objective(kernel: Radial, X: NDArray, beta: NDArray, z: NDArray) -> float:
+    """ρ(z) = Σ β_n h(‖z - x_n‖²), one point at a time and without any of the fast paths."""
+    squared = np.array([np.sum((z - x) ** 2) for x in X])
+    return float(beta @ kernel.profile(squared))
+
+
+def starts(kernel: Radial, X: NDArray, beta: NDArray, n_starts: int = 3) -> Iterator[NDArray]:
+    """The documented starts: the training points of largest ρ, and the mean under β₊."""
+    values = np.array([objective(kernel, X, beta, x) for x in X])
+    yield from X[np.argsort(-values)[:n_starts]]
+    positive = np.maximum(beta, 0)
+    yield positive @ X / positive.sum()
+
+
+def climb(kernel: Radial, X: NDArray, beta: NDArray) -> float:
+    """The best objective that a derivative-free optimiser reaches from the same starts."""
+    results = (
+        scipy.optimize.minimize(
+            lambda z: -objective(kernel, X, beta, z),
+            start,
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 2000, "maxfev": 4000},
+        )
+        for start in starts(kernel, X, beta)
+    )
+    return max(-result.fun for result in results)
+
+
+def gradient(kernel: Radial, X: NDArray, beta: NDArray, z: NDArray, step: float) -> NDArray:
+    """∇ρ by central differences."""
+    return np.array(
+        [
+            (objective(kernel, X, beta, z + e) - objective(kernel, X, beta, z - e)) / (2 * step)
+            for e in step * np.eye(len(z))
+        ]
+    )

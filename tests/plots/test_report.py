@@ -1,0 +1,166 @@
+"""The page: nothing from the data acts on it, no request leaves it, it is written whole."""
+
+import html.parser
+import os
+import stat
+
+import pytest
+
+from orthodrome.plots import report
+from orthodrome.plots.report import Code, Note, Picture, Row, Section, Table, Text
+
+ATTACK = "</script><img src=x onerror=alert(1)>\"'&<b>"
+PNG = b"\x89PNG not really"
+
+
+def hostile_sections():
+    picture = Picture("a", PNG, alt=ATTACK, caption=ATTACK, width=100)
+    return [
+        Section(
+            ATTACK,
+            [
+                Text(ATTACK),
+                Note(ATTACK),
+                picture,
+                Row([picture]),
+                Table(ATTACK, [ATTACK, "n"], [[ATTACK, ATTACK], [ATTACK, 1.5]]),
+                Code(ATTACK, ATTACK),
+            ],
+        ),
+        Section("Second"),
+    ]
+
+
+class Page(html.parser.HTMLParser):
+    """Tags, attributes and text of a page, and whether every tag is closed."""
+
+    VOID = frozenset({"meta", "link", "img", "br"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.text = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def named(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture
+def page():
+    return Page(report.render_report(ATTACK, hostile_sections(), lead=ATTACK))
+
+
+def test_nothing_from_the_data_becomes_a_tag(page):
+    assert page.open == []
+    assert not page.named("script")
+    assert not page.named("b")
+    assert len(page.named("img")) == 2
+    assert all(set(image) == {"src", "alt"} for image in page.named("img"))
+    assert all(image["alt"] == ATTACK for image in page.named("img"))
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+
+
+def test_text_comes_through_whole(page):
+    # the title twice, lead, contents, heading, text, note, two captions, table (4), code (2)
+    assert page.text.count(ATTACK) >= 13
+
+
+def test_no_request_leaves_the_page(page):
+    for tag, attrs in page.tags:
+        for name in ("src", "href", "srcset", "action", "data"):
+            value = attrs.get(name, "#")
+            assert value.startswith(("data:", "#")), (tag, value)
+    text = report.render_report("t", hostile_sections())
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+    policy = next(m["content"] for m in page.named("meta") if "http-equiv" in m)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_headings_are_in_order_and_contents_lead_to_them(page):
+    levels = [tag for tag, _ in page.tags if tag in {"h1", "h2", "h3"}]
+    assert levels == ["h1", "h2", "h2"]
+    targets = {attrs["id"] for attrs in page.named("h2")}
+    assert {link["href"].removeprefix("#") for link in page.named("a")} == targets
+
+
+def test_page_is_for_phones_dark_mode_and_paper(page):
+    assert any(meta.get("name") == "viewport" for meta in page.named("meta"))
+    style = "".join(page.text)
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+    assert page.named("html") == [{"lang": "en"}]
+
+
+def test_numbers_are_set_right_and_texts_are_not():
+    page = Page(Table("c", ["k", "v", "w"], [["a", 0.123456, "x"], ["b", "7.0", True]]).html())
+    assert [attrs.get("class") for attrs in page.named("td")] == ["number", None, "number", None]
+    assert "0.1235" in page.text
+
+
+def test_table_refuses_a_row_of_another_length():
+    with pytest.raises(ValueError, match="2 columns and a row of 1"):
+        Table("c", ["a", "b"], [["x"]])
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def test_report_is_written_with_its_pictures(tmp_path):
+    sections = [Section("s", [Row([Picture("one", PNG, "alt", "caption", 10)])])]
+    path = report.write_report(tmp_path / "new" / "page.html", "t", sections, pictures_beside=True)
+    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert (tmp_path / "new" / "one.png").read_bytes() == PNG
+    assert sorted(p.name for p in path.parent.iterdir()) == ["one.png", "page.html"]
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("../a", "b"), ("", "b")])
+def test_pictures_need_plain_different_names(tmp_path, names):
+    pictures = [Picture(name, PNG, "alt", "caption", 10) for name in names]
+    with pytest.raises(ValueError, match="plain, different names"):
+        report.write_report(
+            tmp_path / "p.html", "t", [Section("s", pictures)], pictures_beside=True
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, error):
+    target = tmp_path / "page.html"
+    target.write_bytes(b"old")
+
+    def fail(*_):
+        raise error("no")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(error):
+        report.write_atomically(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions as on POSIX systems")
+def test_written_files_have_the_permissions_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    report.write_atomically(tmp_path / "page", b"x")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "page")}
+    assert len(modes) == 1
+
+
+def test_versions_skip_what_is_not_installed():
+    names = [name for name, _ in report.versions("numpy", "no-such-package-at-all")]
+    assert names == ["Python", "numpy", "system"]

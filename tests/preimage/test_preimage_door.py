@@ -1,0 +1,104 @@
+"""What `preimage` takes, what it refuses, and which method it chooses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from laws_preimage import cloud, expansions
+from orthodrome.kernels import Gaussian, Normalized, Polynomial
+from orthodrome.preimage import preimage
+
+X = cloud()
+BETA = expansions("few", len(X))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "method"),
+    [
+        ("gaussian", "fixed-point"),
+        ("power", "fixed-point"),
+        (Gaussian(sigma=2.0), "fixed-point"),
+        ("polynomial", "ridge"),
+        ("laplacian", "ridge"),
+        (Normalized(Polynomial(2)), "ridge"),
+        (lambda A, B: A @ B.T, "ridge"),
+    ],
+)
+def test_auto(kernel, method):
+    assert preimage(kernel, X, BETA).method == method
+
+
+def test_a_fitted_kernel_is_used_as_it_is():
+    kernel = Gaussian().fit(10 * X)
+    sigma = kernel.sigma_
+    explicit = preimage(Gaussian(sigma=sigma), X, BETA).points
+    np.testing.assert_allclose(preimage(kernel, X, BETA).points, explicit, atol=1e-5)
+    assert kernel.sigma_ == sigma
+
+
+def test_an_unfitted_kernel_is_not_changed():
+    kernel = Gaussian()
+    preimage(kernel, X, BETA)
+    assert not hasattr(kernel, "sigma_")
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.ndarray.tolist,
+        pd.DataFrame,
+        np.asfortranarray,
+        lambda a: np.lib.stride_tricks.as_strided(a, a.shape, a.strides, writeable=False),
+    ],
+    ids=["list", "frame", "fortran", "read-only"],
+)
+@pytest.mark.parametrize("method", ["fixed-point", "ridge"])
+def test_inputs_of_other_kinds(convert, method):
+    expected = preimage("gaussian", X, BETA, method=method).points
+    before = X.copy()
+    points = preimage("gaussian", convert(X), np.asarray(BETA).tolist(), method=method).points
+    np.testing.assert_allclose(points, expected, atol=1e-9)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_integers():
+    points = preimage("gaussian", [[0], [1], [5]], [1, 0, 0]).points
+    np.testing.assert_array_equal(points, [[0.0]])
+
+
+def with_nan(array):
+    array = array.copy()
+    array[0, 0] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": "polynomial", "method": "fixed-point"}, "needs a radial kernel and Polynomial"),
+        ({"kernel": "precomputed"}, "'precomputed' gives neither"),
+        ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),
+        ({"method": "newton"}, "method of preimage must be one of 'auto'"),
+        ({"n_starts": 0}, "n_starts of preimage must be an integer >= 1"),
+        ({"max_iter": 0}, "max_iter of preimage must be an integer >= 1"),
+        ({"tol": 0.0}, "tol of preimage must be a finite number > 0"),
+        ({"alpha": -1.0}, "alpha of preimage must be a finite number > 0"),
+        ({"coefficients": np.ones((2, 3))}, "one column per row of X, 40; got 3"),
+        ({"coefficients": np.ones(39)}, "one column per row of X, 40; got 39"),
+        ({"coefficients": np.ones((1, 1, 40))}, "dim 3"),
+        ({"coefficients": with_nan(BETA)}, "Input coefficients contains NaN"),
+        ({"coefficients": 1j * BETA}, "Complex data not supported"),
+        ({"X": with_nan(X)}, "Input X contains NaN"),
+        ({"X": X[:, 0]}, "Expected 2D array"),
+        ({"X": X[:0]}, "0 sample"),
+        ({"method": "ridge", "memory_budget": "1KiB"}, "40 x 40 system.*1 KiB.*Raise it"),
+        ({"method": "ridge", "memory_budget": "tiny"}, "memory_budget must be a number of bytes"),
+        ({"X": scipy.sparse.csr_array(X), "method": "fixed-point"}, "needs dense X"),
+        ({"kernel": Gaussian(sigma=-1.0)}, "sigma of Gaussian must be a finite number > 0"),
+    ],
+)
+def test_messages(arguments, message):
+    given = {"kernel": "gaussian", "X": X, "coefficients": BETA, **arguments}
+    with pytest.raises(ValueError, match=message):
+        preimage(given.pop("kernel"), given.pop("X"), given.pop("coefficients"), **given)

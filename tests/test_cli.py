@@ -1,0 +1,202 @@
+"""The command line, through real processes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orthodrome
+from orthodrome import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "orthodrome", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        **options,
+    )
+
+
+def assert_one_line(stderr):
+    assert "Traceback" not in stderr
+    assert len(stderr.strip().splitlines()) == 1, stderr
+
+
+def test_version():
+    result = run("--version")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"orthodrome {orthodrome.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_help_names_the_commands_and_where_to_begin(arguments, capsys):
+    assert cli.main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "demo" in text
+    assert "Begin with: orthodrome demo" in text
+
+
+def test_help_of_the_demo_teaches(capsys):
+    assert cli.main(["demo", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--out" in text
+    assert "Example:" in text
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("demo", "--nonsense"), ("demo", "--out")])
+def test_commands_that_cannot_be_understood(arguments, capsys):
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error:" in captured.err
+
+
+def test_unknown_command_in_a_process():
+    result = run("nonsense")
+    assert result.returncode == 2
+    assert "invalid choice: 'nonsense'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("below", ["", "report"])
+def test_folder_that_cannot_be_written(tmp_path, below):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").write_text("in the way")
+    out = tmp_path / "file" / below
+    result = run("demo", "--out", str(out), "--quiet")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert_one_line(result.stderr)
+    assert str(out) in result.stderr
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from orthodrome.cli import main\n"
+        f"sys.exit(main(['demo', '--out', {str(tmp_path / 'report')!r}]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 1
+    assert_one_line(result.stderr)
+    assert "pip install 'orthodrome[plot]'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_interrupt_leaves_no_file(tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "report"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orthodrome", "demo", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    first = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert first.startswith("[1/")
+    assert process.returncode == 130
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert stderr.endswith("orthodrome: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- progress
+
+
+def test_progress_without_a_terminal_is_plain_lines(capsys):
+    with cli._progress(quiet=False) as report:
+        report(0, 2, "first")
+        report(1, 2, "second")
+        report(2, 2, "")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "[1/2] first\n[2/2] second\n")
+
+
+def test_progress_is_silent_when_asked(capsys):
+    with cli._progress(quiet=True) as report:
+        report(0, 2, "first")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("with_rich", [True, False])
+def test_progress_on_a_terminal(monkeypatch, capsys, with_rich):
+    if with_rich:
+        pytest.importorskip("rich")
+    else:
+        monkeypatch.setattr(cli, "_rich", lambda: None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with cli._progress(quiet=False) as report:
+        report(0, 2, "first")
+        report(1, 2, "second")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "second" in captured.err
+
+
+# ---------------------------------------------------------------------- the real thing
+
+
+def test_demo_writes_its_page_and_prints_the_path(tmp_path):
+    pytest.importorskip("matplotlib")
+    result = run("demo", "--out", "my report", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    page = Path(result.stdout.splitlines()[-1])
+    assert page == (tmp_path / "my report" / "index.html").resolve()
+    assert "python -m orthodrome demo --out &#x27;my report&#x27;" in page.read_text("utf-8")
+    assert all(re.match(r"\[\d/\d\] ", line) for line in result.stderr.splitlines())
+    assert not list(page.parent.glob(".*"))
+
+
+def readme_blocks(language):
+    text = (ROOT / "README.md").read_text("utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_readme_example_runs(capsys):
+    (example,) = readme_blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    assert re.fullmatch(
+        r"krylov: \d+% of the variance of new digits explained\n", capsys.readouterr().out
+    )
+
+
+def test_readme_names_files_that_exist():
+    text = (ROOT / "README.md").read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    missing = [link for link in links if not (ROOT / link).exists()]
+    assert missing in ([], ["benchmarks/RESULTS.md"])  # the benchmarks write the latter
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*/plot_*.py")), ids=lambda path: path.stem
+)
+def test_example_runs(example, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+    )
+    assert result.returncode == 0, result.stderr
