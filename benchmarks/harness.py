@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthodrome._core.threads import n_threads
+
 REPEATS = 5
 HERE = Path(__file__).parent
 
@@ -138,5 +140,6 @@ def machine() -> str:
         names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
         model = names[0].split(":")[1].strip() if names else model
     return (
-        f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+        f"{model}, {os.cpu_count()} cores, {n_threads()} threads on both sides, "
+        f"{platform.system()}, Python {platform.python_version()}"
     )

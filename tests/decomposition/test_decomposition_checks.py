@@ -1,6 +1,8 @@
 """scikit-learn's own battery, with nothing switched off."""
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import KernelPCA
@@ -11,7 +13,9 @@ ESTIMATORS = [
     KernelPCA(),
     KernelPCA(solver="dense"),
     KernelPCA(solver="krylov"),
-    KernelPCA(solver=Krylov(block_size=2), n_components=2),
+    # small bases, so that the small data of these checks are iterated on
+    KernelPCA(solver=Krylov(block_size=1, max_basis=1), n_components=1, random_state=0),
+    KernelPCA(solver=Krylov(block_size=2, max_basis=1), n_components=2, random_state=0),
     KernelPCA(n_components=2, kernel="rbf", storage="recompute"),
     KernelPCA(n_components=2, kernel="linear", memory_budget="1KiB"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
@@ -38,6 +42,13 @@ def test_no_tag_switches_a_check_off(estimator):
     assert not tags.target_tags.required
     assert not getattr(tags.regressor_tags, "poor_score", False)
     assert not getattr(tags.classifier_tags, "poor_score", False)
+
+
+def test_small_bases_do_iterate():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    for estimator in ESTIMATORS:
+        if isinstance(estimator.solver, Krylov):
+            assert clone(estimator).fit(X).solver_ == "krylov"
 
 
 def test_precomputed_is_tagged():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from laws_decomposition import SOLVERS, assert_same, held_out, training
 from orthodrome import KernelPCA
@@ -201,3 +202,36 @@ def test_score_weights_are_repetitions():
     assert pca.score(new, sample_weight=weights) == pytest.approx(
         pca.score(np.repeat(new, weights, axis=0))
     )
+
+
+@pytest.mark.parametrize(("solver", "n"), [("dense", 1500), ("krylov", 6000)])
+def test_float32_keeps_small_components_of_many_rows(solver, n):
+    """Rounding does not grow with the number of rows: what is 1e-4 of the first stays."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((n, 6)) * np.array([4.0, 2.0, 1.0, 0.5, 0.25, 0.07])
+    pca = KernelPCA(6, kernel="linear", solver=solver, random_state=0)
+    double, single = clone(pca).fit(X), clone(pca).fit(X.astype(np.float32))
+    assert double.eigenvalues_[-1] < 1e-3 * double.eigenvalues_[0]
+    np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-3)
+    np.testing.assert_allclose(
+        single.explained_variance_ratio_, double.explained_variance_ratio_, rtol=1e-3
+    )
+
+
+def test_a_solver_object_takes_the_seed_and_the_budget_of_the_estimator():
+    X = training(n=900)
+    pca = KernelPCA(6, solver=Krylov(block_size=3), random_state=0)
+    np.testing.assert_array_equal(clone(pca).fit(X).embedding_, clone(pca).fit(X).embedding_)
+    with pytest.raises(ValueError, match="memory_budget is 1 KiB"):
+        KernelPCA(solver=Dense(), memory_budget="1KiB").fit(training(n=1100))
+
+
+@pytest.mark.parametrize("tol", [0.5, 1.0, 10.0])
+def test_loose_tolerances(tol):
+    assert KernelPCA(2, solver="krylov", tol=tol, random_state=0).fit(training(n=700)).converged_
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    np.save(tmp_path / "x.npy", training())
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert np.shares_memory(KernelPCA(2).fit(mapped).X_fit_, mapped)

@@ -336,3 +336,49 @@ def test_precomputed_must_be_square_symmetric_and_alone():
         Precomputed().fit(np.full((2, 2), np.nan))
     with pytest.raises(TypeError, match="Sparse data was passed"):
         Precomputed().fit(scipy.sparse.eye_array(3, format="csr"))
+
+
+# Wrappers and callables -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrapper", [Normalized("precomputed"), Embedded(np.abs, "precomputed")])
+def test_a_matrix_cannot_be_wrapped(wrapper):
+    with pytest.raises(ValueError, match=r"cannot wrap 'precomputed'.*change the matrix itself"):
+        wrapper.fit(np.eye(3))
+
+
+@pytest.mark.parametrize("wrapper", [Normalized("gaussian"), Embedded(np.abs)])
+def test_parameters_of_a_name_inside_a_wrapper(wrapper):
+    with pytest.raises(ValueError, match=r"Write kernel=Gaussian\(\) to begin with"):
+        wrapper.set_params(kernel__sigma=2.0)
+
+
+def test_new_parameters_are_not_answered_with_old_ones():
+    X = np.arange(4.0)[:, None]
+    for kernel in (Gaussian(1.0).fit(X), Gaussian("mean").fit(X)):
+        kernel.set_params(sigma=5.0)
+        np.testing.assert_allclose(kernel(X), Gaussian(5.0)(X))
+    fractional = Polynomial(degree=2).fit(X).set_params(degree=2.5).fit(X)
+    assert not fractional.positive_definite
+    assert fractional.set_params(degree=2).fit(X).positive_definite
+
+
+def test_a_callable_may_return_a_sparse_block():
+    def linear(X, Y):
+        return scipy.sparse.csr_array(X @ Y.T)
+
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    np.testing.assert_allclose(FromCallable(linear)(X), X @ X.T)
+
+
+def test_a_callable_that_is_not_symmetric_is_found_out():
+    def lopsided(X, Y):
+        return X[:, :1] - Y[:, :1].T
+
+    with pytest.raises(ValueError, match="must be symmetric"):
+        FromCallable(lopsided).diag(np.arange(6.0)[:, None])
+
+
+def test_overflow_of_negative_products_is_seen_too():
+    with pytest.raises(ValueError, match="so large that Polynomial overflows"):
+        Polynomial(3, 1.0, -1e103)(np.array([[1e51], [-1e51]]))

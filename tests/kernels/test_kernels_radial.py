@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from laws_kernels import DIGITS, DTYPES, RADIAL, SIGMA, tolerance
-from orthodrome.kernels import Gaussian, Matern, _loops
+from orthodrome.kernels import Exponential, Gaussian, Matern, _loops
 from orthodrome.kernels._prepared import Prepared
 from orthodrome.kernels.radial import squared_distances
 
@@ -205,5 +205,34 @@ def test_squared_distances_against_longdouble(dtype):
 @pytest.mark.parametrize("sigma", [1e-160, "mean", "median"])
 def test_a_scale_whose_square_underflows_is_refused(sigma):
     X = np.array([[0.0], [1e-160], [3e-160]])
-    with pytest.raises(ValueError, match="square underflows; rescale"):
+    with pytest.raises(ValueError, match=r"square underflows in float64; rescale"):
         Gaussian(sigma=sigma).fit(X)
+
+
+@pytest.mark.parametrize("sigma", ["mean", "median"])
+def test_a_rule_minds_the_precision_of_the_data(sigma):
+    X = (np.arange(6.0)[:, None] * 1e-25).astype(np.float32)
+    with pytest.raises(ValueError, match=r"square underflows in float32; rescale"):
+        Gaussian(sigma=sigma).fit(X)
+    assert Gaussian(sigma=sigma).fit(X.astype(np.float64)).sigma_ > 0
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1e160), Matern(0.7, 1e160), Exponential(1e160)])
+def test_a_scale_whose_square_overflows_is_refused(kernel):
+    with pytest.raises(ValueError, match="so large that its square overflows"):
+        kernel.fit(np.eye(3))
+    with pytest.raises(ValueError, match="so large that its square overflows"):
+        kernel.profile(1.0)
+
+
+@every_radial
+@pytest.mark.parametrize("ratio", [30.0, 1e3, 1e6, 1e9, 1e12])
+def test_far_points(case, ratio):
+    """Bounded kernels vanish, the others grow, and nothing is NaN."""
+    kernel = case.make()
+    d2 = squared([ratio])
+    values = [kernel.profile(d2), kernel.one_minus(d2), kernel.profile_derivative(d2)]
+    assert np.all(np.isfinite(values))
+    if kernel.unit_norm:
+        assert abs(values[0][0]) < 0.05
+        np.testing.assert_allclose(values[1], 1 - values[0], atol=1e-12)

@@ -40,7 +40,7 @@ class Progress:
 
         The solver's part of the work begins at the fraction `start`.
         """
-        goal = math.log(max(tol, 1e-15))
+        goal = math.log(min(max(tol, 1e-15), 0.5))
 
         def advance(entry: dict[str, Any]) -> None:
             residual = min(max(entry["max_residual"], 1e-300), 1.0)

@@ -9,27 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from .._core.progress import CallbackSupportMixin
-from ..kernels import Kernel, Precomputed, as_kernel
+from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
 __all__ = ["KernelEstimator"]
 
 
-class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable."""
-
-    kernel: Any
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of a kernel object as ``kernel__name``."""
-        nested = [name for name in params if name.startswith("kernel__")]
-        if nested and not isinstance(params.get("kernel", self.kernel), Kernel):
-            kernel = params.get("kernel", self.kernel)
-            written = f"kernel={type(as_kernel(kernel)).__name__}()"
-            raise ValueError(
-                f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
-                f"parameters. Write {written} to begin with."
-            )
-        return super().set_params(**params)
 
     def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
         """Return a fitted clone of the kernel."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,24 @@ from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..eigen import Dense, Eigenpairs, Krylov, leading, orient, resolve_solver
-from ..gram import Centered, Combined, GramOperator, gram_operator
-from ..gram.tiled import CrossGram
+from ..eigen import (
+    Components,
+    Dense,
+    Eigenpairs,
+    Krylov,
+    leading,
+    make_components,
+    resolve_solver,
+    solve_components,
+    weighted_problem,
+)
+from ..gram import (
+    Centered,
+    GramOperator,
+    cross_operator,
+    gram_operator,
+    squared_distance_to_mean,
+)
 from ..kernels import Kernel, Precomputed, Radial
 from ..preimage import decode_components, radial_preimages
 from .base import KernelEstimator
@@ -66,7 +83,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     random_state : int, RandomState or None, default=None
         Krylov: source of the starting block. With the same value the result is the same; without,
         it differs within `tol`.
-    verbose : bool, default=False
+    verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
@@ -137,7 +154,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         storage: str = "auto",
         inverse_alpha: float = 1e-6,
         random_state: Any = None,
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -174,15 +191,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         X = self._kernel_object().validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         self._refuse_early(X)
-        with tracked(self, self.verbose) as progress:
+        with tracked(self, bool(self.verbose)) as progress:
             kernel, centered = self._centered_gram(X, weights)
             progress.advance(_GRAM_SHARE, "Gram matrix")
-            problem = centered if weights is None else Combined(centered, np.sqrt(weights))
-            pairs, total = self._components(problem, progress)
-            self._store(pairs, centered, weights, total)
+            problem = weighted_problem(centered, weights)
+            solve = self._solver_for(problem, progress)
+            pairs = solve_components(problem, self.n_components, solve)
+            components = make_components(
+                pairs, centered, weights, drop_null=self.n_components is None
+            )
+        self._store(components, pairs, centered)
         self.kernel_ = kernel
         self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
         self.sample_weight_ = weights
+        _warn_if_rounding(components, X, kernel)
         warn_unless_converged(
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",
@@ -222,36 +244,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         check_positive(self.tol, "tol", owner, or_zero=True)
         check_integer(self.max_iter, "max_iter", owner)
         check_positive(self.inverse_alpha, "inverse_alpha", owner)
-        check_choice(self.verbose, (False, True), "verbose", owner)
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_integer(self.verbose, "verbose", owner, minimum=0)
         check_choice(self.storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
         parse_bytes(self.memory_budget)
 
-    def _components(self, problem: GramOperator, progress: Progress) -> tuple[Eigenpairs, float]:
-        """Solve for as many pairs as `n_components` asks for; also return the total variance."""
-        n = problem.shape[0]
-        total = max(problem.trace(), 0.0)
-        wanted = self.n_components
-        if wanted is None:
-            return self._solve(problem, n, progress), total
-        if isinstance(wanted, numbers.Integral):
-            return self._solve(problem, min(int(wanted), n), progress), total
-        k, initial = min(16, n), None
-        while True:
-            pairs = self._solve(problem, k, progress, initial)
-            reached = np.cumsum(np.maximum(pairs.values, 0.0, dtype=np.float64)) >= wanted * total
-            if reached.any() or k == n:
-                count = int(np.argmax(reached)) + 1 if reached.any() else n
-                return _first(pairs, count), total
-            k, initial = min(2 * k, n), pairs.vectors
-
-    def _solve(
-        self,
-        problem: GramOperator,
-        k: int,
-        progress: Progress,
-        initial: NDArray[Any] | None = None,
-    ) -> Eigenpairs:
-        return leading(
+    def _solver_for(
+        self, problem: GramOperator, progress: Progress
+    ) -> Callable[[int, NDArray[Any] | None], Eigenpairs]:
+        """Return the function that computes k leading pairs, from approximate vectors if any."""
+        return lambda k, initial: leading(
             problem,
             k,
             solver=self.solver,
@@ -272,49 +274,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             if isinstance(solver, Dense):
                 solver.check_memory(n, X.dtype)
 
-    def _store(
-        self,
-        pairs: Eigenpairs,
-        centered: Centered,
-        weights: NDArray[np.float64] | None,
-        total: float,
-    ) -> None:
-        """Turn eigenpairs into coordinates and the affine map for new points."""
-        n = centered.shape[0]
-        dtype = pairs.values.dtype
-        noise = max(
-            n * np.finfo(dtype).eps * max(float(np.abs(pairs.values).max()), total / n),
-            _rounding(centered, n if weights is None else float(weights.sum())),
-        )
-        if self.n_components is None:
-            pairs = _first(pairs, max(1, int(np.count_nonzero(pairs.values > noise))))
-        values = np.where(pairs.values > noise, pairs.values, 0).astype(dtype)
-        roots = np.sqrt(values)
-        inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
-        beta = pairs.vectors * inverse
-        if weights is None:
-            embedding = pairs.vectors * roots
-        else:
-            beta = beta * np.sqrt(weights).astype(dtype)[:, None]
-            embedding = centered @ beta
-        signs = orient(embedding, weights).astype(dtype)
-        beta *= signs
-        sums = beta.sum(axis=0, dtype=np.float64)
-        self.eigenvalues_ = values
-        self.eigenvectors_ = pairs.vectors * signs
-        self.embedding_ = np.ascontiguousarray(embedding * signs)
-        ratio = values / total if total > 0 else np.zeros_like(values)
-        self.explained_variance_ratio_ = ratio.astype(dtype)
-        self.dual_coef_ = (beta - np.outer(centered.weights, sums)).astype(dtype)
-        self.intercept_ = (centered.mean_square * sums - centered.means @ beta).astype(dtype)
-        self._mean_square = centered.mean_square
-        self._constant_diagonal = _constant(centered.operator.diagonal())
-        self.n_components_ = len(values)
+    def _store(self, components: Components, pairs: Eigenpairs, centered: Centered) -> None:
+        self.eigenvalues_ = components.eigenvalues
+        self.eigenvectors_ = components.eigenvectors
+        self.embedding_ = components.embedding
+        self.explained_variance_ratio_ = components.explained_variance_ratio
+        self.dual_coef_ = components.dual_coef
+        self.intercept_ = components.intercept
+        self.n_components_ = len(components.eigenvalues)
         self.solver_ = pairs.solver
         self.n_iter_ = pairs.n_iter
         self.converged_ = pairs.converged
-        self.residuals_ = pairs.residuals
+        self.residuals_ = pairs.residuals[: self.n_components_]
         self.history_ = list(pairs.history)
+        self._mean_square = centered.mean_square
+        self._constant_diagonal = _constant(centered.operator.diagonal())
 
     # ------------------------------------------------------------------ new data
 
@@ -338,10 +312,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _products(self, X: Any, V: NDArray[Any]) -> NDArray[Any]:
         """Return k(X, X_fit_) @ V, in tiles."""
-        if self.X_fit_ is None:
-            return X @ V
-        points = self.kernel_.prepare(self.X_fit_)
-        return np.ascontiguousarray(CrossGram(self.kernel_, self.kernel_.prepare(X), points) @ V)
+        return np.ascontiguousarray(cross_operator(self.kernel_, X, self.X_fit_) @ V)
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         r"""Find inputs whose feature vectors are near the given coordinates.
@@ -449,7 +420,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         coordinates = products[:, :-1] + self.intercept_
         explained = np.einsum("ij,ij->i", coordinates, coordinates)
         diagonal, means = self._diagonal(X), products[:, -1]
-        variance = diagonal - 2 * means + self._mean_square
+        variance = squared_distance_to_mean(diagonal, means, self._mean_square)
         total = np.average(variance, weights=weights)
         size = np.abs(diagonal).max() + 2 * np.abs(means).max() + abs(self._mean_square)
         if total <= 4 * np.finfo(self.dual_coef_.dtype).eps * size:
@@ -490,30 +461,25 @@ def _is_number_of_components(n: Any) -> bool:
 
 def _own(X: Any) -> Any:
     """Return a copy that no later change of the caller's array reaches; a memory map stays one."""
-    return X if isinstance(X, np.memmap) else X.copy()
+    base = X
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    return X.copy() if base is None else X
 
 
-def _first(pairs: Eigenpairs, count: int) -> Eigenpairs:
-    return Eigenpairs(
-        values=pairs.values[:count],
-        vectors=np.ascontiguousarray(pairs.vectors[:, :count]),
-        residuals=pairs.residuals[:count],
-        n_iter=pairs.n_iter,
-        status=pairs.status,
-        solver=pairs.solver,
-        history=pairs.history,
-    )
-
-
-def _rounding(centered: Centered, count: float) -> float:
-    """Return how far rounding moves an eigenvalue: coincident points have noise for a spectrum.
-
-    The centred matrix is a difference of numbers of the size of K. Entries are rounded by
-    themselves, which adds up to the root of n; the means, which all rows share, to n.
-    """
-    size = max(float(np.abs(centered.operator.diagonal()).max()), np.abs(centered.means).max())
-    by_entry = np.finfo(centered.dtype).eps / np.sqrt(centered.shape[0])
-    return float(size * (10 * count * (by_entry + np.finfo(np.float64).eps)))
+def _warn_if_rounding(components: Components, X: Any, kernel: Kernel) -> None:
+    """Warn where different points have become one: all that is left of them is rounding."""
+    if np.any(components.eigenvalues > 0) or isinstance(kernel, Precomputed):
+        return
+    difference = X[1:] != X[:-1]
+    if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
+        warnings.warn(
+            f"All components are zero: the variance of {type(kernel).__name__} over these data is "
+            f"below rounding, {components.rounding:.1e}. Choose a smaller scale (sigma), or centre "
+            "the data, or pass float64.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _constant(diagonal: NDArray[Any]) -> float | None:

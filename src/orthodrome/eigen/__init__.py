@@ -1,5 +1,6 @@
 """Leading eigenpairs of symmetric operators: one call, several solvers, one result."""
 
+from .components import Components, make_components, solve_components, weighted_problem
 from .dense import Dense
 from .krylov import Krylov
 from .leading import Choice, choose_solver, leading, resolve_solver
@@ -7,11 +8,15 @@ from .pairs import Eigenpairs, orient
 
 __all__ = [
     "Choice",
+    "Components",
     "Dense",
     "Eigenpairs",
     "Krylov",
     "choose_solver",
     "leading",
+    "make_components",
     "orient",
     "resolve_solver",
+    "solve_components",
+    "weighted_problem",
 ]

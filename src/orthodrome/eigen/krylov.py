@@ -44,6 +44,9 @@ class Krylov:
         evaluates the kernel again for each product, since then a wider block costs little; 64 at
         most. An eigenvalue of higher multiplicity than the block is wide may be found too few
         times, unless the basis becomes invariant.
+    max_basis : int, optional
+        Vectors kept before a restart, at least two for each pair and four blocks. Default: as
+        many as 256 MiB hold, 20 blocks at most.
     random_state : numpy.random.RandomState or Generator or int, optional
         Source of the starting block.
     initial : ndarray of shape (n, m), optional
@@ -60,6 +63,7 @@ class Krylov:
     tol: float = 1e-8
     max_iter: int = 200
     block_size: int | None = None
+    max_basis: int | None = None
     random_state: Any = None
     initial: NDArray[Any] | None = None
     memory_budget: str | float | None = None
@@ -69,8 +73,9 @@ class Krylov:
     def __post_init__(self) -> None:
         check_positive(self.tol, "tol", "the krylov solver", or_zero=True)
         check_integer(self.max_iter, "max_iter", "the krylov solver")
-        if self.block_size is not None:
-            check_integer(self.block_size, "block_size", "the krylov solver")
+        for name in ("block_size", "max_basis"):
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name, "the krylov solver")
         generators = (np.random.RandomState, np.random.Generator, numbers.Integral)
         if self.random_state is not None and not isinstance(self.random_state, generators):
             raise ValueError(
@@ -154,7 +159,8 @@ class Krylov:
 
     def _capacity(self, n: int, k: int, block: int, dtype: Any) -> int:
         affordable = _BASIS_BYTES // (n * np.dtype(dtype).itemsize)
-        return int(max(2 * k + 4 * block, min(20 * block + k, affordable)))
+        largest = min(20 * block + k, affordable) if self.max_basis is None else self.max_basis
+        return int(max(2 * k + 4 * block, largest))
 
     def _rng(self) -> np.random.Generator:
         state = self.random_state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -74,7 +74,8 @@ def leading(
         How many pairs, 1 to n.
     solver : {"auto", "dense", "krylov"} or solver object, default="auto"
         ``"auto"`` is explained by :func:`choose_solver`. An object (``Dense()``,
-        ``Krylov(block_size=…)``) is used as it is, `tol` and the rest being its own.
+        ``Krylov(block_size=…)``) has its own `tol` and `max_iter`; `random_state`, `initial` and
+        `memory_budget` hold where it leaves them None.
     tol : float, default=1e-8
         For krylov: stop when ‖K v - λ v‖ <= tol max|λ| for every pair.
     max_iter : int, default=200
@@ -119,9 +120,20 @@ def resolve_solver(solver: Any, n: int, k: int, options: Krylov) -> Any:
     if not isinstance(solver, str):
         if not hasattr(solver, "solve"):
             raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
-        if isinstance(solver, Krylov) and solver.initial is None:
-            return replace(solver, initial=options.initial)
-        return solver
+        return _completed(solver, options)
     check_choice(solver, SOLVERS, "solver", "leading")
     name = choose_solver(n, k).solver if solver == "auto" else solver
     return Dense(options.memory_budget) if name == "dense" else options
+
+
+def _completed(solver: Any, options: Krylov) -> Any:
+    """Fill in what a solver object leaves open: where to start, the seed, the memory budget."""
+    if not isinstance(solver, (Krylov, Dense)):
+        return solver
+    open_fields = {
+        field.name: getattr(options, field.name)
+        for field in fields(solver)
+        if field.name in ("initial", "random_state", "memory_budget")
+        and getattr(solver, field.name) is None
+    }
+    return replace(solver, **open_fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,15 @@ class Eigenpairs:
     def converged(self) -> bool:
         """Whether the residuals reached the tolerance."""
         return self.status.converged
+
+    def first(self, count: int) -> Eigenpairs:
+        """Return the first `count` pairs, with the same diagnostics."""
+        return replace(
+            self,
+            values=self.values[:count],
+            vectors=np.ascontiguousarray(self.vectors[:, :count]),
+            residuals=self.residuals[:count],
+        )
 
 
 def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDArray[np.float64]:

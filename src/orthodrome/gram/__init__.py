@@ -1,10 +1,10 @@
 """Gram operators: N x N matrices of inner products of which only products are needed."""
 
 from .base import CrossOperator, GramOperator
-from .centered import Centered
+from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
 from .dense import DenseGram
-from .factory import choose_storage, gram_operator
+from .factory import choose_storage, cross_operator, gram_operator
 from .tiled import TiledGram
 
 __all__ = [
@@ -15,5 +15,7 @@ __all__ = [
     "GramOperator",
     "TiledGram",
     "choose_storage",
+    "cross_operator",
     "gram_operator",
+    "squared_distance_to_mean",
 ]

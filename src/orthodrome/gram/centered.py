@@ -9,7 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .base import CrossOperator, GramOperator, as_indices
 
-__all__ = ["Centered"]
+__all__ = ["Centered", "squared_distance_to_mean"]
+
+
+def squared_distance_to_mean(
+    diagonal: NDArray[Any], means: NDArray[Any], mean_square: float
+) -> NDArray[np.float64]:
+    """Return ‖Φ(x) - μ‖² = k(x, x) - 2 <Φ(x), μ> + ‖μ‖², in float64."""
+    return np.asarray(diagonal, dtype=np.float64) - 2.0 * means + mean_square
 
 
 class Centered(GramOperator):
@@ -79,11 +86,8 @@ class Centered(GramOperator):
 
     def diagonal(self) -> NDArray[Any]:
         """Return the squared distances to the mean."""
-        return self.center_diagonal(self.operator.diagonal(), self.means).astype(self.dtype)
-
-    def center_diagonal(self, diagonal: NDArray[Any], means: NDArray[Any]) -> NDArray[np.float64]:
-        """Return k(x, x) - 2 <Φ(x), mean> + s from k(x, x) and the inner products `means`."""
-        return np.asarray(diagonal, dtype=np.float64) - 2.0 * means + self.mean_square
+        squares = squared_distance_to_mean(self.operator.diagonal(), self.means, self.mean_square)
+        return squares.astype(self.dtype)
 
     def cross(self, X_new: Any) -> CrossOperator:
         """Return centred inner products of new points with the training points."""

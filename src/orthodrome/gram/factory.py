@@ -7,11 +7,11 @@ from typing import Any
 from .._core.checks import check_choice
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
-from .base import GramOperator
-from .dense import DenseGram
-from .tiled import TiledGram, stored_bytes
+from .base import CrossOperator, GramOperator
+from .dense import DenseCross, DenseGram
+from .tiled import CrossGram, TiledGram, stored_bytes
 
-__all__ = ["choose_storage", "gram_operator"]
+__all__ = ["choose_storage", "cross_operator", "gram_operator"]
 
 
 def gram_operator(
@@ -45,6 +45,16 @@ def gram_operator(
     if isinstance(kernel, Precomputed):
         return DenseGram(X, check=False)  # validate has checked it
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
+
+
+def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
+    """Make the operator k(X_new, X) of a fitted kernel; its products are evaluated in tiles.
+
+    With a precomputed kernel X_new holds the values already, and X is not looked at.
+    """
+    if isinstance(kernel, Precomputed):
+        return DenseCross(X_new, X_new.shape[1])
+    return CrossGram(kernel, kernel.prepare(X_new), kernel.prepare(X))
 
 
 def choose_storage(

@@ -17,7 +17,7 @@ from .radial import (
     Spherical,
     Wave,
 )
-from .wrappers import Embedded, FromCallable, Normalized, Precomputed
+from .wrappers import Embedded, FromCallable, KernelHolder, Normalized, Precomputed
 
 __all__ = [
     "KERNELS",
@@ -31,6 +31,7 @@ __all__ = [
     "FromCallable",
     "Gaussian",
     "Kernel",
+    "KernelHolder",
     "Laplacian",
     "Linear",
     "Log",

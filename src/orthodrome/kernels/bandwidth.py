@@ -104,8 +104,12 @@ def median_distance(
         np.minimum(np.searchsorted(cumulative, rng.random(_MAX_PAIRS), side="right"), n_samples - 1)
         for _ in "ij"
     )
+    # the same row twice: two of its copies with probability (w - 1)/w, else one copy, no pair
     different = i != j
-    return float(np.median(pairwise(i[different], j[different])))
+    own = i[~different]
+    copies = rng.random(len(own)) < (w[own] - 1) / w[own]
+    distances = pairwise(i[different], j[different])
+    return float(np.median(np.concatenate([distances, np.zeros(np.count_nonzero(copies))])))
 
 
 def _weighted_median(values: NDArray[Any], counts: NDArray[np.float64]) -> float:

@@ -8,6 +8,7 @@ two prepared (and sliced) sets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,15 @@ class Kernel(BaseEstimator):
         kernel = self._ready(X)
         return kernel.diagonal(kernel.prepare(kernel.validate(X, reset=False)))
 
+    def set_params(self, **params: Any) -> Kernel:
+        """Set parameters; what ``fit`` had made of the old ones is forgotten."""
+        super().set_params(**params)
+        if params:
+            flags = ("unit_norm", "positive_definite")
+            for name in [name for name in vars(self) if name.endswith("_") or name in flags]:
+                delattr(self, name)
+        return self
+
     # ------------------------------------------------------------------ inner face
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
@@ -164,34 +174,44 @@ def block_dtype(a: Prepared, b: Prepared) -> np.dtype[Any]:
 def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> NDArray[Any]:
     """Evaluate a whole block tile by tile, in threads."""
     block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
+
+    def write(i: int, j: int, tile: NDArray[Any]) -> None:
+        block[i : i + TILE, j : j + TILE] = tile
+
     corners = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
-
-    def fill(share: int, n_shares: int) -> None:
-        buffer = np.empty((TILE, TILE), dtype=block.dtype)
-        for i, j in corners[share::n_shares]:
-            rows, columns = a[i : i + TILE], b[j : j + TILE]
-            out = buffer.reshape(-1)[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-            block[i : i + TILE, j : j + TILE] = kernel.evaluate(rows, columns, out)
-
-    run_in_threads(fill, len(corners), serial=not kernel.threadsafe)
+    _visit_tiles(kernel, a, b, corners, write)
     return block
 
 
 def symmetric_block(kernel: Kernel, a: Prepared) -> NDArray[Any]:
     """Evaluate k(X, X): the tiles on and above the diagonal, each written twice."""
-    n = len(a)
-    block = np.empty((n, n), dtype=a.dtype)
-    corners = [(i, j) for i in range(0, n, TILE) for j in range(i, n, TILE)]
+    block = np.empty((len(a), len(a)), dtype=a.dtype)
 
-    def fill(share: int, n_shares: int) -> None:
-        buffer = np.empty((TILE, TILE), dtype=block.dtype)
-        for i, j in corners[share::n_shares]:
-            rows, columns = a[i : i + TILE], a[j : j + TILE]
-            out = buffer.reshape(-1)[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-            tile = kernel.evaluate(rows, columns, out)
-            block[i : i + TILE, j : j + TILE] = tile
-            if i != j:
-                block[j : j + TILE, i : i + TILE] = tile.T
+    def write(i: int, j: int, tile: NDArray[Any]) -> None:
+        block[i : i + TILE, j : j + TILE] = tile
+        if i != j:
+            block[j : j + TILE, i : i + TILE] = tile.T
 
-    run_in_threads(fill, len(corners), serial=not kernel.threadsafe)
+    corners = [(i, j) for i in range(0, len(a), TILE) for j in range(i, len(a), TILE)]
+    _visit_tiles(kernel, a, a, corners, write)
     return block
+
+
+def _visit_tiles(
+    kernel: Kernel,
+    a: Prepared,
+    b: Prepared,
+    corners: list[tuple[int, int]],
+    write: Callable[[int, int, NDArray[Any]], None],
+) -> None:
+    """Evaluate the tiles with these corners, in threads, and hand each to `write`."""
+    dtype = block_dtype(a, b)
+
+    def visit(share: int, n_shares: int) -> None:
+        buffer = np.empty(TILE * TILE, dtype=dtype)
+        for i, j in corners[share::n_shares]:
+            rows, columns = a[i : i + TILE], b[j : j + TILE]
+            out = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+            write(i, j, kernel.evaluate(rows, columns, out))
+
+    run_in_threads(visit, len(corners), serial=not kernel.threadsafe)

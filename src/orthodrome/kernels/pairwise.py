@@ -33,9 +33,8 @@ class _DotProduct(Kernel):
 
     def prepare(self, X: Any) -> Prepared:
         """Take the rows as they are; those whose kernel values would overflow are an error."""
-        largest = finite_squared_norms(X).max(keepdims=True)  # no |<x, y>| is larger
-        self._apply(largest)
-        if not np.all(np.isfinite(largest)):
+        bound = finite_squared_norms(X).max(keepdims=True)  # no |<x, y>| is larger
+        if not all(np.all(np.isfinite(self._values(end))) for end in (bound, -bound)):
             raise ValueError(
                 f"The values of X are so large that {type(self).__name__} overflows in {X.dtype}; "
                 "rescale the data."
@@ -56,6 +55,12 @@ class _DotProduct(Kernel):
 
     def _apply(self, block: NDArray[Any]) -> None:
         """Replace inner products by f of them, in place."""
+
+    def _values(self, products: NDArray[Any]) -> NDArray[Any]:
+        """Return f of inner products as they could occur, for the check of the range."""
+        values = products.copy()
+        self._apply(values)
+        return values
 
 
 class Linear(_DotProduct):
@@ -127,6 +132,12 @@ class Polynomial(_WithGamma):
             )
         with np.errstate(over="ignore"):
             block **= self.degree
+
+    def _values(self, products: NDArray[Any]) -> NDArray[Any]:
+        # a fractional degree is for products that are not negative, as evaluate will see
+        if self.degree != round(self.degree):
+            products = np.abs(products)
+        return super()._values(products)
 
 
 class Sigmoid(_WithGamma):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
@@ -15,10 +16,29 @@ from .._core.types import Data
 from ._prepared import Prepared
 from .base import Kernel, block_dtype
 
-__all__ = ["Embedded", "FromCallable", "Normalized", "Precomputed"]
+__all__ = ["Embedded", "FromCallable", "KernelHolder", "Normalized", "Precomputed"]
 
 
-class Normalized(Kernel):
+class KernelHolder:
+    """Mixin of what has a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable."""
+
+    kernel: Any
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, those of a kernel object as ``kernel__name``."""
+        nested = [name for name in params if name.startswith("kernel__")]
+        kernel = params.get("kernel", self.kernel)
+        if nested and not isinstance(kernel, Kernel):
+            from .names import as_kernel  # the registry lists this module's kernels too
+
+            raise ValueError(
+                f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
+                f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() to begin with."
+            )
+        return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
+
+
+class Normalized(KernelHolder, Kernel):
     r"""Any kernel divided by the lengths of the feature vectors, so that they lie on the sphere.
 
     .. math:: \bar k(x, y) = \frac{k(x, y)}{\sqrt{k(x, x)\, k(y, y)}}
@@ -92,7 +112,7 @@ class Normalized(Kernel):
         return _inner(self, fitted=False)._unresolved()
 
 
-class Embedded(Kernel):
+class Embedded(KernelHolder, Kernel):
     """A kernel on what a function makes of the data: any manifold embedded in a vector space.
 
     k(x, y) = kernel(function(x), function(y)).
@@ -202,7 +222,8 @@ class FromCallable(Kernel):
 
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block by one call of the function."""
-        block = np.asarray(self.function(a.coordinates, b.coordinates))
+        block: Any = self.function(a.coordinates, b.coordinates)
+        block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
         if block.shape != (len(a), len(b)):
             raise ValueError(
                 f"A callable kernel must return the whole block, shape {(len(a), len(b))} for "
@@ -218,7 +239,10 @@ class FromCallable(Kernel):
         """Evaluate the diagonal from small diagonal blocks."""
         step = 16
         parts = [points[start : start + step] for start in range(0, len(points), step)]
-        return np.concatenate([np.diagonal(self.evaluate(part, part)) for part in parts])
+        blocks = [self.evaluate(part, part) for part in parts]
+        for block in blocks:
+            check_symmetric(block, "A block of a callable kernel on the same points")
+        return np.concatenate([np.diagonal(block) for block in blocks])
 
 
 class Precomputed(Kernel):
@@ -257,7 +281,14 @@ def _inner(wrapper: Any, *, fitted: bool = True) -> Kernel:
     """Return the kernel inside a wrapper as an object, with `fitted` the fitted one if any."""
     from .names import as_kernel  # the registry lists the wrappers' module too
 
-    return (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(wrapper.kernel)
+    inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(wrapper.kernel)
+    if isinstance(inner, Precomputed):
+        raise ValueError(
+            f"{type(wrapper).__name__} cannot wrap 'precomputed', which has no points to work on; "
+            "change the matrix itself, for instance K / np.sqrt(np.outer(K.diagonal(), "
+            "K.diagonal()))."
+        )
+    return inner
 
 
 def _fresh(wrapper: Any) -> Kernel:

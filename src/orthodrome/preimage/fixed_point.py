@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.threads import n_threads, run_in_threads
 from ..kernels import Radial
 from ..kernels._prepared import Prepared
 from ..kernels.radial import squared_distances
@@ -45,6 +46,7 @@ def fixed_point(
     coefficients: NDArray[Any],
     starts: NDArray[Any],
     *,
+    expansion: NDArray[np.intp] | None = None,
     tol: float,
     max_iter: int,
 ) -> FixedPoint:
@@ -64,10 +66,12 @@ def fixed_point(
         A fitted radial kernel.
     X : ndarray of shape (n, d)
         The points of the expansion.
-    coefficients : ndarray of shape (m, n)
-        β for each start.
+    coefficients : ndarray of shape (e, n)
+        β of each expansion.
     starts : ndarray of shape (m, d)
         Where to start.
+    expansion : ndarray of shape (m,), optional
+        The row of `coefficients` that each start belongs to. Default: start i to row i.
     tol : float
         Stop a start when its step is at most tol times the root mean squared distance of X from
         its mean.
@@ -77,7 +81,8 @@ def fixed_point(
     scale = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
     z = np.array(starts, dtype=np.result_type(X.dtype, np.float32))
     points = kernel.prepare(X)
-    target, value = _evaluate(kernel, points, coefficients, z)
+    owner = np.arange(len(z)) if expansion is None else expansion
+    target, value = _evaluate(kernel, points, coefficients, owner, z)
     eps = float(np.finfo(z.dtype).eps)
     resolution = 4 * eps * float(np.abs(X).max())
     # points that coincide to rounding have no scale: a step of rounding is none
@@ -90,7 +95,7 @@ def fixed_point(
         n_iter += 1
         step = fraction[active, None] * (target[active] - z[active])
         moved = z[active] + step
-        new_target, new_value = _evaluate(kernel, points, coefficients[active], moved)
+        new_target, new_value = _evaluate(kernel, points, coefficients, owner[active], moved)
         slack = 4 * eps * np.abs(value[active])
         better = new_value >= value[active] - slack
         accepted = active[better]
@@ -106,26 +111,38 @@ def fixed_point(
 
 
 def _evaluate(
-    kernel: Radial, points: Prepared, coefficients: NDArray[Any], z: NDArray[Any]
+    kernel: Radial,
+    points: Prepared,
+    coefficients: NDArray[Any],
+    owner: NDArray[np.intp],
+    z: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the fixed-point target and the objective at each z, in blocks of rows."""
+    """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
     target, value = np.empty_like(z), np.empty(len(z), dtype=z.dtype)
-    step = max(1, BLOCK_ELEMENTS // len(points))
-    for start in range(0, len(z), step):
-        rows = slice(start, start + step)
-        d2 = squared_distances(kernel.prepare(z[rows]), points)
-        beta = coefficients[rows]
-        value[rows] = np.einsum("ij,ij->i", beta, kernel.profile(d2))
-        slope = kernel.profile_derivative(d2)
-        if kernel.cusp:
-            slope[d2 == 0] = 0.0
-        weights = beta * slope
-        total = weights.sum(axis=1)
-        size = np.abs(weights).sum(axis=1)
-        usable = np.abs(total) > 1e-12 * size
-        safe = np.where(usable, total, 1.0)
-        # distances from the origin of the kernel keep digits when the data lie far from 0
-        mean = weights @ points.coordinates / safe[:, None] + kernel.origin_
-        toward = np.where(usable & (size > 0), -np.sign(total), 0.0)[:, None]
-        target[rows] = z[rows] + toward * (mean - z[rows])
+    step = max(1, min(BLOCK_ELEMENTS // len(points), -(-len(z) // n_threads())))
+    blocks = [slice(start, start + step) for start in range(0, len(z), step)]
+
+    def fill(share: int, n_shares: int) -> None:
+        for rows in blocks[share::n_shares]:
+            beta = coefficients[owner[rows]]
+            target[rows], value[rows] = _evaluate_block(kernel, points, beta, z[rows])
+
+    run_in_threads(fill, len(blocks))
     return target, value
+
+
+def _evaluate_block(
+    kernel: Radial, points: Prepared, beta: NDArray[Any], z: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    d2 = squared_distances(kernel.prepare(z), points)
+    value = np.einsum("ij,ij->i", beta, kernel.profile(d2))
+    slope = kernel.profile_derivative(d2)
+    if kernel.cusp:
+        slope[d2 == 0] = 0.0
+    weights = beta * slope
+    total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
+    usable = (np.abs(total) > 1e-12 * size) & (size > 0)
+    # from the origin of the kernel, which keeps digits when the data lie far from 0
+    mean = weights @ points.coordinates / np.where(usable, total, 1.0)[:, None] + kernel.origin_
+    toward = np.where(usable, -np.sign(total), 0.0)[:, None]
+    return z + toward * (mean - z), value

@@ -186,7 +186,7 @@ def radial_preimages(
     need never stand in memory all at once. Every expansion is iterated from all its starts in one
     batch, and its best end is kept. The other parameters are those of :func:`preimage`.
     """
-    step = max(1, BLOCK_ELEMENTS // (len(X) * (n_starts + 1)))
+    step = max(1, 4 * BLOCK_ELEMENTS // len(X))  # the starts of a batch cost a pass over K
     points = np.empty((n_expansions, X.shape[1]), dtype=X.dtype)
     similarity = np.empty(n_expansions, dtype=X.dtype)
     n_iter = unfinished = 0
@@ -196,7 +196,13 @@ def radial_preimages(
         starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
         m, s, d = starts.shape
         ends = fixed_point(
-            kernel, X, np.repeat(beta, s, axis=0), starts.reshape(-1, d), tol=tol, max_iter=max_iter
+            kernel,
+            X,
+            beta,
+            starts.reshape(-1, d),
+            expansion=np.repeat(np.arange(m), s),
+            tol=tol,
+            max_iter=max_iter,
         )
         best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
         points[rows], similarity[rows] = ends.points[best], ends.objective[best]

@@ -108,17 +108,31 @@ class ScaledRadial(Radial):
             return float(self.sigma_)
         if isinstance(self.sigma, str):
             self._ready(None)  # raises, with advice
-        return check_positive(self.sigma, "sigma", type(self).__name__)
+        scale = check_positive(self.sigma, "sigma", type(self).__name__)
+        _check_scale(scale, self.sigma, type(self).__name__, np.float64)
+        return scale
 
 
-_SMALLEST_SCALE = 1e-152  # its square and the reciprocal of that are normal numbers
+def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
+    """Raise where the square of a scale, or its reciprocal, is not a normal number.
+
+    A rule takes the scale from distances, which have the precision of the data.
+    """
+    precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
+    if 0 < scale < 10 * math.sqrt(precision.tiny):
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows in "
+            f"{precision.dtype}; rescale the data."
+        )
+    if scale > 0.1 * math.sqrt(np.finfo(np.float64).max):
+        raise ValueError(f"sigma={sigma!r} of {owner} is so large that its square overflows.")
 
 
 def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
     """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
 
     Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
-    taken.
+    taken. A median of 0 beside points that differ is an error.
     """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):
@@ -137,8 +151,10 @@ def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None
         raise ValueError(
             f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
         )
-    if 0 < scale < _SMALLEST_SCALE:
+    if scale == 0 and sigma == "median" and mean_squared_distance(X, sample_weight) > 0:
         raise ValueError(
-            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows; rescale the data."
+            f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
+            "sigma='mean' or a number."
         )
+    _check_scale(scale, sigma, owner, X.dtype)
     return scale if scale > 0 else 1.0

@@ -14,7 +14,17 @@ from .base import ScaledRadial, as_float
 __all__ = ["Circular", "Spherical"]
 
 
-class Spherical(ScaledRadial):
+class _Compact(ScaledRadial):
+    """A kernel of t = min(d/σ, 1), with a cusp at 0."""
+
+    cusp = True
+    positive_definite = False
+
+    def _argument(self, d2: ArrayLike) -> NDArray[Any]:
+        return np.minimum(np.sqrt(as_float(d2)) / self._scale(), 1.0)
+
+
+class Spherical(_Compact):
     r"""Spherical kernel of geostatistics: compact support, a cusp at 0.
 
     .. math:: k(x, y) = 1 - \tfrac32 t + \tfrac12 t^3, \quad t = \min(\|x - y\|/\sigma, 1)
@@ -34,9 +44,6 @@ class Spherical(ScaledRadial):
            [0.3125, 1.    ]])
     """
 
-    cusp = True
-    positive_definite = False
-
     def profile(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate 1 - 3t/2 + t³/2."""
         t = self._argument(d2)
@@ -54,9 +61,6 @@ class Spherical(ScaledRadial):
         t = self._argument(d2)
         return t * (1.5 - 0.5 * t * t)
 
-    def _argument(self, d2: ArrayLike) -> NDArray[Any]:
-        return np.minimum(np.sqrt(as_float(d2)) / self._scale(), 1.0)
-
     def _definite(self, n_features: int) -> bool:
         return n_features <= 3
 
@@ -64,7 +68,7 @@ class Spherical(ScaledRadial):
         _loops.spherical(block, 1.0 / self._scale())
 
 
-class Circular(ScaledRadial):
+class Circular(_Compact):
     r"""Circular kernel of geostatistics: compact support, a cusp at 0.
 
     .. math::
@@ -86,9 +90,6 @@ class Circular(ScaledRadial):
            [0.391, 1.   ]])
     """
 
-    cusp = True
-    positive_definite = False
-
     def profile(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate (2/π)(arccos t - t √(1 - t²))."""
         t = self._argument(d2)
@@ -104,9 +105,6 @@ class Circular(ScaledRadial):
         """Evaluate (2/π)(arcsin t + t √(1 - t²))."""
         t = self._argument(d2)
         return (np.arcsin(t) + t * np.sqrt((1 - t) * (1 + t))) * (2 / math.pi)
-
-    def _argument(self, d2: ArrayLike) -> NDArray[Any]:
-        return np.minimum(np.sqrt(as_float(d2)) / self._scale(), 1.0)
 
     def _definite(self, n_features: int) -> bool:
         return n_features <= 2

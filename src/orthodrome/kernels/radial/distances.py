@@ -53,11 +53,11 @@ def _sparse_squared_distances(a: Prepared, b: Prepared) -> NDArray[Any]:
 def paired_squared_distances(
     A: Any, B: Any, i: NDArray[np.intp], j: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Squared distances between row i_k of A and row j_k of B, from differences."""
+    """Squared distances between row i_k of A and row j_k of B, from differences, in float64."""
     squares = np.empty(len(i))
     for start in range(0, len(i), 65536):
         part = slice(start, start + 65536)
-        difference = A[i[part]] - B[j[part]]
+        difference = A[i[part]].astype(np.float64) - B[j[part]]
         if scipy.sparse.issparse(difference):
             squares[part] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
         else:

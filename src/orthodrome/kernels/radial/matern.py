@@ -158,6 +158,7 @@ class Matern(ScaledRadial):
 
 def _bessel_term(u: NDArray[Any], nu: float, order: float) -> NDArray[Any]:
     """2^(1-ν)/Γ(ν) u^order K_order(u), for the orders ν and ν - 1, in logarithms."""
+    u = np.minimum(u, _FAR)
     if order > _LARGE_ORDER:
         return np.exp(_log_matern(u, order)) * (1.0 if order == nu else 0.5 / (nu - 1))
     constant = (1 - nu) * math.log(2) - math.lgamma(nu)
@@ -174,6 +175,8 @@ def _bessel_term(u: NDArray[Any], nu: float, order: float) -> NDArray[Any]:
 # Beyond this order K_ν overflows at distances where the kernel is not yet 1 to rounding, and eight
 # terms of Debye's expansion give all digits.
 _LARGE_ORDER = 40.0
+# The functions of SciPy return NaN from about 1e9 on; here the kernel has long been 0.
+_FAR = 1e8
 
 
 @lru_cache(maxsize=1)
