@@ -30,8 +30,8 @@ demo: $(STAMP) ## run the demonstration, write report/index.html and print its p
 test: $(STAMP) ## run the test suite without the slow batteries
 	$(TEST) -m "not slow" $(PYTEST_ARGS)
 
-test-all: $(STAMP) ## run every test
-	$(TEST) $(PYTEST_ARGS)
+test-all: $(STAMP) ## run every test, with new random examples
+	$(TEST) --hypothesis-profile=explore $(PYTEST_ARGS)
 
 lint: $(STAMP) ## check style, format and types
 	$(RUN) -m ruff check .

@@ -294,12 +294,14 @@ def test_far_from_the_origin(kernel, offset):
     assert_same(far.transform(new + offset), near.transform(new), 1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:All components are zero:UserWarning")  # and may well be
 @settings(max_examples=40, deadline=None)
 @given(
     X=hnp.arrays(
         np.float64,
         st.tuples(st.integers(1, 12), st.integers(1, 3)),
-        elements=st.floats(-100, 100, allow_subnormal=False),
+        # scales whose squares underflow are refused, which is another law
+        elements=st.floats(-100, 100).map(lambda value: round(value, 9)),
     ),
     kernel=st.sampled_from(["gaussian", "exponential", "linear", "polynomial", "laplacian"]),
     k=st.one_of(st.none(), st.integers(1, 15), st.floats(0.01, 0.99)),
