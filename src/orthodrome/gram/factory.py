@@ -35,7 +35,7 @@ def gram_operator(
         ``"memory"`` keeps the half of the matrix that symmetry leaves, ``"disk"`` keeps it in a
         temporary file, ``"recompute"`` evaluates each tile whenever a product needs it. ``"auto"``
         is memory where that fits the budget; beyond it, recompute, except for kernels given as
-        Python callables, which are slow enough for the disk to be faster.
+        Python callables, which may be slow and are evaluated once, to disk.
 
     Returns
     -------

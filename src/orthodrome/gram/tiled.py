@@ -128,7 +128,7 @@ class TiledGram(GramOperator):
             return np.memmap(file, dtype=self.dtype, mode="w+", shape=(size,))
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # With the few vectors in rows, both products with a tile run a third faster.
+        # With the few vectors in rows, products with a tile were 6 to 40 % faster in trials.
         dtype = np.result_type(self.dtype, V.dtype)
         Vt = np.ascontiguousarray(V.T)
         layout = self._layout
