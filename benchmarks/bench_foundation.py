@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from harness import Comparison, Measured, compare, peak_anonymous_memory
+from harness import REPEATS, Comparison, Measured, compare, peak_anonymous_memory
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -95,28 +95,25 @@ def run() -> list[Measured]:
     return [compare(fit), compare(gram), memory()]
 
 
-def memory(repeats: int = 3) -> Measured:
+def memory(repeats: int = REPEATS) -> Measured:
     """Peak anonymous memory of fit and transform at N = 20,000, each in a fresh process."""
     setup = (
         "import numpy as np\n"
         "from {module} import KernelPCA\n"
         "X = np.random.default_rng(1).standard_normal((20000, 32)) * np.linspace(2, 0.2, 32)\n"
     )
-    ours = [
-        peak_anonymous_memory(
-            setup.format(module="orthodrome"),
-            "KernelPCA(16, memory_budget='512MiB', random_state=0).fit(X).transform(X)",
-        )
-        for _ in range(repeats)
-    ]
-    theirs = [
-        peak_anonymous_memory(
-            setup.format(module="sklearn.decomposition"),
+    work = {
+        "orthodrome": ("KernelPCA(16, memory_budget='512MiB', random_state=0).fit(X).transform(X)"),
+        "sklearn.decomposition": (
             "g = 0.25 / X.var(axis=0).sum()\n"
-            "KernelPCA(16, kernel='rbf', gamma=g, eigen_solver='arpack').fit(X).transform(X)",
-        )
-        for _ in range(repeats)
-    ]
+            "KernelPCA(16, kernel='rbf', gamma=g, eigen_solver='arpack').fit(X).transform(X)"
+        ),
+    }
+    runs: dict[str, list[dict[str, float]]] = {module: [] for module in work}
+    for _ in range(repeats):
+        for module, script in work.items():
+            runs[module].append(peak_anonymous_memory(setup.format(module=module), script))
+    ours, theirs = runs.values()
     return Measured(
         name="Peak memory of fit and transform, N = 20,000, d = 32, 16 components",
         ours_label="orthodrome.KernelPCA(memory_budget='512MiB')",
