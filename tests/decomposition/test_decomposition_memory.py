@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import orthodrome
+from orthodrome import KernelPCA
 
 SCRIPT = """
 import json, sys, threading, time
@@ -86,3 +88,16 @@ def test_a_matrix_within_the_budget_is_held_by_half():
 def test_twenty_thousand_rows_in_half_a_gibibyte():
     """Scikit-learn needs over 3 GiB for this."""
     assert measure(n=20_000, d=32, k=16, budget="512MiB")["all"] < 2**30
+
+
+def test_a_spectrum_beyond_the_budget_is_refused_before_the_kernel_is_called():
+    calls = []
+
+    def linear(X, Y):
+        calls.append(len(X))
+        return X @ Y.T
+
+    X = np.random.default_rng(0).standard_normal((1100, 2))
+    with pytest.raises(ValueError, match="memory_budget is 1 MiB"):
+        KernelPCA(kernel=linear, memory_budget="1MiB").fit(X)
+    assert not calls

@@ -381,4 +381,5 @@ def test_a_callable_that_is_not_symmetric_is_found_out():
 
 def test_overflow_of_negative_products_is_seen_too():
     with pytest.raises(ValueError, match="so large that Polynomial overflows"):
-        Polynomial(3, 1.0, -1e103)(np.array([[1e51], [-1e51]]))
+        # 3e102 - 3e102 is harmless; the cube of -3e102 - 3e102 is not
+        Polynomial(3, 1.0, -3e102)(np.sqrt(3e102) * np.array([[1.0], [-1.0]]))

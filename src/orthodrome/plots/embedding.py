@@ -92,7 +92,7 @@ def embedding(
     ax.set(xlabel=names[0], ylabel=names[1])
     if title is not None:
         ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]
+    return ax.figure  # type: ignore[return-value]  # never a SubFigure
 
 
 def _check_components(components: Any) -> tuple[int, int]:
@@ -180,5 +180,5 @@ def _draw_classes(
         text.set_parse_math(False)
         text.set_text("\n".join(textwrap.wrap(str(label), _LABEL_WIDTH)) or "(empty)")
     for handle in legend.legend_handles:
-        handle.set_sizes([30.0])  # type: ignore[union-attr]
-        handle.set_alpha(1.0)  # type: ignore[union-attr]
+        handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
+        handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter

@@ -86,7 +86,7 @@ def spectrum(
     )
     if title is not None:
         ax.set_title(title, loc="left", pad=22)
-    return ax.figure  # type: ignore[return-value]
+    return ax.figure  # type: ignore[return-value]  # never a SubFigure
 
 
 def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
