@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, TiledGram
+from orthodrome.gram import (
+    Centered,
+    Combined,
+    DenseGram,
+    GramOperator,
+    Scaled,
+    Tangent,
+    TiledGram,
+)
 from orthodrome.kernels import Gaussian
 
 N_FEATURES, N_NEW, SIGMA = 4, 37, 2.0
@@ -129,6 +137,54 @@ def combined(make_weights: Callable[[int], Any]) -> Callable[[Twin], Twin]:
     return wrap
 
 
+def scaled(twin: Twin) -> Twin:
+    return Twin(
+        Scaled(twin.operator, 2.5),
+        2.5 * twin.dense,
+        twin.new,
+        2.5 * twin.cross,
+        2.5 * twin.bound,
+        2.5 * twin.cross_bound,
+    )
+
+
+def tangent(weighted: bool) -> Callable[[Twin], Twin]:
+    """Log maps at the mean of the points, some of weight 0, or at a point of mixed signs."""
+
+    def wrap(twin: Twin) -> Twin:
+        n = len(twin.dense)
+        xi = np.arange(n) % 3 + (n < 3.0) if weighted else np.cos(2.0 * np.arange(n)) + 0.6
+        xi = xi / np.sqrt(xi @ twin.dense @ xi)
+
+        def stretch(block):
+            angles = np.arccos(np.clip(block @ xi, -1, 1))
+            return 1 / np.sinc(angles / np.pi)
+
+        def project(block, sign):
+            inner = block + sign * np.outer(block @ xi, twin.dense @ xi)
+            return np.diag(stretch(block)) @ inner @ np.diag(stretch(twin.dense))
+
+        return Twin(
+            Tangent(twin.operator, xi),
+            project(twin.dense, -1),
+            twin.new,
+            project(twin.cross, -1),
+            project(twin.dense, +1),
+            project(twin.cross, +1),
+        )
+
+    return wrap
+
+
+def lengths_of_one(n: int) -> Any:
+    """Combinations of two points each, of unit length under a matrix that is near that of data."""
+    rows = np.repeat(np.arange(n + 3), 2)
+    columns = np.column_stack([np.arange(n + 3) % n, (7 * np.arange(n + 3) + 1) % n]).ravel()
+    gram = gaussian_matrix(points(n, np.float64), points(n, np.float64))
+    W = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns))).toarray()
+    return W / np.sqrt(np.einsum("ij,jk,ik->i", W, gram, W))[:, None]
+
+
 def vector(n: int) -> np.ndarray:
     return np.linspace(-1, 2, n)
 
@@ -159,6 +215,10 @@ WRAPPERS = {
     "combined-dense": combined(dense_weights),
     "combined-sparse": combined(sparse_weights),
     "combined-selection": combined(selection),
+    "scaled": scaled,
+    "tangent": tangent(weighted=False),
+    "tangent-weighted": tangent(weighted=True),
+    "tangent-of-combined": lambda twin: tangent(True)(combined(lengths_of_one)(twin)),
     "combined-of-centered": lambda twin: combined(sparse_weights)(centered(True)(twin)),
     "centered-of-combined": lambda twin: centered(True)(combined(dense_weights)(twin)),
 }

@@ -104,6 +104,8 @@ def test_interrupt_leaves_no_file(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell that runs the tests in the background has them ignore the signal
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     first = process.stderr.readline()
     process.send_signal(signal.SIGINT)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orthodrome import KernelPCA
+from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Exponential, Gaussian
 
@@ -20,6 +20,15 @@ ESTIMATORS = [
     KernelPCA(n_components=2, kernel="linear", memory_budget="1KiB"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
     KernelPCA(n_components=2, kernel=Exponential(sigma=2.0)),
+    KernelPGA(),
+    KernelPGA(solver="dense"),
+    KernelPGA(solver="krylov"),
+    KernelPGA(solver=Krylov(1e-10, block_size=1, max_basis=1), n_components=1, random_state=0),
+    KernelPGA(solver=Krylov(1e-10, block_size=2, max_basis=1), n_components=2, random_state=0),
+    KernelPGA(n_components=2, kernel="rbf", storage="recompute"),
+    KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
+    KernelPGA(n_components=0.9, kernel=Gaussian(sigma="median")),
+    KernelPGA(n_components=2, kernel=Exponential(sigma=2.0)),
 ]
 
 

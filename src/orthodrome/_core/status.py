@@ -14,18 +14,20 @@ class Status(enum.Enum):
     """The end of an iterative computation; ``advice`` says what helps."""
 
     CONVERGED = "converged"
+    ROUNDING = "stopped where only rounding is left"
     MAX_ITER = "stopped at max_iter"
 
     @property
     def converged(self) -> bool:
-        """Whether the requested tolerance was reached."""
-        return self is Status.CONVERGED
+        """Whether the requested tolerance was reached, or no step could come nearer."""
+        return self is not Status.MAX_ITER
 
     @property
     def advice(self) -> str:
         """What a caller can do about it."""
         return {
             Status.CONVERGED: "",
+            Status.ROUNDING: "",
             Status.MAX_ITER: "Raise max_iter, or loosen tol.",
         }[self]
 

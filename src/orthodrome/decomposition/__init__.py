@@ -1,5 +1,6 @@
 """Decompositions: thin scikit-learn estimators over kernels, Gram operators and eigensolvers."""
 
 from .kernel_pca import KernelPCA
+from .kernel_pga import KernelPGA
 
-__all__ = ["KernelPCA"]
+__all__ = ["KernelPCA", "KernelPGA"]

@@ -1,4 +1,4 @@
-"""From eigenpairs of a centred Gram matrix to components: coordinates and a map for new points."""
+"""From eigenpairs of a centred or tangent Gram matrix to components and their coordinates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gram import Centered, Combined, GramOperator
+from ..gram import Centered, Combined, GramOperator, Tangent
 from .pairs import Eigenpairs, orient
 
-__all__ = ["Components", "make_components", "solve_components", "weighted_problem"]
+__all__ = [
+    "Components",
+    "affine_map",
+    "make_components",
+    "solve_components",
+    "tangent_frame",
+    "weighted_problem",
+]
 
 
 @dataclass(frozen=True)
@@ -25,13 +32,13 @@ class Components:
     eigenvalues : ndarray of shape (k,)
         Descending; 0 where only rounding was left.
     eigenvectors : ndarray of shape (n, k)
-        Of the (weighted) centred Gram matrix, with their signs chosen.
+        Of the (weighted) Gram matrix of the geometry, with their signs chosen.
     embedding : ndarray of shape (n, k)
         Coordinates of the n points.
     explained_variance_ratio : ndarray of shape (k,)
         Eigenvalues over the trace.
-    dual_coef, intercept : ndarrays of shape (n, k), (k,)
-        The coordinates of any point x are k(x, X) @ dual_coef + intercept.
+    coefficients : ndarray of shape (n, k)
+        Of each component, which has unit length, over the points of the geometry.
     rounding : float
         The floor below which an eigenvalue is rounding.
     """
@@ -40,14 +47,13 @@ class Components:
     eigenvectors: NDArray[Any]
     embedding: NDArray[Any]
     explained_variance_ratio: NDArray[Any]
-    dual_coef: NDArray[Any]
-    intercept: NDArray[Any]
+    coefficients: NDArray[Any]
     rounding: float
 
 
-def weighted_problem(centered: Centered, weights: NDArray[np.float64] | None) -> GramOperator:
-    """Return W^½ K' W^½, whose spectrum is that of K' with each row repeated w times."""
-    return centered if weights is None else Combined(centered, np.sqrt(weights))
+def weighted_problem(geometry: GramOperator, weights: NDArray[np.float64] | None) -> GramOperator:
+    """Return W^½ G W^½, whose spectrum is that of G with each row repeated w times."""
+    return geometry if weights is None else Combined(geometry, np.sqrt(weights))
 
 
 def solve_components(
@@ -79,20 +85,19 @@ def solve_components(
 
 def make_components(
     pairs: Eigenpairs,
-    centered: Centered,
+    geometry: Centered | Tangent,
     weights: NDArray[np.float64] | None,
     *,
     drop_null: bool,
 ) -> Components:
     r"""Turn eigenpairs :math:`(\lambda_q, a_q)` into components of unit length in feature space.
 
-    With :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}` the coordinates are
-    :math:`e_q(x) = \sum_n \beta_{qn} k'(x_n, x)`. Multiplied out, the centring of k' is an affine
-    map of k(x, X): its matrix is :math:`\beta - p\,\mathbf 1^\top\beta`, its constant
-    :math:`s\,\mathbf 1^\top\beta - m^\top\beta`. `drop_null` leaves out the pairs that are only
+    With :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}` the component is
+    :math:`\sum_n \beta_{qn} z_n` over the points z of the geometry, of Gram matrix G, and the
+    coordinates of these are :math:`G \beta_q`. `drop_null` leaves out the pairs that are only
     rounding (one is kept); else they become columns of zeros.
     """
-    floor = _rounding_floor(pairs, centered, weights)
+    floor = _rounding_floor(pairs, geometry, weights)
     if drop_null:
         pairs = pairs.first(max(1, int(np.count_nonzero(pairs.values > floor))))
     dtype = pairs.values.dtype
@@ -103,36 +108,61 @@ def make_components(
         embedding = pairs.vectors * roots
     else:  # not by dividing by the root of a weight, which may be 0
         beta = beta * np.sqrt(weights).astype(dtype)[:, None]
-        embedding = centered @ beta
+        embedding = geometry @ beta
     signs = orient(embedding, weights).astype(dtype)
     beta *= signs
-    sums = beta.sum(axis=0, dtype=np.float64)
-    total = weighted_problem(centered, weights).trace()
+    total = weighted_problem(geometry, weights).trace()
     ratio = values / total if total > 0 else np.zeros_like(values)
     return Components(
         eigenvalues=values,
         eigenvectors=pairs.vectors * signs,
         embedding=np.ascontiguousarray(embedding * signs),
         explained_variance_ratio=ratio.astype(dtype),
-        dual_coef=(beta - np.outer(centered.weights, sums)).astype(dtype),
-        intercept=(centered.mean_square * sums - centered.means @ beta).astype(dtype),
+        coefficients=beta,
         rounding=floor,
     )
 
 
+def affine_map(centered: Centered, coefficients: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    r"""Return the map from k(x, X) to the coordinates of x on components of centred points.
+
+    Multiplied out, the centring of :math:`\sum_n \beta_n k'(x_n, x)` is an affine map of k(x, X):
+    its matrix is :math:`\beta - p\,\mathbf 1^\top\beta`, its constant
+    :math:`s\,\mathbf 1^\top\beta - m^\top\beta`.
+    """
+    dtype = coefficients.dtype
+    sums = coefficients.sum(axis=0, dtype=np.float64)
+    matrix = coefficients - np.outer(centered.weights, sums)
+    constant = centered.mean_square * sums - centered.means @ coefficients
+    return matrix.astype(dtype), constant.astype(dtype)
+
+
+def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
+    r"""Return components of the tangent space as combinations of the points on the sphere.
+
+    :math:`v = \sum_n \beta_n \operatorname{Log}_\mu y_n` has the coefficients
+    :math:`D\beta - (c^\top D \beta)\,\xi` over the points y; the coordinate of any y on the sphere
+    is then :math:`\langle \operatorname{Log}_\mu y, v \rangle = \langle y, v \rangle
+    \,\theta/\sin\theta`.
+    """
+    stretched = coefficients * tangent.stretches[:, None]
+    along = tangent.cosines @ stretched
+    return (stretched - np.outer(tangent.base_point, along)).astype(coefficients.dtype)
+
+
 def _rounding_floor(
-    pairs: Eigenpairs, centered: Centered, weights: NDArray[np.float64] | None
+    pairs: Eigenpairs, geometry: Centered | Tangent, weights: NDArray[np.float64] | None
 ) -> float:
     """Return the size up to which an eigenvalue may be nothing but rounding.
 
     Two sources: the solver, a few units in the last place of the largest eigenvalue; and the
-    centring, a difference of numbers of the size of K, so that coincident points have noise for a
+    geometry, a difference of numbers of the size of K, so that coincident points have noise for a
     spectrum. There, entries are rounded each by itself, which adds up to the root of n, and the
-    means, which all rows share, to n.
+    means or cosines, which all rows share, to n.
     """
-    n = centered.shape[0]
+    n = geometry.shape[0]
     count = n if weights is None else float(weights.sum())
     eps = float(np.finfo(pairs.values.dtype).eps)
-    size = max(float(np.abs(centered.operator.diagonal()).max()), np.abs(centered.means).max())
-    centring = 10 * size * count * (eps / np.sqrt(n) + float(np.finfo(np.float64).eps))
-    return max(10 * eps * float(np.abs(pairs.values).max()), centring)
+    shared = float(np.finfo(np.float64).eps)
+    geometric = 10 * geometry.term_size(weights) * count * (eps / np.sqrt(n) + shared)
+    return max(10 * eps * float(np.abs(pairs.values).max()), geometric)

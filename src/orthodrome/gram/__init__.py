@@ -5,7 +5,9 @@ from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
 from .dense import DenseGram
 from .factory import choose_storage, cross_operator, gram_operator
+from .tangent import Tangent
 from .tiled import TiledGram
+from .unit import Scaled, squared_radius
 
 __all__ = [
     "Centered",
@@ -13,9 +15,12 @@ __all__ = [
     "CrossOperator",
     "DenseGram",
     "GramOperator",
+    "Scaled",
+    "Tangent",
     "TiledGram",
     "choose_storage",
     "cross_operator",
     "gram_operator",
     "squared_distance_to_mean",
+    "squared_radius",
 ]

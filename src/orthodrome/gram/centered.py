@@ -89,6 +89,10 @@ class Centered(GramOperator):
         squares = squared_distance_to_mean(self.operator.diagonal(), self.means, self.mean_square)
         return squares.astype(self.dtype)
 
+    def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
+        """Return how large the terms are whose difference an entry is, at the most."""
+        return max(float(np.abs(self.operator.diagonal()).max()), float(np.abs(self.means).max()))
+
     def cross(self, X_new: Any) -> CrossOperator:
         """Return centred inner products of new points with the training points."""
         return _CenteredCross(self.operator.cross(X_new), self)

@@ -254,6 +254,14 @@ class Laplacian(_Elementwise):
             else check_positive(self.gamma, "gamma", "Laplacian")
         )
 
+    def prepare(self, X: Any) -> Prepared:
+        """Give sparse points the 32-bit indices that scikit-learn's distances need."""
+        if scipy.sparse.issparse(X):
+            X = scipy.sparse.csr_array(
+                (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
+            )
+        return super().prepare(X)
+
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block exp(-γ ‖a_i - b_j‖₁)."""
         block = manhattan_distances(a.coordinates, b.coordinates)

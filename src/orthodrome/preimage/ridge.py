@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,41 +71,44 @@ def ridge(
 
 
 def decode_components(
-    embedding: NDArray[Any],
-    eigenvalues: NDArray[Any],
+    features: NDArray[Any],
     X: NDArray[Any],
     weights: NDArray[np.float64],
     alpha: float,
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    r"""Return the ridge map from component coordinates to inputs, :math:`e \mapsto \bar x + e B`.
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    r"""Return the ridge map from coordinates in a subspace of feature space to inputs.
 
-    Applied to a kernel PCA reconstruction, the ridge map of :func:`ridge` acts on the q component
-    coordinates only,
+    With both sides centred at their weighted means, it is
 
-    .. math:: B = (E^\top P E + \alpha\lambda_1)^{-1} E^\top P (X - \bar x),
+    .. math:: f \mapsto \bar x + (f - \bar f) B, \qquad
+        B = (F^\top P F + \alpha\lambda_1)^{-1} F^\top P (X - \bar x),
 
-    and EᵀPE is the diagonal matrix of the eigenvalues: no n x n system is solved.
+    λ_1 the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
+    :func:`ridge` restricted to the components, and no n x n system is solved.
 
     Parameters
     ----------
-    embedding : ndarray of shape (n, q)
-        Coordinates E of the training points.
-    eigenvalues : ndarray of shape (q,)
-        Weighted sums of squares of the columns of E.
+    features : ndarray of shape (n, q)
+        Coordinates F of the training points.
     X : ndarray of shape (n, d)
         Training inputs.
     weights : ndarray of shape (n,)
-        Sample weights P, on the scale that made the eigenvalues.
+        Sample weights P.
     alpha : float
         The ridge relative to the largest eigenvalue.
 
     Returns
     -------
-    center : ndarray of shape (d,)
-        The weighted mean of the inputs.
-    decoder : ndarray of shape (q, d)
-        B.
+    callable
+        Takes coordinates of shape (m, q), returns inputs of shape (m, d).
     """
-    center = np.average(X, axis=0, weights=weights)
-    ridged = eigenvalues + alpha * max(float(eigenvalues.max(initial=0.0)), np.finfo(float).tiny)
-    return center, (embedding * weights[:, None]).T @ (X - center) / ridged[:, None]
+    center, origin = (np.average(part, axis=0, weights=weights) for part in (X, features))
+    deviations = features - origin
+    weighted = (deviations * weights[:, None]).T
+    values, vectors = scipy.linalg.eigh(weighted @ deviations, check_finite=False)
+    # where all points coincide the prediction is their mean, whatever the penalty
+    penalty = alpha * values[-1] if values[-1] > 1e-200 else 1.0
+    decoder = (vectors / (np.maximum(values, 0.0) + penalty)) @ (
+        vectors.T @ (weighted @ (X - center))
+    )
+    return lambda coordinates: center + (coordinates - origin) @ decoder

@@ -28,11 +28,13 @@ class Radial(Kernel):
     """Base class of the kernels k(x, y) = h(‖x - y‖²).
 
     A subclass supplies ``profile``, ``profile_derivative`` and ``one_minus``, all of the squared
-    distance, and the flag ``cusp``: whether h'(0) is infinite.
+    distance, and the flags ``cusp``, whether h'(0) is infinite, and ``decreasing``, whether h falls
+    with the distance (or stays), so that the nearer of two points is never the less similar one.
     """
 
     unit_norm = True
     cusp: bool = False
+    decreasing: bool = True
 
     # ---------------------------------------------------------------- the profile
 

@@ -168,6 +168,8 @@ class Wave(ScaledRadial):
 
     positive_definite = False
 
+    decreasing = False
+
     def profile(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate sin(t)/t at t = d/σ."""
         return np.sinc(np.sqrt(as_float(d2)) / (math.pi * self._scale())).astype(

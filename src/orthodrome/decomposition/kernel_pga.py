@@ -1,0 +1,252 @@
+"""Kernel principal geodesic analysis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.angles import angles_from_cosines, check_no_antipodes
+from .._core.types import Data
+from ..eigen import Components, tangent_frame
+from ..gram import GramOperator, Scaled, Tangent, squared_radius
+from ..sphere import exp_at_pole, karcher_mean
+from .spectral import SpectralDecomposition
+
+__all__ = ["KernelPGA"]
+
+# The mean enters every coordinate; a few products with one vector bring it to rounding.
+_MEAN_TOL = 1e-12
+
+
+class KernelPGA(SpectralDecomposition):
+    r"""Kernel principal geodesic analysis: principal components on the sphere in feature space.
+
+    A kernel with k(x, x) = 1 puts every datum on the unit sphere of its feature space. There,
+    distances run along great circles, the mean is the point μ that minimises the squared ones
+    (the Karcher mean), and the data are seen from it in its tangent space,
+
+    .. math:: z_n = \operatorname{Log}_\mu \Phi(x_n)
+        = \frac{\theta_n}{\sin\theta_n} (\Phi(x_n) - \cos\theta_n\, \mu), \qquad
+        \cos\theta_n = \langle \Phi(x_n), \mu \rangle .
+
+    The components v_q are the leading eigenvectors of the covariance
+    :math:`\sum_n p_n z_n \otimes z_n`, and the coordinates are
+    :math:`e_q(x) = \langle \operatorname{Log}_\mu \Phi(x), v_q \rangle`. Kernel PCA of the same
+    data needs an extra component for the curvature of the sphere, and bends distances.
+
+    The cost is that of :class:`KernelPCA`: products with the tangent Gram matrix
+    :math:`T = D (K - c c^\top) D` are products with K, and the mean takes a few of them.
+
+    Parameters
+    ----------
+    n_components : int, float in (0, 1) or None, default=None
+        How many components. A fraction means as many as explain that part of the variance.
+        None means all with a positive eigenvalue, which takes the whole spectrum of an n x n
+        matrix.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data; if it
+        is not 1 it is divided out. ``Normalized(kernel)`` makes it so for any kernel.
+    solver : {"auto", "dense", "krylov"} or solver object, default="auto"
+        The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
+    tol : float, default=1e-8
+        Krylov: stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue.
+        (The mean is always found to a gradient of 1e-12, or to rounding.)
+    max_iter : int, default=200
+        The most products with the Gram matrix, for the mean and for Krylov each.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+    inverse_alpha : float, default=1e-6
+        Ridge of the inverse map where the kernel is not radial, relative to the largest
+        eigenvalue.
+    random_state : int, RandomState or None, default=None
+        Krylov: source of the starting block. With the same value the result is the same; without,
+        it differs within `tol`.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Variances along the components, descending: the eigenvalues of the Karcher covariance,
+        which are those of P^½ T P^½, with weights p that sum to 1. (The eigenvalues of
+        :class:`KernelPCA` are not divided by n, as in scikit-learn.)
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Orthonormal eigenvectors of P^½ T P^½.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The training data transformed.
+    sphere_coordinates_ : ndarray of shape (n_samples, n_components + 1)
+        The re-mapped points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …).
+    geodesic_variance_ : float
+        The mean squared distance from the mean, Σ p_n θ_n²: the sum of all eigenvalues.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Eigenvalues over `geodesic_variance_`.
+    mean_ : ndarray of shape (n_samples,)
+        Coefficients of the Karcher mean μ over the training points (brought to unit length).
+    mean_cosines_ : ndarray of shape (n_samples,)
+        ⟨Φ(x_n), μ⟩; their arccos are the distances from the mean.
+    mean_n_iter_, mean_gradient_norm_ : int, float
+        Steps to the mean, and ‖Σ p_n Log_μ Φ(x_n)‖ there.
+    dual_coef_ : ndarray of shape (n_samples, n_components)
+        Coefficients of the components v_q over the training points (brought to unit length).
+    X_fit_ : ndarray, sparse array or None
+        The training data, which new points are compared with; None for a precomputed kernel.
+    kernel_ : Kernel
+        The fitted kernel.
+    sample_weight_ : ndarray of shape (n_samples,) or None
+        The weights.
+    n_components_ : int
+        Number of components.
+    solver_ : str
+        The eigensolver that ran.
+    n_iter_ : int
+        Products with the Gram matrix that it made.
+    converged_ : bool
+        Whether the eigensolver and the mean reached their tolerances.
+    residuals_ : ndarray of shape (n_components,)
+        ‖Ta - λa‖ of each component, in units of the eigenvalues times the sum of the weights.
+    history_ : list of dict
+        The eigensolver's iterations.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    KernelPCA : The flat analogue.
+    orthodrome.sphere.karcher_mean : The mean alone.
+    orthodrome.metrics.neighborhood_preservation : How good an embedding is.
+
+    Notes
+    -----
+    The paper solves :math:`G\alpha = \lambda K\alpha` (13) or :math:`EK\alpha = \lambda\alpha`
+    (14), which have the same spectrum as the symmetric P^½ T P^½ solved here.
+
+    Signs: each component has a positive third moment over the training data, so that they depend
+    neither on the solver nor on the order of the rows.
+
+    References
+    ----------
+    Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §4 and §5.1.
+
+    Examples
+    --------
+    Points on a circle of the sphere S² need one geodesic component, and two flat ones:
+
+    >>> import numpy as np
+    >>> from orthodrome import KernelPCA, KernelPGA
+    >>> angle = np.linspace(-1, 1, 50)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
+    >>> KernelPGA(kernel="linear").fit(X).n_components_
+    1
+    >>> KernelPCA(kernel="linear").fit(X).n_components_
+    2
+    """
+
+    def _geometry(
+        self, gram: GramOperator, weights: NDArray[np.float64] | None
+    ) -> tuple[Tangent, dict[str, Any]]:
+        radius = squared_radius(gram.diagonal())
+        unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
+        mean = karcher_mean(unit, weights, tol=_MEAN_TOL, max_iter=self.max_iter)
+        found = {
+            "mean_": mean.point,
+            "mean_cosines_": mean.cosines,
+            "mean_n_iter_": mean.n_iter,
+            "mean_gradient_norm_": mean.gradient_norm,
+            "geodesic_variance_": mean.variance,
+            "converged_": mean.converged,
+            "_squared_radius": radius,
+        }
+        return Tangent(unit, mean.point, mean.cosines), found
+
+    def _map_new_points(
+        self, components: Components, geometry: Tangent, total: float
+    ) -> dict[str, Any]:
+        return {
+            "dual_coef_": tangent_frame(geometry, components.coefficients),
+            "eigenvalues_": components.eigenvalues / total,
+        }
+
+    @property
+    def sphere_coordinates_(self) -> NDArray[Any]:
+        """The re-mapped training points as unit vectors in the frame (μ, v_1, v_2, …)."""
+        return exp_at_pole(self.embedding_)
+
+    def _coordinates(self, X: Any) -> NDArray[Any]:
+        return self._seen_from_mean(X)[0].astype(self.dual_coef_.dtype, copy=False)
+
+    def _seen_from_mean(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the coordinates of validated data, and their distances from the mean."""
+        if self.X_fit_ is not None:
+            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
+            squared_radius(diagonal, self._squared_radius)
+        frame = np.column_stack([self.dual_coef_, self.mean_])
+        products = self._products(X, frame) / self._squared_radius
+        cosines = products[:, -1]
+        check_no_antipodes(cosines, float(np.finfo(self.dual_coef_.dtype).eps), "rows of X")
+        angles, stretches = angles_from_cosines(cosines)
+        return products[:, :-1] * stretches[:, None], angles
+
+    def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
+        r"""Find inputs whose feature vectors are near the given coordinates.
+
+        The coordinates e stand for the point of the sphere
+        :math:`\operatorname{Exp}_\mu(\sum_q e_q v_q) = \cos\|e\|\,\mu +
+        \frac{\sin\|e\|}{\|e\|} \sum_q e_q v_q`. For radial kernels its pre-image is found by a
+        fixed point, for others by ridge regression of the training inputs on their
+        ``sphere_coordinates_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+        inputs : array-like of shape (n_training_samples, n_features), optional
+            Training inputs; needed if the kernel is precomputed, else not allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Approximate inputs.
+        """
+        return self._inverse(X, inputs)
+
+    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        frame = np.column_stack([self.mean_, self.dual_coef_])
+        return exp_at_pole(coordinates) @ frame.T
+
+    def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        return exp_at_pole(coordinates)
+
+    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        r"""Return the fraction of the squared distances from the mean that the components explain.
+
+        .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i\, d_g^2(\mu, \Phi(x_i))}
+
+        with μ the training mean; higher is better, 1 at most if the kernel is positive definite.
+        It compares numbers of components, or data. It cannot choose σ or a kernel: each has a
+        feature space of its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, held out or not.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The fraction.
+        """
+        return self._score(X, sample_weight)
+
+    def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
+        coordinates, angles = self._seen_from_mean(X)
+        rounding = float(16 * np.finfo(self.dual_coef_.dtype).eps)
+        return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding

@@ -1,0 +1,357 @@
+"""What kernel PCA and kernel PGA share: a geometry of the Gram matrix, and its eigenvectors."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.memory import parse_bytes
+from .._core.progress import Progress, tracked, with_callbacks
+from .._core.status import warn_unless_converged
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..eigen import (
+    Components,
+    Dense,
+    Eigenpairs,
+    Krylov,
+    leading,
+    make_components,
+    resolve_solver,
+    solve_components,
+    weighted_problem,
+)
+from ..gram import Centered, GramOperator, Tangent, cross_operator, gram_operator
+from ..kernels import Kernel, Precomputed, Radial
+from ..preimage import decode_components, radial_preimages
+from .base import KernelEstimator
+
+__all__ = ["SpectralDecomposition"]
+
+# Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes
+# of a fit.
+_GRAM_SHARE = 0.2
+
+
+class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """Leading eigenvectors of a geometry over the Gram matrix, with a map for new points.
+
+    A subclass says which geometry (`_geometry`), how its components see new points
+    (`_map_new_points`, `_coordinates`, `_captured`), and which expansion in feature space
+    coordinates stand for (`_expansion`, `_decoder_features`).
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        kernel: Any = "gaussian",
+        *,
+        solver: Any = "auto",
+        tol: float = 1e-8,
+        max_iter: int = 200,
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        inverse_alpha: float = 1e-6,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.inverse_alpha = inverse_alpha
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ what a subclass supplies
+
+    @abstractmethod
+    def _geometry(
+        self, gram: GramOperator, weights: NDArray[np.float64] | None
+    ) -> tuple[Centered | Tangent, dict[str, Any]]:
+        """Wrap the Gram operator; also return fitted attributes that belong to the wrapper."""
+
+    @abstractmethod
+    def _map_new_points(
+        self, components: Components, geometry: Any, total: float
+    ) -> dict[str, Any]:
+        """Return the fitted attributes that map new points; `total` is the sum of the weights."""
+
+    @abstractmethod
+    def _coordinates(self, X: Any) -> NDArray[Any]:
+        """Return the coordinates of validated data."""
+
+    @abstractmethod
+    def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
+        """Return ‖e(x)‖² and the squared distance from the centre, per point, and its rounding."""
+
+    @abstractmethod
+    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        """Return the coefficients over the training points that coordinates stand for."""
+
+    @abstractmethod
+    def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        """Return the linear coordinates in feature space that inputs are regressed on."""
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        X = self._kernel_object().validate(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        self._refuse_early(X)
+        with tracked(self, bool(self.verbose)) as progress:
+            with single_threaded_blas():
+                kernel = self._fit_kernel(X, weights)
+                gram = gram_operator(
+                    kernel, X, memory_budget=self.memory_budget, storage=self.storage
+                )
+                geometry, found = self._geometry(gram, weights)
+            progress.advance(_GRAM_SHARE, "Gram matrix")
+            problem = weighted_problem(geometry, weights)
+            solve = self._solver_for(problem, progress)
+            pairs = solve_components(problem, self.n_components, solve)
+            components = make_components(
+                pairs, geometry, weights, drop_null=self.n_components is None
+            )
+        total = float(X.shape[0] if weights is None else weights.sum())
+        self._store(components, pairs)
+        for name, value in (found | self._map_new_points(components, geometry, total)).items():
+            setattr(self, name, value)
+        self.converged_ = pairs.converged and found.get("converged_", True)
+        self.kernel_ = kernel
+        self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
+        self.sample_weight_ = weights
+        _warn_if_rounding(components, X, kernel)
+        warn_unless_converged(
+            pairs.status,
+            f"{type(self).__name__} ({pairs.solver})",
+            f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={self.tol:g}",
+        )
+        return self
+
+    def fit_transform(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Fit the components and return the embedding of the training data."""
+        return self.fit(X, sample_weight=sample_weight).embedding_.copy()
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        if not _is_number_of_components(self.n_components):
+            raise ValueError(
+                f"n_components of {owner} must be an integer >= 1, a fraction between 0 and 1, "
+                f"or None; got {self.n_components!r}."
+            )
+        if isinstance(self.solver, str):
+            check_choice(self.solver, ("auto", "dense", "krylov"), "solver", owner)
+        check_positive(self.tol, "tol", owner, or_zero=True)
+        check_integer(self.max_iter, "max_iter", owner)
+        check_positive(self.inverse_alpha, "inverse_alpha", owner)
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_integer(self.verbose, "verbose", owner, minimum=0)
+        check_choice(self.storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
+        parse_bytes(self.memory_budget)
+
+    def _solver_for(
+        self, problem: GramOperator, progress: Progress
+    ) -> Callable[[int, NDArray[Any] | None], Eigenpairs]:
+        """Return the function that computes k leading pairs, from approximate vectors if any."""
+        return lambda k, initial: leading(
+            problem,
+            k,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            initial=initial,
+            memory_budget=self.memory_budget,
+            callback=progress.residual_callback(self.tol, _GRAM_SHARE),
+        )
+
+    def _refuse_early(self, X: Any) -> None:
+        """Raise before the Gram matrix is made if the solver's matrix would not fit."""
+        n, wanted = X.shape[0], self.n_components
+        if wanted is None or isinstance(wanted, numbers.Integral):
+            k = n if wanted is None else min(int(wanted), n)
+            solver = resolve_solver(self.solver, n, k, Krylov(memory_budget=self.memory_budget))
+            if isinstance(solver, Dense):
+                solver.check_memory(n, X.dtype)
+
+    def _store(self, components: Components, pairs: Eigenpairs) -> None:
+        self.eigenvalues_ = components.eigenvalues
+        self.eigenvectors_ = components.eigenvectors
+        self.embedding_ = components.embedding
+        self.explained_variance_ratio_ = components.explained_variance_ratio
+        self.n_components_ = len(components.eigenvalues)
+        self.solver_ = pairs.solver
+        self.n_iter_ = pairs.n_iter
+        self.residuals_ = pairs.residuals[: self.n_components_]
+        self.history_ = list(pairs.history)
+
+    # ------------------------------------------------------------------ new data
+
+    def transform(self, X: Data) -> NDArray[Any]:
+        """Project data on the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Coordinates.
+        """
+        check_is_fitted(self)
+        return self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
+
+    def _products(self, X: Any, V: NDArray[Any]) -> NDArray[Any]:
+        """Return k(X, X_fit_) @ V, in tiles."""
+        return np.ascontiguousarray(cross_operator(self.kernel_, X, self.X_fit_) @ V)
+
+    def _inverse(self, X: Data, inputs: ArrayLike | None) -> NDArray[Any]:
+        """Return pre-images of what coordinates stand for."""
+        check_is_fitted(self)
+        coordinates = self._check_coordinates(X)
+        training = self._training_inputs(inputs)
+        if isinstance(self.kernel_, Radial) and not scipy.sparse.issparse(self.X_fit_):
+            return radial_preimages(
+                self.kernel_,
+                training,
+                lambda rows: self._expansion(coordinates[rows]),
+                len(coordinates),
+                stacklevel=4,
+            ).points
+        weights = np.ones(len(training)) if self.sample_weight_ is None else self.sample_weight_
+        decode = decode_components(
+            self._decoder_features(self.embedding_),
+            training.reshape(len(training), -1),  # an Embedded kernel may take 3-D arrays
+            weights,
+            self.inverse_alpha,
+        )
+        found = decode(self._decoder_features(coordinates))
+        return found.astype(coordinates.dtype, copy=False).reshape(-1, *training.shape[1:])
+
+    def _mean_weights(self) -> NDArray[np.float64]:
+        n = len(self.embedding_)
+        if self.sample_weight_ is None:
+            return np.full(n, 1.0 / n)
+        return self.sample_weight_ / self.sample_weight_.sum()
+
+    def _check_coordinates(self, X: Data) -> NDArray[Any]:
+        coordinates = check_array(X, dtype=[np.float64, np.float32], estimator=self)
+        if coordinates.shape[1] != self.n_components_:
+            raise ValueError(
+                f"inverse_transform of {type(self).__name__} takes {self.n_components_} "
+                f"coordinates per sample, as transform returns; got {coordinates.shape[1]}."
+            )
+        return coordinates
+
+    def _training_inputs(self, inputs: ArrayLike | None) -> NDArray[Any]:
+        if self.X_fit_ is not None:
+            if inputs is not None:
+                raise ValueError(
+                    "inputs is only for kernel='precomputed'; this estimator has its training data."
+                )
+            X = self.X_fit_
+            return X.toarray() if scipy.sparse.issparse(X) else X
+        if inputs is None:
+            raise ValueError(
+                "A precomputed kernel does not know the inputs: pass the training data, "
+                "inverse_transform(Z, inputs=X_train)."
+            )
+        array = check_array(inputs, dtype=[np.float64, np.float32], input_name="inputs")
+        if len(array) != len(self.embedding_):
+            raise ValueError(
+                f"inputs must have one row per training sample, {len(self.embedding_)}; "
+                f"got {len(array)}."
+            )
+        return array
+
+    def _score(self, X: Data, sample_weight: ArrayLike | None) -> float:
+        """Return the weighted fraction of the squared distances that the components capture."""
+        check_is_fitted(self)
+        X = self.kernel_.validate(X, estimator=self, reset=False)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        captured, squares, rounding = self._captured(X)
+        total = np.average(squares, weights=weights)
+        if total <= rounding:
+            raise ValueError("score is undefined: X has no variance in feature space.")
+        return float(np.average(captured, weights=weights) / total)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_number_of_components(n: Any) -> bool:
+    if n is None:
+        return True
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, numbers.Real):
+        return False
+    return int(n) >= 1 if isinstance(n, numbers.Integral) else 0.0 < float(n) < 1.0
+
+
+def _own(X: Any) -> Any:
+    """Return a copy that no later change of the caller's array reaches; a memory map stays one."""
+    base = X
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    return X.copy() if base is None else X
+
+
+def _warn_if_rounding(components: Components, X: Any, kernel: Kernel) -> None:
+    """Warn where different points have become one: all that is left of them is rounding."""
+    if np.any(components.eigenvalues > 0) or isinstance(kernel, Precomputed):
+        return
+    difference = X[1:] != X[:-1]
+    if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
+        warnings.warn(
+            f"All components are zero: the variance of {type(kernel).__name__} over these data is "
+            f"below rounding, {components.rounding:.1e}. Choose a smaller scale (sigma), or centre "
+            "the data, or pass float64.",
+            UserWarning,
+            stacklevel=3,
+        )

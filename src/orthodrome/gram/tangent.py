@@ -1,0 +1,140 @@
+"""The Gram matrix of Log maps: points on the unit sphere seen from one of its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.angles import angles_from_cosines, check_no_antipodes
+from .base import CrossOperator, GramOperator, as_indices
+
+__all__ = ["Tangent"]
+
+
+class Tangent(GramOperator):
+    r"""Tangent geometry over the Gram operator of points of unit length, matrix-free.
+
+    .. math:: T = D (K - c c^\top) D, \qquad c = K \xi, \quad
+        D = \operatorname{diag}(\theta / \sin\theta), \quad \cos\theta = c
+
+    is the Gram matrix of :math:`\operatorname{Log}_\mu y_n` at the base point
+    :math:`\mu = \sum_n \xi_n y_n` of unit length (kPGA, eq. 1 and §4.2). A product costs one
+    product with K.
+
+    Parameters
+    ----------
+    operator : GramOperator
+        The matrix K, with a diagonal of ones.
+    base_point : array-like of shape (n,)
+        The coefficients ξ of the base point, as :func:`orthodrome.sphere.karcher_mean` finds them.
+    cosines : array-like of shape (n,), optional
+        c where it is known already; it saves a product.
+
+    Attributes
+    ----------
+    base_point, cosines : ndarrays of shape (n,)
+        ξ and c.
+    angles : ndarray of shape (n,)
+        θ, the distances from the base point.
+    stretches : ndarray of shape (n,)
+        θ / sin θ, the diagonal of D.
+    """
+
+    def __init__(
+        self, operator: GramOperator, base_point: ArrayLike, cosines: ArrayLike | None = None
+    ) -> None:
+        super().__init__(shape=operator.shape, dtype=operator.dtype)
+        self.operator = operator
+        self.recomputes = operator.recomputes
+        self.base_point: NDArray[np.float64] = np.asarray(base_point, dtype=np.float64)
+        if self.base_point.shape != (self.shape[0],):
+            raise ValueError(
+                f"base_point of Tangent must have shape ({self.shape[0]},), one coefficient per "
+                f"point; got {self.base_point.shape}."
+            )
+        # in float64 also over a float32 Gram: c cᵀ is subtracted from every entry
+        self.cosines: NDArray[np.float64] = np.asarray(
+            operator @ self.base_point if cosines is None else cosines, dtype=np.float64
+        )
+        self._eps = float(np.finfo(self.dtype).eps)
+        check_no_antipodes(self.cosines, self._eps, "points")
+        self.angles, self.stretches = angles_from_cosines(self.cosines)
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self._project(self.operator @ self._stretched(V), self.cosines, self.stretches, V)
+
+    def _stretched(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Return D V in the precision of V and K."""
+        dtype = np.result_type(V.dtype, self.dtype)
+        return V * self.stretches.astype(dtype, copy=False)[:, None]
+
+    def _project(
+        self, product: NDArray[Any], cosines: NDArray[Any], stretches: NDArray[Any], V: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Turn rows of K D V into rows of T V; cosines and stretches are those of the rows."""
+        along = (self.cosines * self.stretches) @ V
+        product -= np.outer(cosines, along).astype(product.dtype, copy=False)
+        product *= stretches.astype(product.dtype, copy=False)[:, None]
+        return product
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of T."""
+        chosen = as_indices(indices, self.shape[0])
+        return self._project_rows(
+            self.operator.rows(chosen), self.cosines[chosen], self.stretches[chosen]
+        )
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix T."""
+        return self._project_rows(self.operator.toarray(), self.cosines, self.stretches)
+
+    def _project_rows(
+        self, block: NDArray[Any], cosines: NDArray[Any], stretches: NDArray[Any]
+    ) -> NDArray[Any]:
+        block -= np.outer(cosines, self.cosines).astype(block.dtype, copy=False)
+        block *= stretches.astype(block.dtype, copy=False)[:, None]
+        block *= self.stretches.astype(block.dtype, copy=False)
+        return block
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the squared distances from the base point."""
+        sines = self.operator.diagonal().astype(np.float64) - self.cosines**2
+        return (sines * self.stretches**2).astype(self.dtype)
+
+    def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
+        """Return how large the terms are whose difference an entry is, on average."""
+        return float(np.average(self.stretches**2, weights=weights))
+
+    def cross(self, X_new: Any) -> CrossOperator:
+        """Return inner products of Log maps of new points with those of the points."""
+        return _TangentCross(self.operator.cross(X_new), self)
+
+
+class _TangentCross(CrossOperator):
+    """Rows d(x) (k(x, X) - c(x) cᵀ) D."""
+
+    def __init__(self, cross: CrossOperator, tangent: Tangent) -> None:
+        super().__init__(shape=cross.shape, dtype=cross.dtype)
+        self._cross = cross
+        self._tangent = tangent
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        # one pass gives both K D V and the inner products of the new points with the base point
+        both = np.hstack([self._tangent._stretched(V), self._tangent.base_point[:, None]])
+        product = self._cross @ both
+        cosines = product[:, -1].real.astype(np.float64)
+        dtype = np.result_type(V.dtype, self.dtype)
+        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
+        return self._tangent._project(block, cosines, self._stretches(cosines), V)
+
+    def _stretches(self, cosines: NDArray[Any]) -> NDArray[Any]:
+        check_no_antipodes(cosines, self._tangent._eps, "new points")
+        return angles_from_cosines(cosines)[1]
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of these new points."""
+        block = self._cross.rows(indices)
+        cosines = block @ self._tangent.base_point
+        return self._tangent._project_rows(block, cosines, self._stretches(cosines))

@@ -1,0 +1,292 @@
+"""Neighbourhoods before and after an embedding: co-ranking matrix, preservation, area.
+
+Both are made from ranks of distances, a block of rows at a time: O(N² log N) time, and never an
+N x N matrix but the co-ranking matrix itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_array
+
+from .._core.checks import check_choice, check_symmetric
+from .._core.compiled import compiled
+from .._core.memory import format_bytes, parse_bytes
+from .._core.threads import run_in_threads
+from .._core.types import Data
+from ..gram import GramOperator, gram_operator
+from ..kernels import Radial, as_kernel
+from ..kernels._prepared import Prepared, finite_squared_norms
+from ..kernels.radial import squared_distances
+from ..sphere import exp_at_pole
+
+__all__ = ["coranking_matrix", "neighborhood_area", "neighborhood_preservation"]
+
+# keys(rows) gives numbers of shape (len(rows), N) that grow with the distance from each row's point
+_Keys = Callable[[slice], NDArray[Any]]
+
+_BLOCK_ELEMENTS = 2**20  # distances ranked at once, in each thread
+
+
+def neighborhood_preservation(
+    X: Data | GramOperator,
+    embedding: ArrayLike,
+    *,
+    kernel: Any = None,
+    metric: str = "euclidean",
+) -> NDArray[np.float64]:
+    r"""Return the fraction of every point's κ nearest neighbours that an embedding keeps.
+
+    .. math:: Q(\kappa) = \frac{1}{\kappa N} \sum_n
+        \left| N_\kappa^{\text{high}}(n) \cap N_\kappa^{\text{low}}(n) \right|,
+        \qquad \kappa = 1, \dots, N - 1
+
+    (kPGA, §6.1). It is 1 for every κ where the embedding keeps the order of all distances; a
+    random embedding has κ/(N - 1).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or GramOperator
+        The data before the embedding.
+    embedding : array-like of shape (n, q)
+        The data after it.
+    kernel : Kernel, str, callable or None, default=None
+        If given, distances of X are those of feature space, ‖Φ(x) - Φ(y)‖ (an unfitted kernel is
+        fitted to X; with ``"precomputed"``, X is the Gram matrix); if not, Euclidean.
+    metric : {"euclidean", "geodesic", "precomputed"}, default="euclidean"
+        Distances of the embedding. ``"geodesic"`` takes its rows as coordinates in the tangent
+        space at the mean, as :class:`~orthodrome.KernelPGA` gives them, and measures along the
+        sphere, between their images under Exp. With ``"precomputed"`` it is the (n, n) matrix of
+        distances.
+
+    Returns
+    -------
+    ndarray of shape (n - 1,)
+        Q(1), …, Q(n - 1); the last is always 1.
+
+    Notes
+    -----
+    Points at equal distances are ranked by their row number, in both spaces alike. Under a radial
+    kernel that falls with the distance, feature-space distances are ranked by those of the inputs:
+    the order is the same, and points so far apart that all kernel values are 0 keep theirs.
+
+    References
+    ----------
+    Lee and Verleysen, "Quality assessment of dimensionality reduction: Rank-based criteria",
+    Neurocomputing 72, 2009.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.3], [3.0, 0.0], [3.5, 2.0]])
+    >>> neighborhood_preservation(X, X[:, :1])
+    array([0.75, 1.  , 1.  ])
+    """
+    high, low, n = _both(X, embedding, kernel, metric)
+
+    def count(rows: slice) -> NDArray[np.int64]:
+        larger = np.maximum(_ranks(high(rows), rows), _ranks(low(rows), rows))
+        return np.bincount(larger.ravel(), minlength=n)
+
+    kept = np.cumsum(np.sum(_over_blocks(count, n), axis=0)[1:])
+    return kept / (n * np.arange(1.0, n))
+
+
+def coranking_matrix(
+    X: Data | GramOperator,
+    embedding: ArrayLike,
+    *,
+    kernel: Any = None,
+    metric: str = "euclidean",
+    memory_budget: str | float = "2GiB",
+) -> NDArray[np.int64]:
+    r"""Count the pairs of points by their ranks before and after an embedding.
+
+    .. math:: Q_{kl} = \left| \{(n, m) : \rho_{nm} = k,\ r_{nm} = l\} \right|
+
+    where ρ_nm is the rank of the distance from n to m among those from n, in the data, and r_nm in
+    the embedding. A perfect embedding has N on the diagonal; entries above it are points torn
+    apart, those below points pushed together.
+
+    Parameters
+    ----------
+    X, embedding, kernel, metric
+        As in :func:`neighborhood_preservation`.
+    memory_budget : str or number, default="2GiB"
+        What the matrix may take.
+
+    Returns
+    -------
+    ndarray of shape (n - 1, n - 1)
+        Counts; the entry (k, l) is at ``[k - 1, l - 1]``.
+
+    References
+    ----------
+    Lee and Verleysen, "Quality assessment of dimensionality reduction: Rank-based criteria",
+    Neurocomputing 72, 2009.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.3], [3.0, 0.0], [3.5, 2.0]])
+    >>> coranking_matrix(X, X[:, :1])
+    array([[3, 1, 0],
+           [1, 3, 0],
+           [0, 0, 4]])
+    """
+    high, low, n = _both(X, embedding, kernel, metric)
+    needed, budget = 8 * n * n, parse_bytes(memory_budget)
+    if needed > budget:
+        raise ValueError(
+            f"The co-ranking matrix of {n} points takes {format_bytes(needed)}, memory_budget is "
+            f"{format_bytes(budget)}. Raise it, or take neighborhood_preservation, which needs no "
+            "such matrix."
+        )
+
+    counts, lock = np.zeros((n, n), dtype=np.int64), threading.Lock()
+
+    def count(rows: slice) -> None:
+        before, after = _ranks(high(rows), rows), _ranks(low(rows), rows)
+        with lock:  # one matrix for all threads; the ranking takes far longer
+            _count_pairs(before, after, counts)
+
+    _over_blocks(count, n)
+    return np.ascontiguousarray(counts[1:, 1:])
+
+
+def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
+    r"""Summarise preservation at all κ by one number: the area under its rescaled curve.
+
+    .. math:: R(\kappa) = \frac{(N - 1)\, Q(\kappa) - \kappa}{N - 1 - \kappa}, \qquad
+        \text{area} = \frac{\sum_{\kappa=1}^{N-2} R(\kappa)/\kappa}{\sum_{\kappa=1}^{N-2} 1/\kappa}
+
+    R is 1 for a perfect embedding and 0 on average for a random one. On the logarithmic scale
+    small neighbourhoods count as much as large ones; ``scale="linear"`` is the plain mean of R.
+
+    Parameters
+    ----------
+    quality : array-like of shape (n - 1,)
+        What :func:`neighborhood_preservation` returned, of at least three points.
+    scale : {"log", "linear"}, default="log"
+        How neighbourhood sizes are weighted.
+
+    Returns
+    -------
+    float
+        The area, at most 1.
+
+    References
+    ----------
+    Lee, Peluffo-Ordóñez and Verleysen, "Multi-scale similarities in stochastic neighbour
+    embedding: Reducing dimensionality while preserving both local and global structure",
+    Neurocomputing 169, 2015.
+
+    Examples
+    --------
+    >>> neighborhood_area([1.0, 1.0, 1.0])
+    1.0
+    """
+    check_choice(scale, ("log", "linear"), "scale", "neighborhood_area")
+    q = check_array(quality, ensure_2d=False, dtype=np.float64, input_name="quality")
+    if q.ndim != 1 or len(q) < 2:
+        raise ValueError(
+            "quality of neighborhood_area must be Q(1), …, Q(n - 1) of at least three points; "
+            f"got shape {q.shape}."
+        )
+    others = len(q)
+    kappa = np.arange(1.0, others)
+    rescaled = (others * q[:-1] - kappa) / (others - kappa)
+    return float(np.average(rescaled, weights=1 / kappa if scale == "log" else None))
+
+
+# ---------------------------------------------------------------------------- ranks
+
+
+@compiled
+def _count_pairs(before: Any, after: Any, counts: Any) -> None:
+    """Add 1 at (before, after) for every entry of the two arrays of ranks."""
+    for i in range(before.shape[0]):
+        for j in range(before.shape[1]):
+            counts[before[i, j], after[i, j]] += 1
+
+
+def _ranks(keys: NDArray[Any], rows: slice) -> NDArray[np.int64]:
+    """Rank each row of keys; the row's own point comes first, with rank 0."""
+    own = np.arange(len(keys))
+    keys[own, own + rows.start] = -np.inf
+    order = np.argsort(keys, axis=1, kind="stable")
+    ranks = np.empty(keys.shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, np.arange(keys.shape[1])[None], axis=1)
+    return ranks
+
+
+def _over_blocks(count: Callable[[slice], Any], n: int) -> list[Any]:
+    """Call a function for each block of rows, in threads, and return its results."""
+    step = max(1, _BLOCK_ELEMENTS // n)
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    shares = run_in_threads(
+        lambda share, n_shares: [count(rows) for rows in blocks[share::n_shares]], len(blocks)
+    )
+    return [result for share in shares for result in share]
+
+
+# ---------------------------------------------------------------------------- distances
+
+
+def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys, _Keys, int]:
+    check_choice(metric, ("euclidean", "geodesic", "precomputed"), "metric", "the embedding")
+    high, n = _high(X, kernel)
+    low = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
+    if len(low) != n:
+        raise ValueError(
+            f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, pass "
+            "the new X."
+        )
+    if n < 2:
+        raise ValueError("Neighbourhoods need at least two points; got 1.")
+    if metric == "precomputed":
+        check_symmetric(low, "embedding, a matrix of distances,")
+        return high, lambda rows: low[rows].copy(), n
+    return high, _euclidean(exp_at_pole(low) if metric == "geodesic" else low), n
+
+
+def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
+    if isinstance(X, GramOperator):
+        if kernel is not None:
+            raise ValueError("kernel must be None where X is a Gram operator already.")
+        return _feature_space(X), X.shape[0]
+    if kernel is None:
+        array = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        return _euclidean(array), len(array)
+    resolved = as_kernel(kernel)
+    if not resolved.__sklearn_is_fitted__():
+        resolved = clone(resolved).fit(X)
+    X = resolved.validate(X, reset=False)
+    if isinstance(resolved, Radial) and resolved.decreasing:
+        points = resolved.prepare(X)
+        return lambda rows: squared_distances(points[rows], points), len(points)
+    gram = gram_operator(resolved, X, storage="recompute")
+    return _feature_space(gram), gram.shape[0]
+
+
+def _feature_space(gram: GramOperator) -> _Keys:
+    diagonal = gram.diagonal()
+
+    def keys(rows: slice) -> NDArray[Any]:
+        # ‖Φ(x) - Φ(y)‖² without k(x, x), which a whole row shares
+        block = gram.rows(np.arange(rows.start, rows.stop))
+        block *= -2
+        block += diagonal
+        return block
+
+    return keys
+
+
+def _euclidean(points: NDArray[Any]) -> _Keys:
+    centered = points - points.mean(axis=0)
+    prepared = Prepared(centered, finite_squared_norms(centered))
+    return lambda rows: squared_distances(prepared[rows], prepared)

@@ -1,0 +1,250 @@
+"""Log, Exp and distance on the unit sphere.
+
+A point is a vector of unit length, given by its coordinates, or by its coefficients over the points
+of a Gram operator: the same formulas with another inner product.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from .._core.angles import angles_from_halves, check_no_antipodes
+from ..gram import GramOperator
+
+__all__ = ["check_unit_length", "distance", "exp", "exp_at_pole", "log", "log_at_pole"]
+
+# How far from 1 a length, and from 0 the cosine between a tangent and the base point, may be: what
+# unit vectors that went through float32 need.
+_LENGTH = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}
+
+
+def distance(
+    first: ArrayLike, second: ArrayLike, *, gram: GramOperator | None = None
+) -> NDArray[Any]:
+    r"""Return the geodesic distance, the angle between points, row by row.
+
+    .. math:: d_g(a, b) = 2 \operatorname{atan2}(\|a - b\|, \|a + b\|)
+
+    Unlike arccos⟨a, b⟩ this keeps its digits at small angles, where arccos loses half of them.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (m, d) or (d,)
+        Points of unit length; one of them may be a single point.
+    gram : GramOperator, optional
+        If given, points are coefficients over its d points, :math:`y = \sum_n a_n \Phi(x_n)`.
+
+    Returns
+    -------
+    ndarray of shape (m,), or a number where both are single points
+        Angles in [0, π].
+
+    Examples
+    --------
+    >>> distance([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]).round(4)
+    array([1.5708, 0.    ])
+    """
+    a, b = _points(first, gram, "first"), _points(second, gram, "second")
+    angles, _ = angles_from_halves(_norms(a - b, gram), _norms(a + b, gram))
+    single = np.ndim(first) == 1 and np.ndim(second) == 1
+    return angles[0] if single else angles
+
+
+def log(
+    points: ArrayLike, *, base_point: ArrayLike, gram: GramOperator | None = None
+) -> NDArray[Any]:
+    r"""Map points of the sphere to the tangent space at a base point.
+
+    .. math:: \operatorname{Log}_b(y) = \frac{\theta}{\sin\theta} (y - \cos\theta\, b),
+        \qquad \cos\theta = \langle y, b \rangle
+
+    (kPGA, eq. 1). The length of the result is the distance, its direction that of the great
+    circle. At the antipode of b there is no direction, and an error says so.
+
+    Parameters
+    ----------
+    points : array-like of shape (m, d) or (d,)
+        Points of unit length.
+    base_point : array-like of shape (d,)
+        The base point, of unit length.
+    gram : GramOperator, optional
+        If given, points and tangents are coefficients over its d points.
+
+    Returns
+    -------
+    ndarray of the shape of `points`
+        Tangent vectors.
+
+    Examples
+    --------
+    >>> log([0.0, 1.0], base_point=[1.0, 0.0]).round(4)
+    array([0.    , 1.5708])
+    """
+    y, b = _points(points, gram, "points"), _base(base_point, gram)
+    difference = y - b
+    chord, sums = _norms(difference, gram), _norms(y + b, gram)
+    check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
+    _, stretches = angles_from_halves(chord, sums)
+    # y - cos θ b, from the difference, which keeps its digits for near points
+    tangents = stretches[:, None] * (difference + (chord**2 / 2)[:, None] * b)
+    return tangents.reshape(np.shape(points))
+
+
+def exp(
+    tangents: ArrayLike, *, base_point: ArrayLike, gram: GramOperator | None = None
+) -> NDArray[Any]:
+    r"""Map tangent vectors at a base point to the sphere, along great circles.
+
+    .. math:: \operatorname{Exp}_b(t) = \cos\|t\|\, b + \frac{\sin\|t\|}{\|t\|}\, t
+
+    (kPGA, eq. 2).
+
+    Parameters
+    ----------
+    tangents : array-like of shape (m, d) or (d,)
+        Vectors orthogonal to the base point.
+    base_point : array-like of shape (d,)
+        The base point, of unit length.
+    gram : GramOperator, optional
+        If given, points and tangents are coefficients over its d points.
+
+    Returns
+    -------
+    ndarray of the shape of `tangents`
+        Points of unit length.
+
+    Examples
+    --------
+    >>> exp([0.0, 3.141592653589793], base_point=[1.0, 0.0]).round(4)
+    array([-1.,  0.])
+    """
+    b = _base(base_point, gram)
+    t = _vectors(tangents, "tangents")
+    _check_dimension(t, gram, "tangents", len(b))
+    lengths = _norms(t, gram)
+    along = np.abs(t @ b) if gram is None else np.abs(t @ (gram @ b))
+    tolerance = _LENGTH[_precision(t, gram)]
+    allowed = tolerance * np.maximum(lengths, tolerance)
+    if np.any(along > allowed):
+        row = int(np.argmax(along - allowed))
+        raise ValueError(
+            f"tangents must be orthogonal to base_point; row {row} has the inner product "
+            f"{along[row]:.2g} with it and the length {lengths[row]:.2g}."
+        )
+    points = np.cos(lengths)[:, None] * b + _sinc(lengths)[:, None] * t
+    return points.reshape(np.shape(tangents))
+
+
+def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
+    """Map tangent coordinates at the pole (1, 0, …, 0) to unit vectors.
+
+    Parameters
+    ----------
+    coordinates : array-like of shape (m, q)
+        Coordinates in an orthonormal frame of the tangent space, such as kPGA's embedding.
+
+    Returns
+    -------
+    ndarray of shape (m, q + 1)
+        Unit vectors in the frame (base point, v_1, …, v_q).
+
+    Examples
+    --------
+    >>> exp_at_pole([[0.0, 0.0]])
+    array([[1., 0., 0.]])
+    """
+    t = _vectors(coordinates, "coordinates")
+    lengths = np.linalg.norm(t, axis=1)
+    return np.column_stack([np.cos(lengths), _sinc(lengths)[:, None] * t])
+
+
+def log_at_pole(points: ArrayLike) -> NDArray[Any]:
+    """Map unit vectors to tangent coordinates at the pole: the inverse of :func:`exp_at_pole`.
+
+    Parameters
+    ----------
+    points : array-like of shape (m, q + 1)
+        Unit vectors.
+
+    Returns
+    -------
+    ndarray of shape (m, q)
+        Tangent coordinates, of length at most π.
+
+    Examples
+    --------
+    >>> log_at_pole([[0.0, 1.0, 0.0]]).round(4)
+    array([[1.5708, 0.    ]])
+    """
+    y = np.atleast_2d(_points(points, None, "points"))
+    pole = np.zeros(y.shape[1], dtype=y.dtype)
+    pole[0] = 1
+    return log(y, base_point=pole)[:, 1:]
+
+
+# ---------------------------------------------------------------------------- checks and norms
+
+
+def check_unit_length(squares: NDArray[Any], dtype: Any, name: str) -> None:
+    """Raise unless squared lengths are 1, naming the row that is farthest from it."""
+    off = np.abs(squares - 1)
+    row = int(np.argmax(off))
+    if off[row] > 2 * _LENGTH[np.dtype(dtype)]:
+        length = float(np.sqrt(max(squares[row], 0.0)))
+        raise ValueError(
+            f"{name} must have unit length; row {row} has length {length:.8g}. Divide each by its "
+            "length."
+        )
+
+
+def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:
+    return check_array(
+        np.atleast_2d(values), dtype=[np.float64, np.float32], input_name=name, order="C"
+    )
+
+
+def _check_dimension(
+    vectors: NDArray[Any], gram: GramOperator | None, name: str, d: int | None = None
+) -> None:
+    d = gram.shape[0] if gram is not None else d
+    if d is not None and vectors.shape[1] != d:
+        unit = "coefficients, one per point of gram" if gram is not None else "coordinates"
+        raise ValueError(f"{name} must have {d} {unit}; got {vectors.shape[1]}.")
+
+
+def _points(values: ArrayLike, gram: GramOperator | None, name: str) -> NDArray[Any]:
+    vectors = _vectors(values, name)
+    _check_dimension(vectors, gram, name)
+    check_unit_length(_norms(vectors, gram) ** 2, _precision(vectors, gram), name)
+    return vectors
+
+
+def _base(base_point: ArrayLike, gram: GramOperator | None) -> NDArray[Any]:
+    if np.ndim(base_point) != 1:
+        raise ValueError(
+            f"base_point must be a single point, one-dimensional; got {np.ndim(base_point)} "
+            "dimensions."
+        )
+    return _points(base_point, gram, "base_point")[0]
+
+
+def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
+    if gram is None:
+        return np.linalg.norm(vectors, axis=1)
+    squares = np.einsum("ij,ij->i", vectors, np.ascontiguousarray((gram @ vectors.T).T))
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _precision(vectors: NDArray[Any], gram: GramOperator | None) -> np.dtype[Any]:
+    """Return the coarser type of the vectors and of the inner product."""
+    coarse = vectors.dtype == np.float32 or (gram is not None and gram.dtype == np.float32)
+    return np.dtype(np.float32 if coarse else np.float64)
+
+
+def _sinc(lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return sin(x)/x, 1 at 0."""
+    return np.sinc(lengths / np.pi)
