@@ -19,10 +19,10 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all lint format bench clean help moved
+.PHONY: demo test test-all lint format bench experiments clean help moved
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## run the demonstration, write report/index.html and print its path
 	@$(RUN) -m orthodrome demo --out report
@@ -45,8 +45,11 @@ format: $(STAMP) ## rewrite the source in the house format
 bench: $(STAMP) ## measure beside the peers and write benchmarks/RESULTS.md
 	@$(RUN) benchmarks/run.py $(BENCH)
 
+experiments: $(STAMP) ## run the papers' experiments on the data in ORTHODROME_DATA (default ../shared/data)
+	@ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}" $(RUN) experiments/kpga/faces.py
+
 clean: ## remove .venv, reports, caches and builds
-	rm -rf $(VENV) report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) benchmarks/.peers report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.

@@ -132,6 +132,57 @@ def peak_anonymous_memory(setup: str, work: str) -> dict[str, float]:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
+class Peer:
+    """A package that needs an environment of its own, in a process that waits for work.
+
+    The script `peers/<name>.py` prepares itself, prints a line, then computes once for every line
+    that it reads and answers with one line of JSON. The environment `.peers/<name>` is made from
+    `peers/<name>.txt` at the first use.
+    """
+
+    def __init__(self, name: str, *arguments: str) -> None:
+        python = self._environment(name)
+        self._process = subprocess.Popen(
+            [str(python), str(HERE / "peers" / f"{name}.py"), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.version = self._answer()["version"]
+
+    @staticmethod
+    def _environment(name: str) -> Path:
+        folder, requirements = HERE / ".peers" / name, HERE / "peers" / f"{name}.txt"
+        python, stamp = folder / "bin" / "python", folder / requirements.name
+        if not stamp.exists() or stamp.read_text() != requirements.read_text():
+            print(f"making {folder.relative_to(HERE.parent)}", flush=True)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+            subprocess.run(
+                [str(python), "-m", "pip", "install", "--quiet", "-r", str(requirements)],
+                check=True,
+                stderr=subprocess.DEVNULL,
+            )
+            stamp.write_text(requirements.read_text())
+        return python
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._process.stdout.readline()  # type: ignore[union-attr]  # it is a pipe
+        if not line:
+            raise RuntimeError(f"the peer ended with status {self._process.wait()}")
+        return json.loads(line)
+
+    def run(self) -> dict[str, Any]:
+        """Let it compute once and return its answer."""
+        self._process.stdin.write("run\n")  # type: ignore[union-attr]  # it is a pipe
+        self._process.stdin.flush()  # type: ignore[union-attr]
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
+        self._process.wait()
+
+
 def machine() -> str:
     """Describe the machine in one line."""
     model = platform.processor() or platform.machine()

@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import re
 import sys
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 
 from orthodrome.datasets import available, load, path
 from orthodrome.datasets._registry import DatasetEntry, registry
+from real_data import real_folder
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 RAW_MOTION = {".asf", ".amc"}  # left to the issue that parses raw formats
 
 
@@ -267,11 +266,6 @@ def test_registry_entries_are_complete(entry):
 
 
 # The real folder ----------------------------------------------------------------------------------
-
-
-def real_folder():
-    named = os.environ.get("ORTHODROME_DATA")
-    return Path(named) if named else REPOSITORY.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
