@@ -10,21 +10,23 @@ import numpy as np
 import pytest
 
 import orthodrome
+from laws_decomposition import every_estimator
 from orthodrome import KernelPCA
 
 SCRIPT = """
 import json, sys, threading, time
 import numpy as np
-from orthodrome import KernelPCA
+import orthodrome
 
 def anonymous():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
-n, d, k, budget = json.loads(sys.argv[1])
+name, n, d, k, budget = json.loads(sys.argv[1])
+Estimator = getattr(orthodrome, name)
 rng = np.random.default_rng(1)
 X = rng.standard_normal((n, d)) * np.linspace(2, 0.2, d)
-KernelPCA(2, solver="krylov").fit(X[:200])  # compile
+Estimator(2, solver="krylov").fit(X[:200])  # compile
 idle = peak = anonymous()
 working = True
 
@@ -36,18 +38,18 @@ def watch():
 
 watcher = threading.Thread(target=watch)
 watcher.start()
-pca = KernelPCA(k, memory_budget=budget, random_state=0).fit(X)
+model = Estimator(k, memory_budget=budget, random_state=0).fit(X)
 fitted = peak
-Z = pca.transform(X)
-score = pca.score(X)
+Z = model.transform(X)
+score = model.score(X)
 working = False
 watcher.join()
 print(json.dumps({
     "fit": fitted - idle,
     "all": peak - idle,
-    "converged": pca.converged_,
+    "converged": model.converged_,
     "score": score,
-    "explained": float(pca.explained_variance_ratio_.sum()),
+    "explained": float(model.explained_variance_ratio_.sum()),
 }))
 """
 
@@ -56,10 +58,10 @@ needs_proc = pytest.mark.skipif(
 )
 
 
-def measure(n, d, k, budget):
+def measure(Estimator, n, d, k, budget):
     source = Path(orthodrome.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps([n, d, k, budget])],
+        [sys.executable, "-c", SCRIPT, json.dumps([Estimator.__name__, n, d, k, budget])],
         env=os.environ | {"PYTHONPATH": str(source)},
         capture_output=True,
         text=True,
@@ -73,24 +75,27 @@ def measure(n, d, k, budget):
 
 
 @needs_proc
-def test_a_matrix_beyond_the_budget_is_never_made():
+@every_estimator
+def test_a_matrix_beyond_the_budget_is_never_made(Estimator):
     """The whole matrix would take 122 MiB, the stored half 61 MiB."""
-    assert measure(n=4000, d=8, k=4, budget="16MiB")["all"] < 48 * 2**20
+    assert measure(Estimator, n=4000, d=8, k=4, budget="16MiB")["all"] < 48 * 2**20
 
 
 @needs_proc
-def test_a_matrix_within_the_budget_is_held_by_half():
-    assert measure(n=4000, d=8, k=4, budget="1GiB")["all"] < (61 + 48) * 2**20
+@every_estimator
+def test_a_matrix_within_the_budget_is_held_by_half(Estimator):
+    assert measure(Estimator, n=4000, d=8, k=4, budget="1GiB")["all"] < (61 + 48) * 2**20
 
 
 @needs_proc
 @pytest.mark.slow
 def test_twenty_thousand_rows_in_half_a_gibibyte():
     """Scikit-learn needs over 3 GiB for this."""
-    assert measure(n=20_000, d=32, k=16, budget="512MiB")["all"] < 2**30
+    assert measure(KernelPCA, n=20_000, d=32, k=16, budget="512MiB")["all"] < 2**30
 
 
-def test_a_spectrum_beyond_the_budget_is_refused_before_the_kernel_is_called():
+@every_estimator
+def test_a_spectrum_beyond_the_budget_is_refused_before_the_kernel_is_called(Estimator):
     calls = []
 
     def linear(X, Y):
@@ -99,5 +104,5 @@ def test_a_spectrum_beyond_the_budget_is_refused_before_the_kernel_is_called():
 
     X = np.random.default_rng(0).standard_normal((1100, 2))
     with pytest.raises(ValueError, match="memory_budget is 1 MiB"):
-        KernelPCA(kernel=linear, memory_budget="1MiB").fit(X)
+        Estimator(kernel=linear, memory_budget="1MiB").fit(X)
     assert not calls

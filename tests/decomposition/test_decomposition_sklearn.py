@@ -6,13 +6,12 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from laws_decomposition import SOLVERS, assert_same, held_out, same_signs, training
+from laws_decomposition import assert_same, every_solver, held_out, same_signs, training
 from orthodrome import KernelPCA
 from orthodrome.kernels import RBF, Chi2, Gaussian, Laplacian, Polynomial, Sigmoid
 
 X, X_NEW = training(), held_out()
 K = 4
-every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 
 #: (ours, parameters of scikit-learn's estimator) for one and the same kernel.
 TWINS = {

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from laws_decomposition import SOLVERS, assert_same, held_out, training
-from orthodrome import KernelPCA
+from laws_decomposition import (
+    assert_same,
+    every_estimator,
+    every_solver,
+    held_out,
+    suited,
+    training,
+)
+from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import Exponential, Gaussian, Matern, Normalized, Polynomial, Power
 
 K = 4
@@ -18,13 +25,31 @@ KERNELS = {
     "power": Power(beta=1.0),
     "linear": "linear",
 }
-every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+#: Kernel PGA takes them normalised, and power, whose diagonal is 0, not at all.
+CASES = {
+    f"{Estimator.__name__}-{name}": (Estimator, suited(kernel, Estimator))
+    for Estimator in (KernelPCA, KernelPGA)
+    for name, kernel in KERNELS.items()
+    if (Estimator, name) != (KernelPGA, "power")
+}
+every_case = pytest.mark.parametrize(("Estimator", "kernel"), CASES.values(), ids=CASES)
 WEIGHTS = np.random.default_rng(33).integers(0, 4, size=120)
+
+
+def data(dtype=np.float64):
+    """Of one sign, so that the directions of all rows lie in a hemisphere."""
+    return np.abs(training(dtype=dtype)), np.abs(held_out(dtype=dtype))
 
 
 def sigma(estimator):
     return getattr(estimator.kernel_, "sigma_", 1.0)
+
+
+def per_row(model):
+    """What a model says of each training point."""
+    if isinstance(model, KernelPGA):
+        return np.column_stack([model.embedding_, model.mean_cosines_])
+    return model.embedding_
 
 
 def check_equal_fits(first, second, new, tol):
@@ -33,97 +58,108 @@ def check_equal_fits(first, second, new, tol):
     assert_same(first.transform(new), second.transform(new), tol)
     assert first.score(new) == pytest.approx(second.score(new), rel=10 * tol)
     assert sigma(first) == pytest.approx(sigma(second), rel=1e-6 if tol > 1e-6 else 1e-12)
+    if isinstance(first, KernelPGA):
+        assert first.geodesic_variance_ == pytest.approx(second.geodesic_variance_, rel=tol)
 
 
-@every_kernel
 @every_solver
-def test_integer_weights_are_repeated_rows(solver, kernel):
-    X, new = training(), held_out()
-    weighted = KernelPCA(K, kernel=kernel, **solver).fit(X, sample_weight=WEIGHTS)
-    repeated = KernelPCA(K, kernel=kernel, **solver).fit(np.repeat(X, WEIGHTS, axis=0))
+@every_case
+def test_integer_weights_are_repeated_rows(Estimator, kernel, solver):
+    X, new = data()
+    weighted = Estimator(K, kernel=kernel, **solver).fit(X, sample_weight=WEIGHTS)
+    repeated = Estimator(K, kernel=kernel, **solver).fit(np.repeat(X, WEIGHTS, axis=0))
     assert weighted.solver_ == repeated.solver_ == solver["solver"]
     check_equal_fits(weighted, repeated, new, 1e-8)
-    assert_same(np.repeat(weighted.embedding_, WEIGHTS, axis=0), repeated.embedding_)
+    assert_same(np.repeat(per_row(weighted), WEIGHTS, axis=0), per_row(repeated))
     assert_same(weighted.transform(X), weighted.embedding_)
     assert weighted.score(X, sample_weight=WEIGHTS) == pytest.approx(
         repeated.score(np.repeat(X, WEIGHTS, axis=0)), rel=1e-8
     )
 
 
-@every_kernel
-def test_inverse_transform_of_weighted_fits(kernel):
+@every_case
+def test_inverse_transform_of_weighted_fits(Estimator, kernel):
     """Radial kernels by fixed points that stop within 1e-6; the others by the same ridge."""
-    X, new = training(), held_out()
-    weighted = KernelPCA(K, kernel=kernel).fit(X, sample_weight=WEIGHTS)
-    repeated = KernelPCA(K, kernel=kernel).fit(np.repeat(X, WEIGHTS, axis=0))
-    first, second = (pca.inverse_transform(pca.transform(new)) for pca in (weighted, repeated))
+    X, new = data()
+    weighted = Estimator(K, kernel=kernel).fit(X, sample_weight=WEIGHTS)
+    repeated = Estimator(K, kernel=kernel).fit(np.repeat(X, WEIGHTS, axis=0))
+    first, second = (
+        model.inverse_transform(model.transform(new)) for model in (weighted, repeated)
+    )
     assert_same(first, second, 1e-4)
 
 
-@every_kernel
 @every_solver
-def test_weight_zero_is_a_row_left_out(solver, kernel):
-    X, new = training(), held_out()
+@every_case
+def test_weight_zero_is_a_row_left_out(Estimator, kernel, solver):
+    X, new = data()
     kept = np.arange(len(X)) % 7 != 0
     outliers = np.where(kept[:, None], X, 50.0)
-    weighted = KernelPCA(K, kernel=kernel, **solver).fit(outliers, sample_weight=kept.astype(float))
-    without = KernelPCA(K, kernel=kernel, **solver).fit(X[kept])
+    weighted = Estimator(K, kernel=kernel, **solver).fit(outliers, sample_weight=kept.astype(float))
+    without = Estimator(K, kernel=kernel, **solver).fit(X[kept])
     check_equal_fits(weighted, without, new, 1e-8)
-    assert_same(weighted.embedding_[kept], without.embedding_)
+    assert_same(per_row(weighted)[kept], per_row(without))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), "linear"])
 @pytest.mark.parametrize("solver", ["dense", "krylov"])
-def test_weights_in_float32(solver, kernel):
-    X, new = training(dtype=np.float32), held_out(dtype=np.float32)
-    options = {"solver": solver, "random_state": 0}
-    weighted = KernelPCA(K, kernel=kernel, **options).fit(X, sample_weight=WEIGHTS)
-    repeated = KernelPCA(K, kernel=kernel, **options).fit(np.repeat(X, WEIGHTS, axis=0))
+@every_estimator
+def test_weights_in_float32(Estimator, solver, kernel):
+    X, new = data(np.float32)
+    options = {"kernel": suited(kernel, Estimator), "solver": solver, "random_state": 0}
+    weighted = Estimator(K, **options).fit(X, sample_weight=WEIGHTS)
+    repeated = Estimator(K, **options).fit(np.repeat(X, WEIGHTS, axis=0))
     assert weighted.transform(new).dtype == weighted.embedding_.dtype == np.float32
     check_equal_fits(weighted, repeated, new, 1e-4)
 
 
 @every_solver
-def test_fractional_weights(solver):
-    """Twice the weight everywhere is twice the data: eigenvalues double, coordinates stay."""
-    X, new = training(), held_out()
+@every_estimator
+def test_fractional_weights(Estimator, solver):
+    """Twice the weight everywhere is twice the data: coordinates and variances stay.
+
+    Eigenvalues of kernel PCA, which are sums, double.
+    """
+    X, new = data()
     weights = np.random.default_rng(1).random(len(X))
-    one, two = (KernelPCA(K, **solver).fit(X, sample_weight=factor * weights) for factor in (1, 2))
-    assert_same(two.eigenvalues_, 2 * one.eigenvalues_)
+    one, two = (Estimator(K, **solver).fit(X, sample_weight=factor * weights) for factor in (1, 2))
+    assert_same(two.eigenvalues_, (1 if Estimator is KernelPGA else 2) * one.eigenvalues_)
     assert_same(two.transform(new), one.transform(new))
-    tiny = KernelPCA(K, **solver).fit(X, sample_weight=1e-12 * weights)
+    tiny = Estimator(K, **solver).fit(X, sample_weight=1e-12 * weights)
     assert_same(tiny.transform(new), one.transform(new))
 
 
 @every_solver
-def test_equal_weights_are_none(solver):
-    X, new = training(), held_out()
-    plain = KernelPCA(K, **solver).fit(X)
+@every_estimator
+def test_equal_weights_are_none(Estimator, solver):
+    X, new = data()
+    plain = Estimator(K, **solver).fit(X)
     for weights in (np.ones(len(X)), 1, 1.0):
-        weighted = KernelPCA(K, **solver).fit(X, sample_weight=weights)
+        weighted = Estimator(K, **solver).fit(X, sample_weight=weights)
         check_equal_fits(weighted, plain, new, 1e-8)
     assert plain.sample_weight_ is None
 
 
 @every_solver
-def test_weights_on_a_precomputed_matrix(solver):
-    X, new = training(), held_out()
+@every_estimator
+def test_weights_on_a_precomputed_matrix(Estimator, solver):
+    X, new = data()
     kernel = Gaussian(sigma=3.0).fit(X)
-    ours = KernelPCA(K, kernel="precomputed", **solver).fit(kernel(X), sample_weight=WEIGHTS)
-    from_data = KernelPCA(K, kernel=kernel, **solver).fit(X, sample_weight=WEIGHTS)
+    ours = Estimator(K, kernel="precomputed", **solver).fit(kernel(X), sample_weight=WEIGHTS)
+    from_data = Estimator(K, kernel=kernel, **solver).fit(X, sample_weight=WEIGHTS)
     assert_same(ours.transform(kernel(new, X)), from_data.transform(new))
 
 
-@every_kernel
 @every_solver
-def test_order_of_rows_does_not_matter(solver, kernel):
+@every_case
+def test_order_of_rows_does_not_matter(Estimator, kernel, solver):
     """Signs included."""
-    X, new = training(), held_out()
+    X, new = data()
     order = np.random.default_rng(2).permutation(len(X))
-    plain = KernelPCA(K, kernel=kernel, **solver).fit(X)
-    permuted = KernelPCA(K, kernel=kernel, **solver).fit(X[order])
+    plain = Estimator(K, kernel=kernel, **solver).fit(X)
+    permuted = Estimator(K, kernel=kernel, **solver).fit(X[order])
     check_equal_fits(permuted, plain, new, 1e-8)
-    assert_same(permuted.embedding_, plain.embedding_[order])
+    assert_same(per_row(permuted), per_row(plain)[order])
 
 
 @pytest.mark.parametrize(
@@ -137,6 +173,7 @@ def test_order_of_rows_does_not_matter(solver, kernel):
         (np.full(120, np.inf), "sample_weight contains infinity"),
     ],
 )
-def test_messages(weights, message):
+@every_estimator
+def test_messages(Estimator, weights, message):
     with pytest.raises(ValueError, match=message):
-        KernelPCA(K).fit(training(), sample_weight=weights)
+        Estimator(K).fit(training(), sample_weight=weights)

@@ -383,3 +383,11 @@ def test_overflow_of_negative_products_is_seen_too():
     with pytest.raises(ValueError, match="so large that Polynomial overflows"):
         # 3e102 - 3e102 is harmless; the cube of -3e102 - 3e102 is not
         Polynomial(3, 1.0, -3e102)(np.sqrt(3e102) * np.array([[1.0], [-1.0]]))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(), Linear()], ids=repr)
+def test_sparse_data_with_64_bit_indices(kernel):
+    X = np.round(np.random.default_rng(0).standard_normal((6, 4)))
+    sparse = scipy.sparse.csr_array(X)
+    sparse.indices, sparse.indptr = (a.astype(np.int64) for a in (sparse.indices, sparse.indptr))
+    np.testing.assert_allclose(kernel.fit(sparse)(sparse), kernel.fit(X)(X), atol=1e-14)

@@ -46,6 +46,12 @@ def test_block_is_the_profile_of_the_squared_distances(case, dtype):
 
 
 @every_radial
+def test_decreasing_says_whether_the_profile_ever_rises(case):
+    values = case.make().profile(np.linspace(0, 10 * SCALE, 400) ** 2)
+    assert case.make().decreasing == bool(np.all(np.diff(values) <= 0))
+
+
+@every_radial
 def test_profile_derivative(case):
     """A central difference with a step of 1e-20, in Decimal, has no error that matters here."""
 

@@ -54,8 +54,9 @@ def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
     rows = np.flatnonzero(1 + np.asarray(cosines) <= ANTIPODAL * eps)
     if len(rows):
         named = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+        verb = "is" if len(rows) == 1 else "are"
         raise ValueError(
-            f"{len(rows)} of the {what} (row {named}) is antipodal to the base point: every great "
-            "circle through it leads there, and its Log is not defined. Leave it out, or choose "
-            "another base point or kernel."
+            f"{len(rows)} of the {what} (row {named}) {verb} antipodal to the base point: great "
+            "circles in every direction lead there, and Log is not defined. Leave such points out, "
+            "or choose another base point or kernel."
         )

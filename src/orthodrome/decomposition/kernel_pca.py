@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._core.types import Data
 from ..eigen import Components, affine_map
 from ..gram import Centered, GramOperator, squared_distance_to_mean
 from .spectral import SpectralDecomposition
@@ -99,6 +98,10 @@ class KernelPCA(SpectralDecomposition):
     Signs: each component has a positive third moment over the training data, so that they depend
     neither on the solver nor on the order of the rows.
 
+    Coordinates e stand for the point :math:`\sum_n \beta_n \Phi(x_n)` of feature space with
+    :math:`\beta = p + A e`, where A is ``dual_coef_`` and p the weights of the mean;
+    `inverse_transform` looks for its pre-image.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -126,36 +129,12 @@ class KernelPCA(SpectralDecomposition):
         }
         return centered, found
 
-    def _map_new_points(
-        self, components: Components, geometry: Centered, total: float
-    ) -> dict[str, Any]:
+    def _map_new_points(self, components: Components, geometry: Centered) -> dict[str, Any]:
         matrix, constant = affine_map(geometry, components.coefficients)
         return {"dual_coef_": matrix, "intercept_": constant}
 
     def _coordinates(self, X: Any) -> NDArray[Any]:
         return self._products(X, self.dual_coef_) + self.intercept_
-
-    def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
-        r"""Find inputs whose feature vectors are near the given coordinates.
-
-        The coordinates e stand for the point :math:`\sum_n \beta_n \Phi(x_n)` with
-        :math:`\beta = p + A e` (A is ``dual_coef_``, p the weights of the mean). For radial
-        kernels its pre-image is found by a fixed point, for others by ridge regression of the
-        training inputs on their coordinates.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Coordinates.
-        inputs : array-like of shape (n_training_samples, n_features), optional
-            Training inputs; needed if the kernel is precomputed, else not allowed.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Approximate inputs.
-        """
-        return self._inverse(X, inputs)
 
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         p = self._mean_weights().astype(self.dual_coef_.dtype)
@@ -163,31 +142,6 @@ class KernelPCA(SpectralDecomposition):
 
     def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         return coordinates
-
-    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        r"""Return the fraction of the feature-space variance of X that the components explain.
-
-        .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i \|\Phi(x_i) - \mu\|^2}
-
-        with μ the training mean; higher is better, 1 at most if the kernel is positive definite.
-        It compares numbers of components, or data. It cannot choose σ or a kernel: each has a
-        feature space of its own, and a σ so large that all points coincide explains everything.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data, held out or not.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The fraction.
-        """
-        return self._score(X, sample_weight)
 
     def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
         both = np.column_stack([self.dual_coef_, self._mean_weights()])

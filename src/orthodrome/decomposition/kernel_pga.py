@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._core.angles import angles_from_cosines, check_no_antipodes
-from .._core.types import Data
 from ..eigen import Components, tangent_frame
 from ..gram import GramOperator, Scaled, Tangent, squared_radius
 from ..sphere import exp_at_pole, karcher_mean
@@ -108,7 +107,7 @@ class KernelPGA(SpectralDecomposition):
     converged_ : bool
         Whether the eigensolver and the mean reached their tolerances.
     residuals_ : ndarray of shape (n_components,)
-        ‖Ta - λa‖ of each component, in units of the eigenvalues times the sum of the weights.
+        ‖P^½ T P^½ a - λa‖ of each component.
     history_ : list of dict
         The eigensolver's iterations.
     n_features_in_, feature_names_in_ :
@@ -128,6 +127,10 @@ class KernelPGA(SpectralDecomposition):
     Signs: each component has a positive third moment over the training data, so that they depend
     neither on the solver nor on the order of the rows.
 
+    Coordinates e stand for the point of the sphere
+    :math:`\operatorname{Exp}_\mu(\sum_q e_q v_q) = \cos\|e\|\,\mu + \frac{\sin\|e\|}{\|e\|}
+    \sum_q e_q v_q`; `inverse_transform` looks for its pre-image.
+
     References
     ----------
     Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §4 and §5.1.
@@ -146,6 +149,8 @@ class KernelPGA(SpectralDecomposition):
     2
     """
 
+    _eigenvalues_are_variances = True
+
     def _geometry(
         self, gram: GramOperator, weights: NDArray[np.float64] | None
     ) -> tuple[Tangent, dict[str, Any]]:
@@ -163,13 +168,8 @@ class KernelPGA(SpectralDecomposition):
         }
         return Tangent(unit, mean.point, mean.cosines), found
 
-    def _map_new_points(
-        self, components: Components, geometry: Tangent, total: float
-    ) -> dict[str, Any]:
-        return {
-            "dual_coef_": tangent_frame(geometry, components.coefficients),
-            "eigenvalues_": components.eigenvalues / total,
-        }
+    def _map_new_points(self, components: Components, geometry: Tangent) -> dict[str, Any]:
+        return {"dual_coef_": tangent_frame(geometry, components.coefficients)}
 
     @property
     def sphere_coordinates_(self) -> NDArray[Any]:
@@ -191,60 +191,12 @@ class KernelPGA(SpectralDecomposition):
         angles, stretches = angles_from_cosines(cosines)
         return products[:, :-1] * stretches[:, None], angles
 
-    def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
-        r"""Find inputs whose feature vectors are near the given coordinates.
-
-        The coordinates e stand for the point of the sphere
-        :math:`\operatorname{Exp}_\mu(\sum_q e_q v_q) = \cos\|e\|\,\mu +
-        \frac{\sin\|e\|}{\|e\|} \sum_q e_q v_q`. For radial kernels its pre-image is found by a
-        fixed point, for others by ridge regression of the training inputs on their
-        ``sphere_coordinates_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Coordinates.
-        inputs : array-like of shape (n_training_samples, n_features), optional
-            Training inputs; needed if the kernel is precomputed, else not allowed.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Approximate inputs.
-        """
-        return self._inverse(X, inputs)
-
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         frame = np.column_stack([self.mean_, self.dual_coef_])
         return exp_at_pole(coordinates) @ frame.T
 
     def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         return exp_at_pole(coordinates)
-
-    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        r"""Return the fraction of the squared distances from the mean that the components explain.
-
-        .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i\, d_g^2(\mu, \Phi(x_i))}
-
-        with μ the training mean; higher is better, 1 at most if the kernel is positive definite.
-        It compares numbers of components, or data. It cannot choose σ or a kernel: each has a
-        feature space of its own.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data, held out or not.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The fraction.
-        """
-        return self._score(X, sample_weight)
 
     def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
         coordinates, angles = self._seen_from_mean(X)

@@ -51,6 +51,9 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     coordinates stand for (`_expansion`, `_decoder_features`).
     """
 
+    #: Whether `eigenvalues_` are divided by the sum of the weights.
+    _eigenvalues_are_variances: bool = False
+
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -85,10 +88,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Wrap the Gram operator; also return fitted attributes that belong to the wrapper."""
 
     @abstractmethod
-    def _map_new_points(
-        self, components: Components, geometry: Any, total: float
-    ) -> dict[str, Any]:
-        """Return the fitted attributes that map new points; `total` is the sum of the weights."""
+    def _map_new_points(self, components: Components, geometry: Any) -> dict[str, Any]:
+        """Return the fitted attributes that map new points."""
 
     @abstractmethod
     def _coordinates(self, X: Any) -> NDArray[Any]:
@@ -145,8 +146,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 pairs, geometry, weights, drop_null=self.n_components is None
             )
         total = float(X.shape[0] if weights is None else weights.sum())
-        self._store(components, pairs)
-        for name, value in (found | self._map_new_points(components, geometry, total)).items():
+        self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
+        for name, value in (found | self._map_new_points(components, geometry)).items():
             setattr(self, name, value)
         self.converged_ = pairs.converged and found.get("converged_", True)
         self.kernel_ = kernel
@@ -208,15 +209,15 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             if isinstance(solver, Dense):
                 solver.check_memory(n, X.dtype)
 
-    def _store(self, components: Components, pairs: Eigenpairs) -> None:
-        self.eigenvalues_ = components.eigenvalues
+    def _store(self, components: Components, pairs: Eigenpairs, divisor: float) -> None:
+        self.eigenvalues_ = components.eigenvalues / divisor
         self.eigenvectors_ = components.eigenvectors
         self.embedding_ = components.embedding
         self.explained_variance_ratio_ = components.explained_variance_ratio
         self.n_components_ = len(components.eigenvalues)
         self.solver_ = pairs.solver
         self.n_iter_ = pairs.n_iter
-        self.residuals_ = pairs.residuals[: self.n_components_]
+        self.residuals_ = pairs.residuals[: self.n_components_] / divisor
         self.history_ = list(pairs.history)
 
     # ------------------------------------------------------------------ new data
@@ -242,8 +243,25 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Return k(X, X_fit_) @ V, in tiles."""
         return np.ascontiguousarray(cross_operator(self.kernel_, X, self.X_fit_) @ V)
 
-    def _inverse(self, X: Data, inputs: ArrayLike | None) -> NDArray[Any]:
-        """Return pre-images of what coordinates stand for."""
+    def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
+        """Find inputs whose feature vectors are near the given coordinates.
+
+        Which point of feature space coordinates stand for, the notes of the class say. For radial
+        kernels its pre-image is found by a fixed point, for others by ridge regression of the
+        training inputs on such points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+        inputs : array-like of shape (n_training_samples, n_features), optional
+            Training inputs; needed if the kernel is precomputed, else not allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Approximate inputs.
+        """
         check_is_fitted(self)
         coordinates = self._check_coordinates(X)
         training = self._training_inputs(inputs)
@@ -253,7 +271,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 training,
                 lambda rows: self._expansion(coordinates[rows]),
                 len(coordinates),
-                stacklevel=4,
             ).points
         weights = np.ones(len(training)) if self.sample_weight_ is None else self.sample_weight_
         decode = decode_components(
@@ -301,8 +318,30 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             )
         return array
 
-    def _score(self, X: Data, sample_weight: ArrayLike | None) -> float:
-        """Return the weighted fraction of the squared distances that the components capture."""
+    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        r"""Return the fraction of the feature-space variance of X that the components explain.
+
+        .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i\, d^2(\mu, \Phi(x_i))}
+
+        with μ the training mean and d the distance of the geometry, straight or along the sphere;
+        higher is better, 1 at most if the kernel is positive definite. It compares numbers of
+        components, or data. It cannot choose σ or a kernel: each has a feature space of its own,
+        and a σ so large that all points coincide explains everything.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, held out or not.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The fraction.
+        """
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)

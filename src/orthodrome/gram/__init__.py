@@ -4,6 +4,7 @@ from .base import CrossOperator, GramOperator
 from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
 from .dense import DenseGram
+from .factor import pivoted_cholesky
 from .factory import choose_storage, cross_operator, gram_operator
 from .tangent import Tangent
 from .tiled import TiledGram
@@ -21,6 +22,7 @@ __all__ = [
     "choose_storage",
     "cross_operator",
     "gram_operator",
+    "pivoted_cholesky",
     "squared_distance_to_mean",
     "squared_radius",
 ]

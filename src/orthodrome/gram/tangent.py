@@ -104,8 +104,12 @@ class Tangent(GramOperator):
         return (sines * self.stretches**2).astype(self.dtype)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return how large the terms are whose difference an entry is, on average."""
-        return float(np.average(self.stretches**2, weights=weights))
+        """Return how large the terms are whose difference an entry is, on average.
+
+        Where large coefficients of the base point cancel, so do the terms of the cosines.
+        """
+        cancelling = max(1.0, float(np.linalg.norm(self.base_point)))
+        return cancelling * float(np.average(self.stretches**2, weights=weights))
 
     def cross(self, X_new: Any) -> CrossOperator:
         """Return inner products of Log maps of new points with those of the points."""

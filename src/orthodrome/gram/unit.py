@@ -50,14 +50,10 @@ def squared_radius(
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
-        seen = (
-            f"{values[worst]:g} at row {worst} of {what} and {values[other]:g} at row {other}"
-            if expected is None
-            else f"{values[worst]:g} at row {worst} of {what} and was {radius:g} in the training "
-            "data"
-        )
+        beside = f"{values[other]:g} at row {other}" if expected is None else f"not {radius:g}"
         raise ValueError(
-            f"k(x, x) must be the same for all points, which then lie on a sphere; it is {seen}. "
+            f"k(x, x) must be the same for all points, which then lie on a sphere; it is "
+            f"{values[worst]:g} at row {worst} of {what} and {beside}. "
             "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length."
         )
     return radius

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
@@ -72,9 +73,12 @@ def neighborhood_preservation(
 
     Notes
     -----
-    Points at equal distances are ranked by their row number, in both spaces alike. Under a radial
-    kernel that falls with the distance, feature-space distances are ranked by those of the inputs:
-    the order is the same, and points so far apart that all kernel values are 0 keep theirs.
+    Points at equal distances are ranked by their row number, in both spaces alike. Distances of
+    integers tie exactly; others that should tie may differ by rounding, which then decides.
+
+    Under a radial kernel that falls with the distance, feature-space distances are ranked by those
+    of the inputs: the order is the same, and points so far apart that all kernel values are 0 keep
+    theirs.
 
     References
     ----------
@@ -267,8 +271,7 @@ def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
         resolved = clone(resolved).fit(X)
     X = resolved.validate(X, reset=False)
     if isinstance(resolved, Radial) and resolved.decreasing:
-        points = resolved.prepare(X)
-        return lambda rows: squared_distances(points[rows], points), len(points)
+        return _euclidean(X.tocsr() if scipy.sparse.issparse(X) else X), X.shape[0]
     gram = gram_operator(resolved, X, storage="recompute")
     return _feature_space(gram), gram.shape[0]
 
@@ -286,7 +289,7 @@ def _feature_space(gram: GramOperator) -> _Keys:
     return keys
 
 
-def _euclidean(points: NDArray[Any]) -> _Keys:
-    centered = points - points.mean(axis=0)
-    prepared = Prepared(centered, finite_squared_norms(centered))
+def _euclidean(points: Any) -> _Keys:
+    # not moved to their mean: distances of integers, which often tie, are then exact
+    prepared = Prepared(points, finite_squared_norms(points))
     return lambda rows: squared_distances(prepared[rows], prepared)

@@ -2,12 +2,14 @@
 
 from .karcher import KarcherMean, karcher_mean
 from .maps import distance, exp, exp_at_pole, log, log_at_pole
+from .pairwise import geodesic_distances
 
 __all__ = [
     "KarcherMean",
     "distance",
     "exp",
     "exp_at_pole",
+    "geodesic_distances",
     "karcher_mean",
     "log",
     "log_at_pole",

@@ -49,6 +49,7 @@ def distance(
     array([1.5708, 0.    ])
     """
     a, b = _points(first, gram, "first"), _points(second, gram, "second")
+    _check_dimension(b, gram, "second", a.shape[1])
     angles, _ = angles_from_halves(_norms(a - b, gram), _norms(a + b, gram))
     single = np.ndim(first) == 1 and np.ndim(second) == 1
     return angles[0] if single else angles
@@ -85,6 +86,7 @@ def log(
     array([0.    , 1.5708])
     """
     y, b = _points(points, gram, "points"), _base(base_point, gram)
+    _check_dimension(y, gram, "points", len(b))
     difference = y - b
     chord, sums = _norms(difference, gram), _norms(y + b, gram)
     check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
@@ -127,8 +129,8 @@ def exp(
     _check_dimension(t, gram, "tangents", len(b))
     lengths = _norms(t, gram)
     along = np.abs(t @ b) if gram is None else np.abs(t @ (gram @ b))
-    tolerance = _LENGTH[_precision(t, gram)]
-    allowed = tolerance * np.maximum(lengths, tolerance)
+    # as much as leaves the length of the result 1; of a short tangent rounding is a large part
+    allowed = _LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
     if np.any(along > allowed):
         row = int(np.argmax(along - allowed))
         raise ValueError(
@@ -233,8 +235,10 @@ def _base(base_point: ArrayLike, gram: GramOperator | None) -> NDArray[Any]:
 
 
 def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
-    if gram is None:
-        return np.linalg.norm(vectors, axis=1)
+    if gram is None:  # scaled, so that squares of tiny differences do not underflow
+        scales = np.abs(vectors).max(axis=1, initial=0.0)
+        scales = np.where(scales > 0, scales, 1).astype(vectors.dtype)
+        return scales * np.linalg.norm(vectors / scales[:, None], axis=1)
     squares = np.einsum("ij,ij->i", vectors, np.ascontiguousarray((gram @ vectors.T).T))
     return np.sqrt(np.maximum(squares, 0.0))
 

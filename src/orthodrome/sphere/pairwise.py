@@ -1,0 +1,96 @@
+"""Geodesic distances between two sets of points, as a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_array
+
+from .._core.angles import angles_from_cosines, angles_from_halves
+from .._core.types import Data
+from ..gram import squared_radius
+from ..kernels import Kernel, Precomputed, Radial, as_kernel
+from ..kernels._prepared import Prepared, finite_squared_norms
+from ..kernels.base import rectangular_block
+from ..kernels.radial import squared_distances
+from .maps import check_unit_length
+
+__all__ = ["geodesic_distances"]
+
+
+def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) -> NDArray[Any]:
+    r"""Return the distances along the sphere between all points of X and of Y.
+
+    Without a kernel the points are unit vectors, and :math:`\theta = 2\operatorname{atan2}(\|x -
+    y\|, \|x + y\|)`. With one they are feature vectors, brought to unit length, and for a radial
+    kernel
+
+    .. math:: \theta = \operatorname{atan2}\left(\sqrt{(1 - k)(1 + k)}, k\right)
+
+    with 1 - k evaluated as it is, not subtracted: near points keep their digits, where arccos k is
+    0 at ‖x - y‖ = 1e-8 σ. Other kernels give what their values allow.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, d)
+        Points.
+    Y : array-like of shape (n, d), optional
+        Points; default: X.
+    kernel : Kernel, str, callable or None, default=None
+        The kernel, fitted to X unless it is fitted already. k(x, x) must be constant.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+        Angles in [0, π].
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Gaussian
+    >>> geodesic_distances([[0.0], [1e-9]], kernel=Gaussian(sigma=1.0))[0, 1]
+    np.float64(1e-09)
+    """
+    if kernel is None:
+        x = _unit_vectors(X, "X")
+        y = x if Y is None else _unit_vectors(Y, "Y")
+        if x.coordinates.shape[1] != y.coordinates.shape[1]:
+            raise ValueError(
+                f"Y must have as many columns as X, {x.coordinates.shape[1]}; got "
+                f"{y.coordinates.shape[1]}."
+            )
+        chords = np.sqrt(squared_distances(x, y))
+        return angles_from_halves(chords, np.sqrt(np.maximum(4 - chords**2, 0)))[0]
+    fitted = _fitted(kernel, X)
+    X = fitted.validate(X, reset=False)
+    Y = X if Y is None else fitted.validate(Y, reset=False)
+    x, y = fitted.prepare(X), fitted.prepare(Y)
+    radius = squared_radius(fitted.diagonal(x))
+    squared_radius(fitted.diagonal(y), radius, what="Y")
+    if isinstance(fitted, Radial):
+        complement = fitted.one_minus(squared_distances(x, y))
+        return np.arctan2(np.sqrt(complement * (2 - complement)), 1 - complement)
+    block = rectangular_block(fitted, x, y)
+    block /= block.dtype.type(radius)
+    return angles_from_cosines(block)[0]
+
+
+def _unit_vectors(X: Data, name: str) -> Prepared:
+    array = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+    squares = finite_squared_norms(array)
+    check_unit_length(squares, array.dtype, name)
+    return Prepared(array, squares)
+
+
+def _fitted(kernel: Any, X: Data) -> Kernel:
+    resolved = as_kernel(kernel)
+    if isinstance(resolved, Precomputed):
+        raise ValueError(
+            "geodesic_distances evaluates the kernel; of a precomputed matrix take "
+            "np.arccos(K / K[0, 0]), which is all that is known."
+        )
+    if resolved.__sklearn_is_fitted__():
+        return resolved
+    return clone(resolved).fit(X)

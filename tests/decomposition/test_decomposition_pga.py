@@ -1,0 +1,332 @@
+"""Kernel PGA: the paper's eigenproblem, a twin in explicit coordinates, and the geometry."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from laws_decomposition import (
+    SOLVERS,
+    assert_same,
+    every_solver,
+    held_out,
+    log_coefficients,
+    same_signs,
+    training,
+)
+from orthodrome import KernelPCA, KernelPGA
+from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.eigen import Krylov, leading
+from orthodrome.gram import Combined, DenseGram, Tangent
+from orthodrome.kernels import (
+    RBF,
+    Chi2,
+    Cosine,
+    Embedded,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Matern,
+    Normalized,
+    Polynomial,
+    RationalQuadratic,
+)
+from orthodrome.sphere import karcher_mean
+
+WEIGHTS = np.random.default_rng(51).integers(0, 4, size=120)
+weighted_or_not = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+
+
+def probabilities(weights, n=120):
+    return np.full(n, 1 / n) if weights is None else weights / weights.sum()
+
+
+def directions(X):
+    """Unit vectors in one hemisphere."""
+    X = X + 4
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+# ------------------------------------------------------------------ the paper's eigenproblem
+
+
+def paper_spectra(K, W, p):
+    """The eigenvalues of (13) and of (14), descending."""
+    _, B = log_coefficients(K, W, p)
+    E = sum(weight * np.outer(beta, beta) for weight, beta in zip(p, B, strict=True))  # (7)
+    G = K @ E @ K  # (12)
+    yield scipy.linalg.eigh(G, K, eigvals_only=True)[::-1]  # (13)
+    yield np.sort(np.linalg.eigvals(E @ K).real)[::-1]  # (14)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=1.0), Exponential(), Laplacian()])
+@weighted_or_not
+def test_eigenvalues_are_those_of_the_paper(weights, kernel):
+    X = training()
+    K = kernel.fit(X, sample_weight=weights)(X)
+    expected = list(paper_spectra(K, np.eye(len(X)), probabilities(weights)))
+    for solver in SOLVERS.values():
+        pga = KernelPGA(30, kernel=kernel, **solver).fit(X, sample_weight=weights)
+        for values in expected:
+            assert_same(pga.eigenvalues_, values[:30], 1e-10)
+
+
+@pytest.mark.parametrize(("m", "n"), [(9, 20), (40, 15)])
+@every_solver
+def test_eigenvalues_of_combinations_are_those_of_the_paper(solver, m, n):
+    """M points that are combinations of N others, with weights."""
+    rng = np.random.default_rng(52)
+    X = training(n=n)
+    K = Exponential().fit(X)(X)
+    W = rng.random((m, n)) ** 4
+    W /= np.sqrt(np.diag(W @ K @ W.T))[:, None]
+    p = rng.dirichlet(np.ones(m))
+    points = Combined(DenseGram(K), W)
+    mean = karcher_mean(points, p, tol=1e-13)
+    xi, _ = log_coefficients(K, W, p)
+    assert_same(mean.cosines, W @ K @ xi, 1e-12)
+    tangent = Tangent(points, mean.point)
+    k = min(m, n) - 1
+    found = leading(Combined(tangent, np.sqrt(p)), k, **solver)
+    for expected in paper_spectra(K, W, p):
+        assert_same(found.values, expected[:k], 1e-10)
+
+
+# ------------------------------------------------------------------ a twin in coordinates
+
+
+def log_map(mean, x):
+    """One point, kPGA eq. 1."""
+    angle = np.arccos(np.clip(x @ mean, -1, 1))
+    return (x - np.cos(angle) * mean) * (angle / np.sin(angle) if angle else 1)
+
+
+def geodesic_analysis(X, p):
+    """Mean, variances and directions of unit vectors, slowly and in their own coordinates."""
+    mean = p @ X / np.linalg.norm(p @ X)
+    for _ in range(300):
+        step = sum(weight * log_map(mean, x) for weight, x in zip(p, X, strict=True))
+        length = np.linalg.norm(step)
+        if length < 1e-15:
+            break
+        mean = np.cos(length) * mean + np.sin(length) * step / length
+        mean /= np.linalg.norm(mean)
+    logs = np.array([log_map(mean, x) for x in X])
+    values, vectors = np.linalg.eigh((logs.T * p) @ logs)
+    return mean, values[::-1], vectors[:, ::-1]
+
+
+@pytest.mark.parametrize("radius", [1.0, 3.0])
+@weighted_or_not
+@every_solver
+def test_linear_kernel_is_geodesic_analysis_of_directions(solver, weights, radius):
+    X, new = directions(training()), directions(held_out())
+    p = probabilities(weights)
+    mean, values, vectors = geodesic_analysis(X, p)
+    angles = np.arccos(X @ mean)
+    pga = KernelPGA(4, kernel="linear", **solver).fit(radius * X, sample_weight=weights)
+    assert_same(pga.mean_ @ X, mean, 1e-10)
+    assert_same(pga.mean_cosines_, X @ mean, 1e-10)
+    assert pga.geodesic_variance_ == pytest.approx(p @ angles**2, rel=1e-10)
+    assert_same(pga.eigenvalues_, values[:4], 1e-10)
+    assert_same(pga.explained_variance_ratio_, values[:4] / (p @ angles**2), 1e-10)
+    logs, new_logs = (np.array([log_map(mean, x) for x in A]) for A in (X, new))
+    vectors = vectors[:, :4] * same_signs(pga.embedding_, logs @ vectors[:, :4])
+    assert_same(pga.embedding_, logs @ vectors, 1e-10)
+    assert_same(pga.transform(radius * new), new_logs @ vectors, 1e-10)
+    assert_same(pga.dual_coef_.T @ X, vectors.T, 1e-10)
+
+
+@pytest.mark.parametrize("radius", [1.0, 3.0])
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+def test_float32_is_near(solver, radius):
+    X, new = (radius * directions(A) for A in (training(), held_out()))
+    exact = KernelPGA(3, kernel="linear").fit(X)
+    pga = KernelPGA(3, kernel="linear", solver=solver, random_state=0).fit(X.astype(np.float32))
+    assert pga.geodesic_variance_ == pytest.approx(exact.geodesic_variance_, rel=1e-5)
+    assert_same(pga.eigenvalues_, exact.eigenvalues_, 1e-5)
+    assert_same(pga.embedding_, exact.embedding_, 1e-4)
+    assert_same(pga.transform(new.astype(np.float32)), exact.transform(new), 1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*outside its open hemisphere:UserWarning")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("concentration", [8.8, 1.0])
+def test_a_sphere_has_two_dimensions(concentration, seed):
+    """The paper's simulation: what is two geodesic components takes three flat ones."""
+    X = make_von_mises_fisher(200, 100, 2, concentration, random_state=seed)
+    for Estimator, dimension in ((KernelPGA, 2), (KernelPCA, 3)):
+        values = Estimator(10, kernel="linear").fit(X).eigenvalues_
+        assert np.count_nonzero(values > 1e-10 * values[0]) == dimension
+        assert Estimator(kernel="linear").fit(X).n_components_ == dimension
+
+
+def test_eigenvalues_of_the_papers_simulation():
+    """0.1246 and 0.1211 there; a variance of 200 points varies by the root of 2/200."""
+    draws = [make_von_mises_fisher(200, 100, 2, 8.8, random_state=seed) for seed in range(20)]
+    values = np.array([KernelPGA(2, kernel="linear").fit(X).eigenvalues_ for X in draws])
+    np.testing.assert_allclose(values, [[0.1246, 0.1211]] * 20, rtol=4 * np.sqrt(2 / 200))
+    assert values.mean() == pytest.approx((0.1246 + 0.1211) / 2, rel=3 * np.sqrt(2 / 200 / 40))
+
+
+# ------------------------------------------------------------------ mean, components, points
+
+
+def coordinate_wise_exp(E):
+    lengths = np.sqrt((E**2).sum(axis=1, keepdims=True))
+    return np.hstack([np.cos(lengths), E * np.sin(lengths) / lengths])
+
+
+@weighted_or_not
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_mean_and_components_are_an_orthonormal_frame(factor, weights):
+    X = training()
+    K = Gaussian().fit(X)(X)
+    pga = KernelPGA(8, kernel="precomputed").fit(factor * K, sample_weight=weights)
+    frame = np.column_stack([pga.mean_, pga.dual_coef_])
+    np.testing.assert_allclose(frame.T @ K @ frame, np.eye(9), atol=1e-10)
+    assert_same(K @ pga.mean_, pga.mean_cosines_, 1e-12)
+    np.testing.assert_allclose(pga.eigenvectors_.T @ pga.eigenvectors_, np.eye(8), atol=1e-12)
+
+
+@weighted_or_not
+def test_the_mean_has_no_gradient_and_no_neighbour_is_nearer(weights):
+    X, p = training(), probabilities(weights)
+    pga = KernelPGA(3).fit(X, sample_weight=weights)
+    K = pga.kernel_(X)
+    assert_same(pga.embedding_.T @ p + 1, np.ones(3), 1e-10)
+    assert pga.geodesic_variance_ == pytest.approx(p @ np.arccos(pga.mean_cosines_) ** 2, rel=1e-12)
+    for seed in range(20):
+        other = pga.mean_ + 1e-3 * np.random.default_rng(seed).standard_normal(len(X))
+        cosines = K @ other / np.sqrt(other @ K @ other)
+        assert p @ np.arccos(cosines) ** 2 > pga.geodesic_variance_
+
+
+@weighted_or_not
+def test_sphere_coordinates(weights):
+    """Unit vectors; with all components they are the points themselves."""
+    X = training()
+    few = KernelPGA(3, kernel=Gaussian(sigma=1.5)).fit(X, sample_weight=weights)
+    assert_same(few.sphere_coordinates_, coordinate_wise_exp(few.embedding_), 1e-14)
+    np.testing.assert_allclose(np.linalg.norm(few.sphere_coordinates_, axis=1), 1.0)
+    points = KernelPGA(kernel=Gaussian(sigma=1.5)).fit(X, sample_weight=weights)
+    counted = slice(None) if weights is None else weights > 0  # others may lie outside the span
+    Y = points.sphere_coordinates_[counted]
+    np.testing.assert_allclose(Y @ Y.T, points.kernel_(X[counted]), atol=1e-8)
+    np.testing.assert_allclose(Y[:, 0], points.mean_cosines_[counted], atol=1e-8)
+
+
+@weighted_or_not
+@every_solver
+def test_variances_add_up(solver, weights):
+    X = training()
+    pga = KernelPGA(kernel=Gaussian(sigma=1.5), **solver).fit(X, sample_weight=weights)
+    assert pga.eigenvalues_.sum() == pytest.approx(pga.geodesic_variance_, rel=1e-10)
+    assert pga.explained_variance_ratio_.sum() == pytest.approx(1.0, rel=1e-10)
+    few = KernelPGA(3, kernel=Gaussian(sigma=1.5), **solver).fit(X, sample_weight=weights)
+    explained = few.eigenvalues_ / few.geodesic_variance_
+    assert_same(few.explained_variance_ratio_, explained, 1e-10)
+    assert few.score(X, sample_weight=weights) == pytest.approx(explained.sum(), rel=1e-10)
+
+
+def test_score_of_new_data_is_by_distances_from_the_mean():
+    X, new = directions(training()), directions(held_out())
+    pga = KernelPGA(2, kernel="linear").fit(3 * X)
+    squares = np.arccos(new @ (pga.mean_ @ X)) ** 2
+    expected = (pga.transform(3 * new) ** 2).sum() / squares.sum()
+    assert pga.score(3 * new) == pytest.approx(expected, rel=1e-10)
+
+
+def test_scaling_all_weights_changes_nothing():
+    X, new = training(), held_out()
+    one, seven = (KernelPGA(4).fit(X, sample_weight=factor * WEIGHTS) for factor in (1, 7))
+    for name in ("eigenvalues_", "embedding_", "mean_", "mean_cosines_", "dual_coef_"):
+        assert_same(getattr(seven, name), getattr(one, name), 1e-12)
+    assert_same(seven.explained_variance_ratio_, one.explained_variance_ratio_, 1e-12)
+    assert seven.geodesic_variance_ == pytest.approx(one.geodesic_variance_, rel=1e-13)
+    assert_same(seven.transform(new), one.transform(new), 1e-12)
+
+
+# ------------------------------------------------------------------ every kernel on the sphere
+
+
+KERNELS = {
+    "gaussian": Gaussian(),
+    "rbf": RBF(gamma=0.05),
+    "exponential": Exponential(),
+    "matern 3/2": Matern(nu=1.5),
+    "matern 2": Matern(nu=2.0),
+    "rational quadratic": RationalQuadratic(alpha=0.7),
+    "laplacian": Laplacian(),
+    "cosine": Cosine(),
+    "polynomial": Normalized(Polynomial(degree=2)),
+    "normalized linear": Normalized("linear"),
+    "chi2": Chi2(gamma=0.2),
+    "normalized chi2": Normalized(Chi2(gamma=0.2)),
+    "embedded": Embedded(np.sqrt, Gaussian()),
+    "callable": lambda A, B: Gaussian(sigma=3.0)(A, B),
+    "precomputed": "precomputed",
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@weighted_or_not
+@every_solver
+def test_every_kernel(solver, weights, kernel):
+    X, p = np.abs(training()), probabilities(weights)
+    X = Matern().fit(X)(X) if kernel == "precomputed" else X
+    pga = KernelPGA(4, kernel=kernel, **solver).fit(X, sample_weight=weights)
+    assert_same(pga.transform(X), pga.embedding_, 1e-9)
+    covariance = (pga.embedding_.T * p) @ pga.embedding_
+    assert_same(covariance, np.diag(pga.eigenvalues_), 1e-10)
+    assert np.all(p @ pga.embedding_**3 > -1e-12)  # the signs
+
+
+# ------------------------------------------------------------------ invariance
+
+
+RADIAL = [Gaussian(), Exponential(), Matern(nu=2.5), RationalQuadratic()]
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=lambda kernel: type(kernel).__name__)
+def test_radial_kernels_see_neither_rotation_nor_translation(kernel):
+    X, new = training(), held_out()
+    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    plain = KernelPGA(3, kernel=kernel).fit(X)
+    moved = KernelPGA(3, kernel=kernel).fit(X @ rotation + 2.0)
+    assert_same(moved.eigenvalues_, plain.eigenvalues_, 1e-10)
+    assert_same(moved.embedding_, plain.embedding_, 1e-9)
+    assert_same(moved.transform(new @ rotation + 2.0), plain.transform(new), 1e-9)
+    Z = plain.transform(new)
+    expected = plain.inverse_transform(Z) @ rotation + 2.0
+    assert_same(moved.inverse_transform(Z), expected, 1e-4)  # where fixed points stop
+
+
+# ------------------------------------------------------------------ diagnostics
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "laplacian"])
+@weighted_or_not
+def test_the_mean_is_found_to_rounding(weights, kernel):
+    pga = KernelPGA(3, kernel=kernel).fit(training(), sample_weight=weights)
+    assert pga.converged_
+    assert pga.mean_gradient_norm_ <= 1e-11
+    assert 0 < pga.mean_n_iter_ < 30
+
+
+@pytest.mark.parametrize(
+    ("options", "sources"),
+    [
+        ({"solver": "krylov", "tol": 0.0, "max_iter": 1}, ["karcher_mean", "KernelPGA (krylov)"]),
+        ({"solver": "dense", "max_iter": 1}, ["karcher_mean"]),
+        ({"solver": Krylov(1e-15, max_iter=1, block_size=3)}, ["KernelPGA (krylov)"]),
+    ],
+    ids=["both", "mean", "solver"],
+)
+def test_not_converged_if_the_mean_or_the_solver_is_not(options, sources):
+    pga = KernelPGA(3, random_state=0, **options)
+    with pytest.warns(ConvergenceWarning) as caught:
+        pga.fit(training(n=700))
+    assert not pga.converged_
+    assert [str(warning.message).split(":")[0] for warning in caught] == sources
+    assert np.all(np.isfinite(pga.transform(held_out())))

@@ -1,0 +1,64 @@
+"""The pivoted Cholesky factor: exact on low rank, bounded on the rest."""
+
+import numpy as np
+import pytest
+
+from orthodrome.gram import DenseGram, TiledGram, pivoted_cholesky
+from orthodrome.kernels import Gaussian
+
+EPS = np.finfo(float).eps
+
+
+def low_rank(n, rank, seed=0):
+    Y = np.random.default_rng(seed).standard_normal((n, rank))
+    return Y @ Y.T
+
+
+@pytest.mark.parametrize("rank", [1, 3, 20])
+def test_low_rank_is_found(rank):
+    K = low_rank(50, rank)
+    factor, residual = pivoted_cholesky(DenseGram(K), tol=64 * EPS, max_rank=50)
+    assert factor.shape == (50, rank)
+    assert residual <= 64 * EPS * K.diagonal().max()
+    np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-12 * np.abs(K).max())
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+def test_any_operator_and_any_tolerance(storage):
+    X = np.random.default_rng(1).standard_normal((700, 2))
+    operator = TiledGram(Gaussian(sigma=1.0).fit(X), X, storage)
+    for tol in (1e-2, 1e-6):
+        factor, residual = pivoted_cholesky(operator, tol=tol, max_rank=700)
+        assert factor.shape[1] < 200
+        left = operator.toarray() - factor @ factor.T
+        assert np.abs(left).max() <= residual + 1e-14 <= tol + 1e-14
+
+
+def test_the_rank_is_limited():
+    factor, residual = pivoted_cholesky(DenseGram(low_rank(30, 10)), tol=1e-12, max_rank=4)
+    assert factor.shape == (30, 4)
+    assert residual > 1e-3
+
+
+def test_the_farthest_point_comes_first():
+    K = np.diag([1.0, 4.0, 2.0])
+    factor, _ = pivoted_cholesky(DenseGram(K), tol=1e-12, max_rank=3)
+    np.testing.assert_allclose(factor, [[0, 0, 1], [2, 0, 0], [0, np.sqrt(2), 0]], rtol=1e-15)
+
+
+def test_an_indefinite_matrix_leaves_a_residual():
+    K = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert pivoted_cholesky(DenseGram(K), tol=1e-12, max_rank=2)[1] == 3.0
+
+
+def test_zero_matrix():
+    factor, residual = pivoted_cholesky(DenseGram(np.zeros((3, 3))), tol=1e-12, max_rank=3)
+    assert factor.shape == (3, 0)
+    assert residual == 0
+
+
+def test_float32_is_factored_in_float64():
+    K = low_rank(20, 2).astype(np.float32)
+    factor, _ = pivoted_cholesky(DenseGram(K), tol=1e-5, max_rank=20)
+    assert factor.dtype == np.float64
+    np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-5 * np.abs(K).max())

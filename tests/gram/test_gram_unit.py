@@ -1,0 +1,98 @@
+"""Points of one length, and what Tangent refuses; the operators' own laws are in laws_gram."""
+
+import numpy as np
+import pytest
+
+from laws_sphere import DTYPES, cap
+from orthodrome.gram import DenseGram, Tangent, squared_radius
+
+# The squared radius -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("value", [1.0, 0.25, 1e-30, 3e20])
+def test_a_constant_is_returned(value, dtype):
+    diagonal = np.full(7, value, dtype=dtype)
+    radius = squared_radius(diagonal)
+    assert isinstance(radius, float)
+    np.testing.assert_allclose(radius, float(diagonal[0]), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 1e-6), (np.float32, 1e-5)])
+@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])
+def test_a_constant_to_rounding_is_averaged(dtype, allowed, scale):
+    """The tolerance is relative, and follows the precision of the values."""
+    within = scale * np.array([1, 1 + 0.9 * allowed, 1, 1 - 0.9 * allowed])
+    np.testing.assert_allclose(squared_radius(within.astype(dtype)), scale, rtol=allowed / 10)
+    with pytest.raises(ValueError, match="must be the same"):
+        squared_radius((scale * np.array([1, 1 + 1.6 * allowed, 1, 1])).astype(dtype))
+
+
+def test_different_lengths_name_both_rows_and_the_remedy():
+    message = r"it is 9 at row 2 of X and 0.5 at row 4\. Normalise .*kernel=Normalized\(kernel\)"
+    with pytest.raises(ValueError, match=message):
+        squared_radius(np.array([1.0, 1.0, 9.0, 1.0, 0.5]))
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5])
+def test_no_length_names_the_row_and_counts(value):
+    diagonal = np.array([1.0, 1.0, value, 1.0, value])
+    message = rf"^k\(x, x\) is {value:g} at row 2 of new points \(2 such rows\)"
+    with pytest.raises(ValueError, match=message):
+        squared_radius(diagonal, what="new points")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_overflow_names_the_row(value):
+    with pytest.raises(ValueError, match=r"^k\(x, x\) overflows at row 3 of X"):
+        squared_radius(np.array([1.0, 0.0, 1.0, value]))
+
+
+def test_the_expected_length():
+    assert squared_radius(np.array([2.0, 2.0]), expected=2.0) == 2.0
+    assert squared_radius(np.array([2.0, 2.0 + 1e-6]), expected=2.0) == 2.0
+    with pytest.raises(ValueError, match=r"is 3 at row 1 of Z and not 2\. "):
+        squared_radius(np.array([2.0, 3.0, 2.5]), expected=2.0, what="Z")
+    with pytest.raises(ValueError, match="must be the same"):  # constant, but another one
+        squared_radius(np.array([3.0, 3.0]), expected=2.0)
+
+
+# What Tangent refuses -----------------------------------------------------------------------------
+
+
+def at_first_point(Y):
+    return Tangent(DenseGram(Y @ Y.T), np.eye(len(Y))[0])
+
+
+@pytest.mark.parametrize("shape", [(4,), (6,), (5, 1), (1, 5), ()])
+def test_tangent_needs_one_coefficient_per_point(shape):
+    Y = cap(5, 3, 1.0)
+    with pytest.raises(ValueError, match=r"base_point of Tangent must have shape \(5,\)"):
+        Tangent(DenseGram(Y @ Y.T), np.ones(shape))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tangent_names_antipodes(dtype):
+    Y = cap(5, 3, 1.0)
+    Y[[2, 4]] = -Y[0]
+    with pytest.raises(ValueError, match=r"^2 of the points \(row 2, 4\) are antipodal"):
+        at_first_point(Y.astype(dtype))
+
+
+def test_tangent_names_antipodes_among_new_points():
+    Y = cap(5, 3, 1.0)
+    new = np.vstack([Y[1:4], -Y[0]])
+    cross = at_first_point(Y).cross(new @ Y.T)
+    with pytest.raises(ValueError, match=r"^1 of the new points \(row 3\) is antipodal"):
+        cross @ np.ones(5)
+    with pytest.raises(ValueError, match=r"^1 of the new points \(row 0\) is antipodal"):
+        cross.rows([3])
+    assert np.all(np.isfinite(cross.rows([0, 1, 2])))
+
+
+def test_tangent_takes_cosines_that_are_known():
+    Y = cap(8, 3, 1.0)
+    fresh = at_first_point(Y)
+    known = Tangent(DenseGram(Y @ Y.T), fresh.base_point, Y @ Y[0])
+    np.testing.assert_allclose(known.toarray(), fresh.toarray(), atol=1e-14)
+    np.testing.assert_allclose(known.angles, np.arccos(np.clip(Y @ Y[0], -1, 1)), atol=1e-7)

@@ -1,0 +1,179 @@
+"""Points on spheres in both representations, and slow oracles in explicit coordinates.
+
+A Chart says how the maps are given their points: as coordinates, or as coefficients over a Gram
+operator. Its `lift` turns either into coordinates in float64, where every law can be checked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from orthodrome.gram import Combined, DenseGram, GramOperator, Scaled, TiledGram
+from orthodrome.kernels import Linear
+
+DTYPES = [np.float64, np.float32]
+
+
+def unit(vectors: Any) -> NDArray:
+    """Rows divided by their lengths."""
+    vectors = np.asarray(vectors)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def rotation(d: int, seed: int = 0) -> NDArray:
+    """A random orthogonal matrix."""
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def cap(n: int, d: int, radius: float, seed: int = 0) -> NDArray:
+    """Unit vectors at distances up to `radius` from the first axis, turned at random."""
+    rng = np.random.default_rng(seed)
+    angles = radius * rng.random(n)
+    directions = unit(rng.normal(size=(n, d - 1)))
+    points = np.column_stack([np.cos(angles), np.sin(angles)[:, None] * directions])
+    return points @ rotation(d, seed).T
+
+
+# Slow oracles -------------------------------------------------------------------------------------
+
+
+def slow_log(y: NDArray, b: NDArray) -> NDArray:
+    """Log_b(y), with the direction from a projection and the angle from both its legs."""
+    y, b = np.asarray(y, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    along = y - (y @ b) * b
+    along -= (along @ b) * b
+    length = np.sqrt(along @ along)
+    return along if length == 0 else np.arctan2(length, y @ b) * along / length
+
+
+def slow_exp(t: NDArray, b: NDArray) -> NDArray:
+    length = np.sqrt(t @ t)
+    return b.copy() if length == 0 else np.cos(length) * b + np.sin(length) * t / length
+
+
+def slow_objective(points: NDArray, p: NDArray, mean: NDArray) -> float:
+    """Σ p θ² for weights of sum 1."""
+    return sum(weight * np.sum(slow_log(y, mean) ** 2) for y, weight in zip(points, p, strict=True))
+
+
+def slow_gradient(points: NDArray, p: NDArray, mean: NDArray) -> NDArray:
+    return sum(weight * slow_log(y, mean) for y, weight in zip(points, p, strict=True))
+
+
+def slow_karcher_mean(points: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Gradient descent with steps of fixed length, until nothing moves."""
+    points = np.asarray(points, dtype=np.float64)
+    weights = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
+    p = weights / weights.sum()
+    mean = unit(p @ points)
+    for _ in range(400):
+        gradient = slow_gradient(points, p, mean)
+        if np.linalg.norm(gradient) < 1e-15:
+            break
+        mean = unit(slow_exp(0.9 * gradient, mean))
+    return mean
+
+
+# Charts -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Points as the maps take them, and how to turn them into coordinates."""
+
+    dtype: Any
+    basis: NDArray | None  # (n, d), the points that coefficients are over; None for coordinates
+    dimension: int
+
+    @property
+    def gram(self) -> GramOperator | None:
+        return None if self.basis is None else DenseGram(self.basis @ self.basis.T)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {} if self.basis is None else {"gram": self.gram}
+
+    @property
+    def size(self) -> int:
+        return self.dimension if self.basis is None else len(self.basis)
+
+    @property
+    def tolerance(self) -> float:
+        return 100 * float(np.finfo(self.dtype).eps)
+
+    def lift(self, vectors: NDArray) -> NDArray:
+        vectors = np.asarray(vectors, dtype=np.float64)
+        return vectors if self.basis is None else vectors @ self.basis.astype(np.float64)
+
+    def lengths(self, vectors: NDArray) -> NDArray:
+        return np.linalg.norm(self.lift(vectors), axis=-1)
+
+    def points(self, m: int, seed: int) -> NDArray:
+        vectors = np.random.default_rng(seed).normal(size=(m, self.size))
+        return (vectors / self.lengths(vectors)[:, None]).astype(self.dtype)
+
+    def point(self, seed: int) -> NDArray:
+        return self.points(1, seed)[0]
+
+    def tangents(self, m: int, base_point: NDArray, seed: int, longest: float = 2.5) -> NDArray:
+        """Vectors orthogonal to a point, of lengths up to `longest`, the first of them 0."""
+        vectors = self.points(m, seed).astype(np.float64)
+        b = base_point.astype(np.float64)
+        for _ in range(2):  # the second time removes what rounding left of the first
+            vectors = vectors - (self.lift(vectors) @ self.lift(b))[:, None] * b
+        lengths = np.linspace(0, longest, m)
+        return (vectors * (lengths / self.lengths(vectors))[:, None]).astype(self.dtype)
+
+
+def chart(kind: str, dtype: Any) -> Chart:
+    """Coordinates, or coefficients over fewer or more points than dimensions."""
+    if kind == "coordinates":
+        return Chart(dtype, None, 6)
+    n = {"few": 5, "many": 11}[kind.removeprefix("coefficients-")]
+    basis = unit(np.random.default_rng(7).normal(size=(n, 6))).astype(dtype)
+    return Chart(dtype, basis, 6)
+
+
+KINDS = ["coordinates", "coefficients-few", "coefficients-many"]
+
+
+# Gram operators of given points -------------------------------------------------------------------
+
+
+def tiled(storage: str) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:
+    return lambda Y: (TiledGram(Linear().fit(Y), Y, storage), Y)
+
+
+def combined(sparse: bool, *, fewer: bool) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:
+    """Combinations of unit length, fewer or more of them than points."""
+
+    def make(Y: NDArray) -> tuple[GramOperator, NDArray]:
+        rng = np.random.default_rng(3)
+        n = len(Y)
+        m = n // 2 + 1 if fewer else n + 9
+        W = np.zeros((m, n))
+        for row in W:
+            row[rng.choice(n, 3, replace=False)] = rng.random(3)
+        W /= np.linalg.norm(W @ Y, axis=1, keepdims=True)
+        W = W.astype(Y.dtype)
+        points = W.astype(np.float64) @ Y.astype(np.float64)
+        given = scipy.sparse.csr_array(W) if sparse else W
+        return Combined(DenseGram(Y @ Y.T), given), points
+
+    return make
+
+
+#: Each makes an operator from unit vectors, and returns with it the coordinates of its points.
+OPERATORS = {
+    "dense": lambda Y: (DenseGram(Y @ Y.T), Y),
+    "memory": tiled("memory"),
+    "disk": tiled("disk"),
+    "recompute": tiled("recompute"),
+    "scaled": lambda Y: (Scaled(DenseGram(4 * (Y @ Y.T)), 0.25), Y),
+    "combined-fewer": combined(sparse=False, fewer=True),
+    "combined-more": combined(sparse=True, fewer=False),
+}

@@ -1,0 +1,505 @@
+"""Laws of the neighbourhood metrics, against neighbours listed one point at a time."""
+
+import threading
+import time
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.spatial.distance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from orthodrome import KernelPCA, KernelPGA
+from orthodrome._core import threads
+from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.gram import DenseGram, gram_operator
+from orthodrome.kernels import (
+    Exponential,
+    Gaussian,
+    Linear,
+    Matern,
+    Normalized,
+    Polynomial,
+    Power,
+    Spherical,
+    Wave,
+)
+from orthodrome.metrics import (
+    coranking_matrix,
+    neighborhood_area,
+    neighborhood_preservation,
+    neighborhoods,
+)
+
+N = 37
+
+
+def data(n=N, d=5, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
+
+
+# Slow oracles -------------------------------------------------------------------------------------
+
+
+def neighbours(distances, i):
+    """The other points from near to far; of those equally far the first row comes first."""
+    others = [j for j in range(len(distances)) if j != i]
+    return sorted(others, key=lambda j: (distances[i, j], j))
+
+
+def slow_preservation(high, low):
+    n = len(high)
+    lists = [(neighbours(high, i), neighbours(low, i)) for i in range(n)]
+    return np.array(
+        [
+            sum(len(set(before[:k]) & set(after[:k])) for before, after in lists) / (k * n)
+            for k in range(1, n)
+        ]
+    )
+
+
+def slow_coranking(high, low):
+    n = len(high)
+    counts = np.zeros((n - 1, n - 1), dtype=int)
+    for i in range(n):
+        before, after = neighbours(high, i), neighbours(low, i)
+        for j in before:
+            counts[before.index(j), after.index(j)] += 1
+    return counts
+
+
+def euclidean(X):
+    return scipy.spatial.distance.cdist(np.float64(X), np.float64(X))
+
+
+def feature_space(K):
+    """‖Φ(x) - Φ(y)‖² from kernel values; kernels are not all positive definite."""
+    return np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K
+
+
+def geodesic(E):
+    """Angles between the points Exp(e) of the sphere, by their cosines."""
+    E = np.float64(E)
+    lengths = np.linalg.norm(E, axis=1, keepdims=True)
+    points = np.hstack([np.cos(lengths), np.sin(lengths) * E / lengths])
+    return np.arccos(np.clip(points @ points.T, -1, 1))
+
+
+def assert_both(high, low, X, embedding, **options):
+    """Both functions are the slow ones, and agree with each other."""
+    quality = neighborhood_preservation(X, embedding, **options)
+    counts = coranking_matrix(X, embedding, **options)
+    np.testing.assert_allclose(quality, slow_preservation(high, low), rtol=1e-14)
+    np.testing.assert_array_equal(counts, slow_coranking(high, low))
+    assert quality.dtype == np.float64
+    assert counts.dtype == np.int64
+
+
+# Distances of the embedding -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [2, 3, N])
+def test_euclidean(n, dtype):
+    X = data(n, dtype=dtype)
+    assert_both(euclidean(X), euclidean(X[:, :2]), X, X[:, :2])
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0])
+def test_geodesic(scale):
+    """Also beyond π, where Exp has gone past the antipode."""
+    X, E = data(), scale * data(d=2, seed=1)
+    assert_both(euclidean(X), geodesic(E), X, E, metric="geodesic")
+    differs = neighborhood_preservation(X, E) != neighborhood_preservation(X, E, metric="geodesic")
+    assert np.any(differs)
+
+
+def test_precomputed():
+    X, L = data(), euclidean(data(d=2, seed=1))
+    assert_both(euclidean(X), L, X, L, metric="precomputed")
+
+
+def test_precomputed_distances_may_be_any():
+    """Not Euclidean, not even positive, and the diagonal does not count."""
+    X, L = data(), data(N, N, seed=1)
+    L = L + L.T
+    assert_both(euclidean(X), L, X, L, metric="precomputed")
+    quality = neighborhood_preservation(X, L, metric="precomputed")
+    np.fill_diagonal(L, 100.0)
+    np.testing.assert_array_equal(neighborhood_preservation(X, L, metric="precomputed"), quality)
+
+
+# Distances of the data ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(),
+        Exponential(sigma=2.0),
+        Matern(nu=1.5),
+        Power(beta=1.0),
+        Wave(sigma=0.3),  # rises again: far points may be nearer in feature space
+        Polynomial(3),  # k(x, x) differs between points
+        Normalized(Polynomial(3)),
+        Linear(),
+    ],
+    ids=repr,
+)
+def test_kernels(kernel):
+    X, E = data(d=2), data(d=2, seed=1)
+    K = kernel.fit(X)(X)
+    assert_both(feature_space(K), euclidean(E), X, E, kernel=kernel)
+
+
+def test_a_kernel_that_rises_again_has_another_order():
+    X = data(d=2)
+    kernel = Wave(sigma=0.3)
+    assert np.any(neighborhood_preservation(X, X, kernel=kernel) < 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_precomputed_kernels_operators_and_callables(dtype):
+    X, E = data(d=3, dtype=dtype), data(d=2, seed=1)
+    kernel = Polynomial(2).fit(X)
+    K = kernel(X)
+    high, low = feature_space(np.float64(K)), euclidean(E)
+    assert_both(high, low, K, E, kernel="precomputed")
+    assert_both(high, low, DenseGram(K), E)
+    assert_both(high, low, gram_operator(kernel, X, storage="recompute"), E)
+    assert_both(high, low, X, E, kernel=lambda A, B: kernel(A, B))
+
+
+def test_names_and_fitted_kernels():
+    X, E = data(), data(d=2, seed=1)
+    kernel = Wave(sigma="mean")
+    by_object = neighborhood_preservation(X, E, kernel=kernel)
+    assert not hasattr(kernel, "sigma_")
+    np.testing.assert_array_equal(neighborhood_preservation(X, E, kernel="wave"), by_object)
+    fitted = Wave(sigma="mean").fit(X / 9)
+    K = fitted(X)
+    assert_both(feature_space(K), euclidean(E), X, E, kernel=fitted)
+
+
+def test_sparse_data():
+    X, E = data() * (data(seed=3) > 0), data(d=2, seed=1)
+    for kernel in ("gaussian", "linear"):
+        np.testing.assert_array_equal(
+            neighborhood_preservation(scipy.sparse.csr_array(X), E, kernel=kernel),
+            neighborhood_preservation(X, E, kernel=kernel),
+        )
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=1e-3), Exponential(sigma=1e-4), Spherical(1e-3)])
+def test_kernel_values_of_zero_keep_the_order_of_the_inputs(kernel):
+    X, E = data(), data(d=2, seed=1)
+    K = kernel.fit(X)(X)
+    np.testing.assert_array_equal(K, np.eye(N))
+    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
+    assert_both(euclidean(X), euclidean(E), X, E, kernel=kernel)
+
+
+@pytest.mark.parametrize("shift", [1e6, -1e6])
+def test_the_origin_does_not_matter(shift):
+    X, E = data(), data(d=2, seed=1)
+    expected = neighborhood_preservation(X, E)
+    np.testing.assert_array_equal(neighborhood_preservation(X + shift, E + shift), expected)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_the_scale_does_not_matter(scale):
+    X, E = data(), data(d=2, seed=1)
+    expected = neighborhood_preservation(X, E)
+    np.testing.assert_array_equal(neighborhood_preservation(scale * X, scale * E), expected)
+
+
+def test_near_points_keep_their_order():
+    """Pairs at 1e-9 beside distances of 1: differences of squares would lose them."""
+    X = np.vstack([data(20), data(20) + 1e-9 * data(20, seed=5), data(20)[:5] + 3e-9])
+    np.testing.assert_array_equal(
+        neighborhood_preservation(X, euclidean(X), metric="precomputed"), 1
+    )
+
+
+# Laws ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 15), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_laws_of_the_counts(n, d, seed):
+    X, E = data(n, 4, seed), data(n, d, seed + 1)
+    quality, counts = neighborhood_preservation(X, E), coranking_matrix(X, E)
+    np.testing.assert_array_equal(counts.sum(axis=0), n)
+    np.testing.assert_array_equal(counts.sum(axis=1), n)
+    corners = [counts[:k, :k].sum() / (k * n) for k in range(1, n)]
+    np.testing.assert_allclose(quality, corners, rtol=1e-14)
+    assert quality[-1] == 1
+    assert np.all((quality >= 0) & (quality <= 1))
+    swapped = coranking_matrix(E, X)
+    np.testing.assert_array_equal(swapped, counts.T)
+
+
+@pytest.mark.parametrize("kernel", [None, "gaussian", "linear"])
+def test_the_identity_keeps_everything(kernel):
+    X = data()
+    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
+    np.testing.assert_array_equal(coranking_matrix(X, X, kernel=kernel), N * np.eye(N - 1))
+
+
+def test_a_random_embedding_keeps_what_chance_keeps():
+    X, E = data(400), data(400, 2, seed=1)
+    chance = np.arange(1, 400) / 399
+    np.testing.assert_allclose(neighborhood_preservation(X, E), chance, rtol=0, atol=0.02)
+
+
+def test_the_order_of_rows_does_not_matter():
+    X, E = data(), data(d=2, seed=1)
+    order = np.random.default_rng(2).permutation(N)
+    np.testing.assert_array_equal(
+        neighborhood_preservation(X[order], E[order]), neighborhood_preservation(X, E)
+    )
+    np.testing.assert_array_equal(coranking_matrix(X[order], E[order]), coranking_matrix(X, E))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"kernel": Wave(sigma=0.3)}, {"metric": "geodesic"}], ids=str
+)
+@pytest.mark.parametrize("elements", [1, N, 5 * N + 3, N * N])
+def test_the_size_of_blocks_does_not_matter(monkeypatch, elements, options):
+    X, E = data(), data(d=2, seed=1)
+    quality = neighborhood_preservation(X, E, **options)
+    counts = coranking_matrix(X, E, **options)
+    monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", elements)
+    np.testing.assert_array_equal(neighborhood_preservation(X, E, **options), quality)
+    np.testing.assert_array_equal(coranking_matrix(X, E, **options), counts)
+
+
+def test_threads_do_not_matter(monkeypatch):
+    X, E = data(300), data(300, 2, seed=1)
+    quality, counts = neighborhood_preservation(X, E), coranking_matrix(X, E)
+    monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", 7 * 300)
+    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        for _ in range(3):
+            np.testing.assert_array_equal(neighborhood_preservation(X, E), quality)
+            np.testing.assert_array_equal(coranking_matrix(X, E), counts)
+
+
+def test_threads_take_turns_at_the_counts(monkeypatch):
+    """Two that add to one matrix at a time would lose counts, now and then."""
+    alone = threading.Lock()
+    count_pairs = neighborhoods._count_pairs
+
+    def guarded(*arguments):
+        assert alone.acquire(blocking=False), "two threads at once"
+        time.sleep(0.002)
+        count_pairs(*arguments)
+        alone.release()
+
+    X, E = data(), data(d=2, seed=1)
+    counts = coranking_matrix(X, E)
+    monkeypatch.setattr(neighborhoods, "_count_pairs", guarded)
+    monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", 3 * N)
+    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        np.testing.assert_array_equal(coranking_matrix(X, E), counts)
+
+
+# Ties ---------------------------------------------------------------------------------------------
+
+
+def test_given_distances_that_tie_are_ranked_by_row_number():
+    rng = np.random.default_rng(3)
+    H, L = (np.triu(rng.integers(1, 4, size=(60, 60)), 1).astype(float) for _ in range(2))
+    H, L = H + H.T, L + L.T
+    K = 4 * np.eye(60) - H / 2  # a diagonal of 4: distances of 8 + H
+    assert_both(H, L, K, L, kernel="precomputed", metric="precomputed")
+    assert_both(H, L, DenseGram(K), L, metric="precomputed")
+
+
+def test_duplicates_are_neighbours_of_each_other_and_not_of_themselves():
+    """Points of eighths about 0, so that equal distances are computed as equal."""
+    X = np.round(8 * data(12, 3)) / 8
+    X = np.vstack([X, -X, X[:6], -X[:6]])
+    E = X[:, :2]
+    assert_both(euclidean(X) ** 2, euclidean(E) ** 2, X, E)
+    np.testing.assert_array_equal(neighborhood_preservation(X, X), 1)
+    equal = np.ones((9, 2))
+    np.testing.assert_array_equal(neighborhood_preservation(equal, equal), 1)
+    assert_both(np.zeros((9, 9)), euclidean(E[:9]), equal, E[:9])
+
+
+@pytest.mark.parametrize("levels", [2, 3, 17])
+def test_distances_of_integers_that_tie_are_ranked_by_row_number(levels):
+    """As the documentation says: rounding must not decide, in either space."""
+    X = np.random.default_rng(0).integers(0, levels, size=(61, 8)).astype(float)
+    np.testing.assert_array_equal(neighborhood_preservation(X, 3 * X), 1)
+    np.testing.assert_array_equal(
+        neighborhood_preservation(X, euclidean(X), metric="precomputed"), 1
+    )
+    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel="linear"), 1)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 17])
+def test_radial_kernels_rank_integers_that_tie_by_row_number(levels):
+    """The order of the inputs, also where several are equally far."""
+    X = np.random.default_rng(0).integers(0, levels, size=(61, 8)).astype(float)
+    for kernel in (Gaussian(), Gaussian(sigma=1e-3), Exponential()):
+        np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
+
+
+@pytest.mark.parametrize("d", [3, 13])
+def test_duplicates_are_equally_far_from_all_others(d):
+    """Exactly where distances are exact; elsewhere rounding may swap copies of one point."""
+    X = np.repeat(data(21, d), 3, axis=0)
+    integers = np.round(64 * X)
+    for scale in (1, 3):
+        np.testing.assert_array_equal(neighborhood_preservation(integers, scale * integers), 1)
+    assert neighborhood_preservation(X, 3 * X)[2::3].min() > 0.99
+
+
+# The area -----------------------------------------------------------------------------------------
+
+
+def test_the_area_by_hand():
+    """Four neighbours: R = (4 Q - κ)/(4 - κ) for κ = 1, 2, 3."""
+    Q = [0.5, 0.75, 0.8, 1.0]
+    R = [(2 - 1) / 3, (3 - 2) / 2, (3.2 - 3) / 1]
+    expected = (R[0] + R[1] / 2 + R[2] / 3) / (1 + 1 / 2 + 1 / 3)
+    assert neighborhood_area(Q) == pytest.approx(expected, rel=1e-14)
+    assert neighborhood_area(Q, scale="log") == pytest.approx(expected, rel=1e-14)
+    assert neighborhood_area(Q, scale="linear") == pytest.approx(sum(R) / 3, rel=1e-14)
+    assert isinstance(neighborhood_area(Q), float)
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_the_area_of_the_best_and_of_chance(scale):
+    assert neighborhood_area(np.ones(50), scale=scale) == 1
+    chance = np.arange(1, 51) / 50
+    assert neighborhood_area(chance, scale=scale) == pytest.approx(0, abs=1e-14)
+    X = data(200)
+    random = neighborhood_preservation(X, data(200, 2, seed=1))
+    some = neighborhood_preservation(X, X[:, :3])
+    areas = [neighborhood_area(quality, scale=scale) for quality in (random, some)]
+    assert abs(areas[0]) < 0.05 < 0.2 < areas[1] < 1
+
+
+@pytest.mark.parametrize(
+    ("quality", "scale", "message"),
+    [
+        ([1.0], "log", r"at least three points; got shape \(1,\)"),
+        ([[1.0, 1.0]], "log", r"at least three points; got shape \(1, 2\)"),
+        ([0.5, np.nan, 1.0], "log", "Input quality contains NaN"),
+        ([0.5, 1.0, 1.0], "cubic", "scale of neighborhood_area must be one of 'log', 'linear'"),
+    ],
+)
+def test_messages_of_the_area(quality, scale, message):
+    with pytest.raises(ValueError, match=message):
+        neighborhood_area(quality, scale=scale)
+
+
+# Input --------------------------------------------------------------------------------------------
+
+
+def read_only(array):
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [np.ndarray.tolist, np.asfortranarray, read_only],
+    ids=["list", "fortran", "read-only"],
+)
+@pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
+def test_inputs_of_other_kinds_are_taken_and_kept(function, convert):
+    X, E = data(), data(d=2, seed=1)
+    K, L = X @ X.T, euclidean(E)
+    for high, embedding, options in (
+        (X, E, {}),
+        (X, E, {"metric": "geodesic"}),
+        (X, L, {"metric": "precomputed"}),
+        (K, L, {"kernel": "precomputed", "metric": "precomputed"}),
+        (X, E, {"kernel": "wave"}),
+    ):
+        before = high.copy(), embedding.copy()
+        result = function(convert(high), convert(embedding), **options)
+        np.testing.assert_array_equal(result, function(high, embedding, **options))
+        np.testing.assert_array_equal(high, before[0])
+        np.testing.assert_array_equal(embedding, before[1])
+    operator = DenseGram(K)
+    function(operator, E)
+    np.testing.assert_array_equal(operator.toarray(), K)
+
+
+def with_nan(array):
+    array = array.copy()
+    array[3, 1] = np.nan
+    return array
+
+
+@pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"embedding": data(N - 1)}, f"one row per row of X, {N}; got {N - 1}"),
+        ({"embedding": data(N + 1), "kernel": "linear"}, f"one row per row of X, {N}; got {N + 1}"),
+        ({"X": data(1), "embedding": data(1)}, "at least two points; got 1"),
+        ({"X": DenseGram(np.eye(1)), "embedding": data(1)}, "at least two points; got 1"),
+        ({"X": with_nan(data())}, "Input X contains NaN"),
+        ({"X": with_nan(data()), "kernel": "gaussian"}, "Input X contains NaN"),
+        ({"embedding": with_nan(data())}, "Input embedding contains NaN"),
+        ({"X": 1j * data()}, "Complex data not supported"),
+        ({"embedding": data()[:, 0]}, "Expected 2D array"),
+        (
+            {"metric": "cosine"},
+            "metric of the embedding must be one of 'euclidean', 'geodesic', 'p",
+        ),
+        ({"metric": None}, "metric of the embedding must be one of"),
+        ({"metric": "precomputed"}, r"a matrix of distances, must be a square matrix; got shape"),
+        ({"metric": "precomputed", "embedding": data(N, N)}, "a matrix of distances, must be symm"),
+        ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),
+        ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None where X is a Gram"),
+        ({"X": 1e200 * data()}, "so large that their squares overflow"),
+        ({"embedding": 1e200 * data()}, "so large that their squares overflow"),
+    ],
+)
+def test_messages(function, arguments, message):
+    arguments = {"X": data(), "embedding": data(d=2, seed=1), **arguments}
+    with pytest.raises(ValueError, match=message):
+        function(arguments.pop("X"), arguments.pop("embedding"), **arguments)
+
+
+def test_the_budget_of_the_matrix():
+    X = data()
+    needed = 8 * N * N
+    coranking_matrix(X, X, memory_budget=needed)
+    message = rf"The co-ranking matrix of {N} points takes .*Raise it, or take neighborhood_pres"
+    with pytest.raises(ValueError, match=message):
+        coranking_matrix(X, X, memory_budget=needed - 1)
+    with pytest.raises(ValueError, match="memory_budget must be a number of bytes"):
+        coranking_matrix(X, X, memory_budget="tiny")
+
+
+# What the paper measures --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("concentration", "lowest", "highest"), [(8.8, 0.975, 0.99), (1.0, 0.78, 0.87)]
+)
+def test_geodesic_analysis_keeps_what_flat_analysis_bends(concentration, lowest, highest):
+    """Points of a sphere S² in R^100, seen in two dimensions (kPGA, §6.1)."""
+    means = []
+    for seed in range(3):
+        X = make_von_mises_fisher(200, 100, 2, concentration, random_state=seed)
+        spread_out = pytest.warns(UserWarning, match="quarter of a great circle")
+        with spread_out if concentration < 2 else nullcontext():
+            curved = KernelPGA(2, kernel="linear").fit(X).embedding_
+        assert neighborhood_preservation(X, curved, metric="geodesic").mean() == 1.0
+        flat = KernelPCA(2, kernel="linear").fit(X).embedding_
+        means.append(neighborhood_preservation(X, flat).mean())
+    assert lowest < np.mean(means) < highest

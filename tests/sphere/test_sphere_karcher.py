@@ -1,0 +1,659 @@
+"""Laws of the Karcher mean, in coordinates and over every kind of Gram operator."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from laws_sphere import (
+    DTYPES,
+    OPERATORS,
+    cap,
+    rotation,
+    slow_exp,
+    slow_gradient,
+    slow_karcher_mean,
+    slow_log,
+    slow_objective,
+    unit,
+)
+from orthodrome._core import threads
+from orthodrome._core.status import Status
+from orthodrome.gram import DenseGram, gram_operator
+from orthodrome.kernels import Gaussian
+from orthodrome.sphere import karcher_mean
+
+# Of a mean, in each precision: in float32 that of the data, whose sums are taken in float64.
+TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+
+EQUAL = np.full(25, 1 / 25)
+WEIGHTS = np.random.default_rng(9).random(25) + 0.1
+
+
+def explicit(points):
+    return points, lambda mean: mean
+
+
+def coefficients(points):
+    return DenseGram(points @ points.T), lambda mean: mean @ points
+
+
+#: Two ways to give points, each with the way from the result to coordinates.
+both = pytest.mark.parametrize("way", [explicit, coefficients])
+
+
+def mean_of(points, *arguments, way=explicit, **options):
+    """The mean of points given in either way, as coordinates."""
+    given, lift = way(points)
+    return lift(karcher_mean(given, *arguments, **options).point)
+
+
+# Against gradient descent -------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("radius", [0.01, 0.5, 1.0, 1.5])
+@pytest.mark.parametrize("d", [2, 3, 8, 40])
+def test_it_is_where_gradient_descent_ends(way, weights, radius, d):
+    points = cap(25, d, radius, seed=d)
+    given, lift = way(points)
+    result = karcher_mean(given, weights)
+    slow = slow_karcher_mean(points, weights)
+    np.testing.assert_allclose(lift(result.point), slow, rtol=0, atol=1e-10)
+    p = EQUAL if weights is None else weights / weights.sum()
+    np.testing.assert_allclose(result.cosines, points @ slow, rtol=0, atol=1e-10)
+    assert result.variance == pytest.approx(slow_objective(points, p, slow), rel=1e-10, abs=0)
+    assert result.converged
+    # as the result says, and as the coordinates say
+    gradient = slow_gradient(points, p, unit(lift(result.point)))
+    assert result.gradient_norm <= 1e-10
+    assert np.linalg.norm(gradient) <= 1e-10 + 1e-15
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(2, 6), st.floats(1e-6, 1.5), st.integers(0, 2**32 - 1))
+def test_nowhere_near_it_is_the_objective_lower(n, d, radius, seed):
+    points = cap(n, d, radius, seed)
+    weights = np.random.default_rng(seed).random(n) + 0.01
+    p = weights / weights.sum()
+    mean = mean_of(points, weights)
+    lowest = slow_objective(points, p, mean)
+    for direction in np.vstack([np.eye(d), -np.eye(d)]):
+        tangent = direction - (direction @ mean) * mean
+        moved = slow_exp(1e-4 * tangent, mean)
+        assert slow_objective(points, p, moved) >= lowest - 1e-15
+
+
+# Every operator -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_coefficients_over_any_operator_are_coordinates(name, weighted, dtype):
+    gram, points = OPERATORS[name](cap(40, 6, 1.2).astype(dtype))
+    weights = np.arange(len(points)) % 4 + 0.5 if weighted else None
+    result = karcher_mean(gram, weights)
+    tolerance = TOLERANCE[np.dtype(dtype)]
+    assert result.converged
+    assert result.point.dtype == result.cosines.dtype == np.float64
+    assert result.point.shape == result.cosines.shape == (gram.shape[0],)
+    slow = slow_karcher_mean(unit(points.astype(np.float64)), weights)
+    coordinates = result.point @ points
+    np.testing.assert_allclose(coordinates, slow, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(result.cosines, points @ slow, rtol=0, atol=tolerance)
+    # unit length in the operator's own inner product
+    assert result.point @ (gram.toarray().astype(np.float64) @ result.point) == pytest.approx(
+        1, abs=tolerance
+    )
+
+
+def test_more_tiles_than_one():
+    points = cap(600, 5, 1.0)
+    gram, _ = OPERATORS["recompute"](points)
+    np.testing.assert_allclose(
+        karcher_mean(gram).point @ points, karcher_mean(points).point, rtol=0, atol=1e-10
+    )
+
+
+def test_no_kernel_matrix_is_asked_for_whole():
+    """Products with single vectors are enough: for each step, the start and the end."""
+
+    class Counted(DenseGram):
+        products = 0
+
+        def _matmat(self, V):
+            assert V.shape[1] == 1
+            self.products += 1
+            return super()._matmat(V)
+
+        def rows(self, indices):
+            raise AssertionError
+
+        toarray = rows
+
+    points = cap(25, 4, 1.3)
+    gram = Counted(points @ points.T)
+    result = karcher_mean(gram)
+    assert result.n_iter > 1
+    assert gram.products == result.n_iter + 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_coordinates_keep_their_precision(dtype):
+    points = cap(25, 6, 1.2).astype(dtype)
+    result = karcher_mean(points)
+    assert result.point.dtype == dtype
+    assert result.point.shape == (6,)
+    assert result.cosines.dtype == np.float64
+    slow = slow_karcher_mean(unit(points.astype(np.float64)))
+    np.testing.assert_allclose(result.point, slow, rtol=0, atol=TOLERANCE[np.dtype(dtype)])
+
+
+@both
+def test_threads_change_nothing(monkeypatch, way):
+    points = cap(1200, 5, 1.2)
+    alone = mean_of(points, way=way)
+    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        np.testing.assert_allclose(mean_of(points, way=way), alone, rtol=0, atol=1e-12)
+
+
+# Weights ------------------------------------------------------------------------------------------
+
+
+@both
+def test_a_weight_is_a_repetition(way):
+    points, counts = cap(25, 4, 1.3), np.arange(25) % 4
+    repeated = mean_of(np.repeat(points, counts, axis=0), way=way)
+    np.testing.assert_allclose(mean_of(points, counts, way=way), repeated, rtol=0, atol=1e-10)
+
+
+@both
+@pytest.mark.parametrize("scale", [1e-12, 3.0, 1e12])
+def test_the_scale_of_the_weights_does_not_matter(way, scale):
+    points = cap(25, 4, 1.3)
+    given, lift = way(points)
+    one, other = karcher_mean(given, WEIGHTS), karcher_mean(given, scale * WEIGHTS)
+    np.testing.assert_allclose(lift(other.point), lift(one.point), rtol=0, atol=1e-10)
+    assert other.variance == pytest.approx(one.variance, rel=1e-12)
+    assert other.n_iter == one.n_iter
+
+
+def test_equal_weights_are_none():
+    points = cap(25, 4, 1.3)
+    np.testing.assert_allclose(
+        mean_of(points, 2.0 * np.ones(25)), mean_of(points), rtol=0, atol=1e-12
+    )
+
+
+@both
+def test_rows_of_no_weight_do_not_matter(way):
+    """Not even antipodal ones, nor those in the other hemisphere."""
+    points = cap(25, 4, 1.3)
+    mean = mean_of(points, WEIGHTS, way=way)
+    others = np.vstack([-mean, -points[0], unit(points[1] - 2 * mean)])
+    more = np.vstack([others, points])
+    weights = np.concatenate([np.zeros(3), WEIGHTS])
+    np.testing.assert_allclose(mean_of(more, weights, way=way), mean, rtol=0, atol=1e-10)
+
+
+# Symmetries ---------------------------------------------------------------------------------------
+
+
+@both
+def test_the_order_of_rows_does_not_matter(way):
+    points = cap(25, 4, 1.3)
+    order = np.random.default_rng(4).permutation(25)
+    np.testing.assert_allclose(
+        mean_of(points[order], WEIGHTS[order], way=way),
+        mean_of(points, WEIGHTS, way=way),
+        rtol=0,
+        atol=1e-10,
+    )
+
+
+@both
+def test_rotations_go_through(way):
+    points, R = cap(25, 4, 1.3), rotation(4, seed=8)
+    turned = mean_of(unit(points @ R.T), WEIGHTS, way=way)
+    np.testing.assert_allclose(turned, R @ mean_of(points, WEIGHTS, way=way), rtol=0, atol=1e-10)
+
+
+# Means that are known -----------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("angle", [1e-3, 0.5, 1.5, 3.0])
+def test_two_points_have_their_midpoint(way, angle):
+    first, second = rotation(5)[:2] @ rotation(5, seed=1)
+    points = np.array([first, np.cos(angle) * first + np.sin(angle) * second])
+    np.testing.assert_allclose(
+        mean_of(points, way=way), unit(points.sum(axis=0)), rtol=0, atol=1e-14 / np.cos(angle / 2)
+    )
+
+
+@both
+@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.5, 0.75])
+@pytest.mark.parametrize("angle", [0.5, 2.0])
+def test_two_points_with_weights_have_a_point_of_the_arc(way, angle, fraction):
+    first, second = rotation(5)[:2]
+    points = np.array([first, np.cos(angle) * first + np.sin(angle) * second])
+    expected = np.cos(fraction * angle) * first + np.sin(fraction * angle) * second
+    with warnings.catch_warnings():  # the light one of two far points may be a quarter away
+        warnings.filterwarnings("ignore", "1 of 2 points")
+        mean = mean_of(points, [1 - fraction, fraction], way=way)
+    np.testing.assert_allclose(mean, expected, rtol=0, atol=1e-10)
+
+
+def test_on_a_circle_it_is_the_mean_of_the_angles():
+    angles = np.array([-1.2, -0.3, 0.1, 0.2, 0.9])
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    result = karcher_mean(points, [1, 2, 3, 4, 5])
+    mean = np.average(angles, weights=[1, 2, 3, 4, 5])
+    np.testing.assert_allclose(result.point, [np.cos(mean), np.sin(mean)], rtol=0, atol=1e-14)
+    assert result.variance == pytest.approx(
+        np.average((angles - mean) ** 2, weights=[1, 2, 3, 4, 5]), rel=1e-12
+    )
+
+
+@both
+@pytest.mark.parametrize("n", [1, 2, 9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equal_points_are_their_mean(way, n, weighted):
+    point = rotation(5)[0]
+    points = np.tile(point, (n, 1))
+    given, lift = way(points)
+    result = karcher_mean(given, np.arange(n) + 1 if weighted else None)
+    np.testing.assert_allclose(lift(result.point), point, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(result.cosines, 1, rtol=0, atol=1e-15)
+    assert result.n_iter == 0
+    assert result.converged
+    assert result.variance <= 1e-15
+
+
+@both
+def test_points_at_the_mean_itself(way):
+    """Where θ = 0 a Log has length 0, and the curvature its limit."""
+    axis, e2, e3, e4 = rotation(4)
+    cross = [np.cos(0.7) * axis + sign * np.sin(0.7) * e for e in (e2, e3, e4) for sign in (1, -1)]
+    points = np.array([axis, *cross, axis])
+    given, lift = way(points)
+    result = karcher_mean(given)
+    np.testing.assert_allclose(lift(result.point), axis, rtol=0, atol=1e-14)
+    assert result.variance == pytest.approx(0.7**2 * 6 / 8, rel=1e-12)
+    elsewhere = cross[0] if way is explicit else np.eye(8)[1]
+    again = karcher_mean(given, initial=elsewhere)
+    np.testing.assert_allclose(lift(again.point), axis, rtol=0, atol=1e-8)
+
+
+@both
+def test_duplicates_count_as_often_as_they_occur(way):
+    points = cap(12, 4, 1.3)
+    points = points[[0, 1, 1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11]]
+    slow = slow_karcher_mean(points)
+    np.testing.assert_allclose(mean_of(points, way=way), slow, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("spread", [1e-4, 1e-8, 1e-12])
+def test_concentrated_points_keep_their_digits(spread):
+    """Beside the pole the sphere is flat: the mean is that of the tangent coordinates."""
+    z = np.random.default_rng(2).normal(size=(30, 4)) * spread
+    lengths = np.linalg.norm(z, axis=1)
+    points = np.column_stack([np.cos(lengths), np.sinc(lengths / np.pi)[:, None] * z])
+    p = np.arange(1.0, 31) / np.arange(1.0, 31).sum()
+    result = karcher_mean(points, p, tol=1e-12 * spread)
+    center = p @ z
+    relative = max(1e-12, 10 * spread**2)  # what curvature changes
+    np.testing.assert_allclose(result.point[1:], center, rtol=0, atol=relative * spread)
+    variance = p @ np.sum((z - center) ** 2, axis=1)
+    assert result.variance == pytest.approx(variance, rel=relative, abs=0)
+    assert result.gradient_norm <= 1e-12 * spread
+
+
+def test_concentrated_points_anywhere_keep_half_their_digits():
+    """Coordinates of 1 round at 1e-16, one part in 1e8 of these angles."""
+    R = rotation(5, seed=6)
+    z = np.random.default_rng(2).normal(size=(30, 4)) * 1e-8
+    points = unit(np.column_stack([np.ones(30), z]) @ R.T)
+    result = karcher_mean(points, tol=0)
+    found = (R.T @ result.point)[1:]
+    np.testing.assert_allclose(found, z.mean(axis=0), rtol=0, atol=1e-15)
+    variance = np.mean(np.sum((z - z.mean(axis=0)) ** 2, axis=1))
+    assert result.variance == pytest.approx(variance, rel=1e-6, abs=0)
+
+
+def test_gradients_of_near_points_keep_their_digits():
+    """From a start of exact coordinates: sums of points, not of differences, would keep half."""
+    start = np.full(4, 0.5)
+    z = np.random.default_rng(3).normal(size=(30, 4)) * 1e-8
+    points = unit(start + z - np.outer(z @ start, start))
+    p = np.arange(1.0, 31) / np.arange(1.0, 31).sum()
+    differences = (points - start).astype(np.longdouble)
+    gradient = p @ (differences - np.outer(differences @ start, start))
+    expected = float(np.sqrt(gradient @ gradient))
+    first = karcher_mean(points, p, initial=start, tol=1e-12).history[0]
+    assert first["gradient_norm"] == pytest.approx(expected, rel=1e-12, abs=0)
+    assert first["objective"] == pytest.approx(
+        float(p @ np.sum(differences**2, axis=1)), rel=1e-12, abs=0
+    )
+
+
+# The iteration ------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("radius", [0.1, 1.5])
+def test_the_objective_never_rises(way, radius):
+    given, _ = way(cap(25, 4, radius))
+    result = karcher_mean(given, WEIGHTS, tol=0)
+    objectives = np.array([entry["objective"] for entry in result.history])
+    assert np.all(np.diff(objectives) <= 16 * np.finfo(float).eps * (1 + objectives[:-1]))
+    assert len(result.history) == result.n_iter + 1
+    assert result.history[-1] == {
+        "objective": result.variance,
+        "gradient_norm": result.gradient_norm,
+    }
+
+
+@both
+@pytest.mark.parametrize("seed", range(20))
+def test_the_objective_never_rises_where_it_is_not_convex(way, seed):
+    """From the middle of a group, with others almost opposite: some whole steps go too far."""
+    rng = np.random.default_rng(seed)
+    angles = np.append(rng.uniform(0, 0.8, 5), np.full(3, rng.uniform(2.2, 3.1)))
+    directions = unit(rng.normal(size=(8, 2)))
+    points = np.column_stack([np.cos(angles), np.sin(angles)[:, None] * directions])
+    given, _ = way(points)
+    start = np.eye(3)[0]
+    initial = start if way is explicit else np.linalg.pinv(points).T @ start
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* points lie a quarter")
+        result = karcher_mean(given, initial=initial)
+    objectives = np.array([entry["objective"] for entry in result.history])
+    assert np.all(np.diff(objectives) <= 1e-13)
+    assert result.converged
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gradient_is_not_understated(seed):
+    """Over a singular matrix a small square is rounding, even below 0; it must not pass for 0."""
+    rng = np.random.default_rng(seed)
+    axis, *others = rotation(4, seed)
+    angle = rng.uniform(0.1, 1.3)
+    cross = [np.cos(angle) * axis + s * np.sin(angle) * e for e in others for s in (1, -1)]
+    points = np.array([axis, *cross, axis] * 2)
+    given, lift = coefficients(points)
+    result = karcher_mean(given, initial=np.eye(16)[rng.integers(16)])
+    gradient = slow_gradient(points, np.full(16, 1 / 16), unit(lift(result.point)))
+    assert np.linalg.norm(gradient) <= 2 * result.gradient_norm + 1e-14
+
+
+def test_the_history_is_that_of_the_objective():
+    points = cap(25, 4, 1.4)
+    start = points[0]
+    result = karcher_mean(points, initial=start)
+    first = result.history[0]
+    assert first["objective"] == pytest.approx(slow_objective(points, EQUAL, start), rel=1e-12)
+    gradient = slow_gradient(points, EQUAL, start)
+    assert first["gradient_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-12)
+
+
+def test_the_callback_sees_the_history():
+    seen = []
+    result = karcher_mean(cap(25, 4, 1.4), callback=seen.append)
+    assert seen == list(result.history)
+
+
+def test_a_few_steps_are_enough_on_real_data():
+    X = load_digits().data[:500]
+    result = karcher_mean(gram_operator(Gaussian().fit(X), X), tol=1e-12)
+    assert result.converged
+    assert 1 <= result.n_iter <= 6
+    wide = karcher_mean(cap(300, 20, 1.5), tol=1e-12)
+    assert 1 <= wide.n_iter <= 7
+
+
+def test_conjugate_directions_save_steps():
+    """On a long arc, where curvatures differ, steepest descent needs 23 steps.
+
+    Without transport of the last direction along the step there are 13.
+    """
+    rng = np.random.default_rng(0)
+    angles = rng.normal(size=400)
+    points = np.column_stack([np.cos(angles), np.sin(angles), 0.05 * rng.normal(size=(400, 2))])
+    with pytest.warns(UserWarning, match="points lie a quarter"):
+        result = karcher_mean(unit(points), tol=1e-12)
+    assert result.converged
+    assert result.n_iter <= 11
+
+
+@both
+def test_no_tolerance_ends_at_rounding(way):
+    points = cap(25, 4, 1.4)
+    given, lift = way(points)
+    result = karcher_mean(given, tol=0)
+    assert result.status in (Status.ROUNDING, Status.CONVERGED)
+    assert result.converged
+    assert result.gradient_norm <= (1e-14 if way is explicit else 1e-8)
+    np.testing.assert_allclose(lift(result.point), slow_karcher_mean(points), rtol=0, atol=1e-12)
+
+
+def test_the_tolerance_is_that_of_the_gradient():
+    points = cap(25, 4, 1.4)
+    results = [karcher_mean(points, tol=tol) for tol in (1.0, 1e-2, 1e-4, 1e-8)]
+    assert results[0].n_iter == 0
+    for tol, result in zip((1.0, 1e-2, 1e-4, 1e-8), results, strict=True):
+        assert result.status is Status.CONVERGED
+        norms = [entry["gradient_norm"] for entry in result.history]
+        assert norms[-1] <= tol
+        assert all(norm > tol for norm in norms[:-1])
+
+
+@both
+def test_max_iter_is_said(way):
+    given, _ = way(cap(25, 4, 1.4))
+    with pytest.warns(ConvergenceWarning, match=r"^karcher_mean: stopped at max_iter \(gradient"):
+        result = karcher_mean(given, max_iter=1, tol=1e-14)
+    assert not result.converged
+    assert result.status is Status.MAX_ITER
+    assert result.n_iter == 1
+    assert len(result.history) == 2
+
+
+# The start ----------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, -3.0])
+def test_the_start_may_have_any_length(way, scale):
+    points = cap(25, 4, 0.7)
+    given, lift = way(points)
+    start = np.arange(1.0, 5) if way is explicit else np.arange(1.0, 26)
+    result = karcher_mean(given, initial=scale * start)
+    at = unit(np.sign(scale) * lift(start))
+    expected = slow_objective(points, EQUAL, at)
+    assert result.history[0]["objective"] == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(lift(result.point), slow_karcher_mean(points), rtol=0, atol=1e-9)
+
+
+@both
+def test_from_the_mean_there_is_nowhere_to_go(way):
+    given, lift = way(cap(25, 4, 1.3))
+    found = karcher_mean(given, tol=1e-12)
+    again = karcher_mean(given, initial=found.point, tol=1e-11)
+    assert again.n_iter == 0
+    np.testing.assert_allclose(lift(again.point), lift(found.point), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("third", [0, 1, 2])
+def test_the_start_chooses_among_means(third):
+    """Three points of a circle at equal distances have three means, and cancel."""
+    angles = 2 * np.pi / 3 * np.arange(3)
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    with pytest.warns(UserWarning, match="^2 of 3 points lie a quarter"):
+        result = karcher_mean(
+            points, initial=[np.cos(angles[third] + 0.2), np.sin(angles[third] + 0.2)]
+        )
+    np.testing.assert_allclose(result.point, points[third], rtol=0, atol=1e-10)
+
+
+@both
+@pytest.mark.parametrize(
+    ("initial", "message"),
+    [
+        (lambda size: np.ones(size + 1), r"initial of karcher_mean must have shape \(\d+,\); got"),
+        (lambda size: np.ones((1, size)), r"initial of karcher_mean must have shape \(\d+,\); got"),
+        (np.zeros, "initial of karcher_mean has no length"),
+        (lambda size: np.full(size, np.nan), "Input initial contains NaN"),
+        (lambda size: np.full(size, 1j), "Complex data not supported"),
+    ],
+    ids=["length", "rows", "zero", "nan", "complex"],
+)
+def test_the_start_is_checked(way, initial, message):
+    given, _ = way(cap(25, 4, 1.0))
+    with pytest.raises(ValueError, match=message):
+        karcher_mean(given, initial=initial(4 if way is explicit else 25))
+
+
+def test_coefficients_that_cancel_are_no_start():
+    points = cap(6, 3, 1.0)[[0, 0, 1, 2, 3, 4]]
+    with pytest.raises(ValueError, match="initial of karcher_mean has no length"):
+        karcher_mean(DenseGram(points @ points.T), initial=[1, -1, 0, 0, 0, 0])
+
+
+# Far points ---------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("n_far", [1, 3])
+def test_far_points_are_counted(way, n_far):
+    axis, e2, e3, e4 = rotation(4)
+    near = [np.cos(0.2) * axis + np.sin(0.2) * s * e for e in (e2, e3, e4) for s in (1, -1)]
+    far = [np.cos(1.9) * axis + np.sin(1.9) * e for e in (e2, e3, e4)[:n_far]]
+    points = np.array(near * 10 + far)
+    with pytest.warns(UserWarning, match=rf"^{n_far} of {60 + n_far} points lie a quarter"):
+        karcher_mean(way(points)[0])
+    with pytest.warns(UserWarning, match=rf"^1 of {60 + n_far} points"):  # of those with weight
+        karcher_mean(way(points)[0], np.arange(60 + n_far) <= 60)
+    karcher_mean(way(points)[0], np.arange(60 + n_far) < 60)
+
+
+def test_points_inside_the_hemisphere_are_not_warned_about():
+    karcher_mean(cap(200, 3, 1.5))  # warnings are errors here
+
+
+@both
+@pytest.mark.parametrize("seed", range(4))
+def test_antipodal_points_have_no_mean(way, seed):
+    point = rotation(4, seed)[0]
+    with pytest.raises(ValueError, match="they cancel, as antipodal points do"):
+        karcher_mean(way(np.array([point, -point]))[0])
+
+
+@both
+@pytest.mark.parametrize("seed", range(4))
+def test_a_point_antipodal_to_the_mean_is_named(way, seed):
+    point = rotation(4, seed)[0]
+    points = np.array([point, -point])
+    with pytest.raises(ValueError, match=r"^1 of the points \(row 1\) is antipodal"):
+        karcher_mean(way(points)[0], [2, 1])
+    with pytest.raises(ValueError, match=r"^1 of the points \(row 0\) is antipodal"):
+        karcher_mean(way(points)[0], [1, 2])
+
+
+@both
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_points_that_cancel_have_no_mean(way, n):
+    angles = 2 * np.pi / n * np.arange(n)
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    with pytest.raises(ValueError, match="they cancel"):
+        karcher_mean(way(points)[0])
+
+
+# Input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.ndarray.tolist,
+        np.asfortranarray,
+        lambda a: np.lib.stride_tricks.as_strided(a, a.shape, a.strides, writeable=False),
+    ],
+    ids=["list", "fortran", "read-only"],
+)
+def test_inputs_of_other_kinds(convert):
+    points = cap(25, 4, 1.0)
+    before, weights = points.copy(), WEIGHTS.copy()
+    result = karcher_mean(convert(points), WEIGHTS.tolist())
+    np.testing.assert_allclose(result.point, mean_of(points, WEIGHTS), rtol=0, atol=1e-13)
+    matrix = convert(points @ points.T)
+    over = karcher_mean(DenseGram(matrix), WEIGHTS, initial=[1.0] * 25)
+    np.testing.assert_allclose(over.point @ points, result.point, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(points, before)
+    np.testing.assert_array_equal(WEIGHTS, weights)
+
+
+def test_integers():
+    np.testing.assert_allclose(mean_of([[1, 0], [0, 1]]), np.sqrt([0.5, 0.5]), atol=1e-15)
+
+
+def with_entry(value):
+    points = cap(25, 4, 1.0).astype(type(value) if isinstance(value, complex) else float)
+    points[7, 2] = value
+    return points
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"points": with_entry(np.nan)}, "Input points contains NaN"),
+        ({"points": with_entry(np.inf)}, "Input points contains infinity"),
+        ({"points": with_entry(1j)}, "Complex data not supported"),
+        ({"points": with_entry(3.0)}, r"points must have unit length; row 7 has length 3\."),
+        ({"points": np.ones(4) / 2}, "Expected 2D array"),
+        ({"points": np.ones((0, 4))}, "0 sample"),
+        ({"points": DenseGram(4 * np.eye(3))}, r"k\(x, x\) must be the same.*is 4 at row 0"),
+        ({"points": DenseGram(np.diag([1.0, 1.0, 2.0]))}, "is 2 at row 2 of points and not 1"),
+        ({"points": DenseGram(np.diag([1.0, 0.0, 1.0]))}, r"is 0 at row 1 of points"),
+        ({"points": DenseGram(np.diag([1.0, np.nan, 1.0]))}, "overflows at row 1 of points"),
+        ({"tol": -1e-9}, "tol of karcher_mean must be a finite number >= 0"),
+        ({"tol": np.nan}, "tol of karcher_mean must be a finite number >= 0"),
+        ({"max_iter": 0}, "max_iter of karcher_mean must be an integer >= 1"),
+        ({"max_iter": 2.0}, "max_iter of karcher_mean must be an integer >= 1"),
+        ({"sample_weight": np.ones(24)}, r"sample_weight of karcher_mean must have shape \(25,\)"),
+        ({"sample_weight": -np.ones(25)}, "sample_weight of karcher_mean must not be negative"),
+        ({"sample_weight": np.zeros(25)}, "sample_weight of karcher_mean must have a positive"),
+    ],
+)
+def test_messages(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        karcher_mean(**{"points": cap(25, 4, 1.0), **arguments})
+
+
+def test_matrices_that_are_of_no_sphere_are_named():
+    """Cosines between three points that no three unit vectors have."""
+    matrix = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    message = r"^The inner product of row 1 with a point of unit length is 1\.278.*not positive def"
+    with pytest.raises(ValueError, match=message):
+        karcher_mean(DenseGram(matrix))
+
+
+def test_matrices_with_undefined_entries_are_refused():
+    matrix = np.eye(3)
+    matrix[0, 2] = matrix[2, 0] = np.nan
+    with pytest.raises(ValueError, match="points"):
+        karcher_mean(DenseGram(matrix))
+
+
+def test_slow_oracles_are_inverse():
+    points = cap(25, 4, 1.3)
+    for y in points:
+        np.testing.assert_allclose(slow_exp(slow_log(y, points[0]), points[0]), y, atol=1e-14)

@@ -1,0 +1,105 @@
+"""Geodesic distance matrices: unit vectors, and feature vectors of kernels."""
+
+import numpy as np
+import pytest
+
+from orthodrome.kernels import (
+    Cosine,
+    Exponential,
+    Gaussian,
+    Linear,
+    Matern,
+    Normalized,
+    Polynomial,
+    RationalQuadratic,
+    Wave,
+    as_kernel,
+)
+from orthodrome.sphere import distance, geodesic_distances
+
+TOLERANCE = {np.float64: 1e-12, np.float32: 2e-4}
+
+
+def unit_vectors(m, d, dtype=np.float64, seed=0):
+    X = np.random.default_rng(seed).standard_normal((m, d))
+    return (X / np.linalg.norm(X, axis=1)[:, None]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_unit_vectors(dtype):
+    X, Y = unit_vectors(7, 4, dtype), unit_vectors(5, 4, dtype, seed=1)
+    angles = geodesic_distances(X, Y)
+    assert angles.dtype == dtype
+    expected = np.stack([distance(x, Y) for x in X])
+    np.testing.assert_allclose(angles, expected, rtol=TOLERANCE[dtype])
+    both = geodesic_distances(X)
+    np.testing.assert_array_equal(np.diagonal(both), 0)
+    np.testing.assert_allclose(both, both.T, rtol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("angle", [1e-150, 1e-9, 0.3, 3.0, np.pi])
+def test_every_angle_between_unit_vectors(angle):
+    points = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    np.testing.assert_allclose(geodesic_distances(points)[0, 1], angle, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(2.0),
+        Exponential(2.0),
+        Matern(1.5, sigma=2.0),
+        RationalQuadratic(2.0),
+        Wave(1.0),
+        Normalized(Polynomial(3)),
+        Cosine(),
+        "laplacian",
+        lambda X, Y: 4 * np.exp(-np.abs(X[:, :1] - Y[:, 0])),
+    ],
+    ids=lambda kernel: getattr(type(kernel), "__name__", kernel),
+)
+def test_kernels_at_moderate_angles(kernel):
+    X = np.random.default_rng(2).standard_normal((9, 3))
+    Y = np.random.default_rng(3).standard_normal((6, 3))
+    fitted = as_kernel(kernel).fit(X)
+    values = fitted(X, Y) / fitted.diag(X[:1])
+    np.testing.assert_allclose(
+        geodesic_distances(X, Y, kernel=kernel), np.arccos(values), rtol=0, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e-8, 1e-5, 1e-2])
+def test_near_points_keep_their_digits_under_a_gaussian(ratio):
+    """θ² = d²/σ² (1 - d²/6σ² + …), of which arccos k is 0 below 1e-8."""
+    angle = geodesic_distances([[0.0], [3 * ratio]], kernel=Gaussian(sigma=3.0))[0, 1]
+    np.testing.assert_allclose(angle, ratio * (1 - ratio**2 / 12), rtol=1e-8)
+
+
+def test_far_points_are_a_right_angle_apart():
+    angles = geodesic_distances([[0.0], [1e8]], kernel=Gaussian(sigma=1.0))
+    np.testing.assert_array_equal(angles, [[0, np.pi / 2], [np.pi / 2, 0]])
+
+
+def test_a_fitted_kernel_is_used_as_it_is():
+    X = np.random.default_rng(4).standard_normal((8, 2))
+    kernel = Gaussian().fit(10 * X)
+    fixed = Gaussian(sigma=kernel.sigma_)
+    np.testing.assert_allclose(
+        geodesic_distances(X, kernel=kernel), geodesic_distances(X, kernel=fixed), rtol=1e-9
+    )
+
+
+def test_errors():
+    X = unit_vectors(4, 3)
+    with pytest.raises(ValueError, match=r"X must have unit length; row 2"):
+        geodesic_distances(X * np.array([1, 1, 2, 1])[:, None])
+    with pytest.raises(ValueError, match=r"Y must have as many columns as X, 3; got 2"):
+        geodesic_distances(X, unit_vectors(4, 2))
+    with pytest.raises(ValueError, match="precomputed"):
+        geodesic_distances(X @ X.T, kernel="precomputed")
+    with pytest.raises(ValueError, match="Normalized"):
+        geodesic_distances(2 * X + 1, kernel=Linear())
+    with pytest.raises(ValueError, match=r"it is 4 at row \d of Y and not 1\."):
+        geodesic_distances(X, 2 * X, kernel=Linear())
+    with pytest.raises(ValueError, match="NaN"):
+        geodesic_distances(X * np.nan)
