@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     demo = commands.add_parser(
         "demo",
-        help="kernel PCA beside PCA on digits and wine, as one HTML page",
+        help="PCA, kernel PCA and kernel PGA side by side, as one HTML page",
         description="Run kernel PCA and PCA on data that ship with scikit-learn (digits, wine) "
         "and write one self-contained page with embeddings, spectra, pre-images and how they were "
         "computed, and its figures as PNG files beside it. The last line on stdout is the path "

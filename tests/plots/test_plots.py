@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from orthodrome import KernelPCA, plots
+from orthodrome import KernelPCA, KernelPGA, plots
 from orthodrome.plots._matplotlib import house_style, png
-from orthodrome.plots.palette import COLORS, MARKERS, class_style
+from orthodrome.plots.palette import COLORS, MARKERS, class_style, line_style
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
@@ -35,6 +35,7 @@ def n_points(figure):
 def test_palette_has_distinct_colours_and_markers():
     assert len(set(COLORS)) == len(set(MARKERS)) == 10
     assert len({class_style(index) for index in range(100)}) == 100
+    assert len({line_style(index) for index in range(40)}) == 40
 
 
 def linear_rgb(colour):
@@ -82,6 +83,14 @@ def test_embedding_gives_each_class_its_points(points):
     first = figure.axes[0].collections[0].get_offsets()
     np.testing.assert_array_equal(first, points[labels == "a"][:, [3, 1]])
     assert figure.axes[0].get_xlabel() == "Component 4"
+
+
+def test_embedding_of_a_fitted_kernel_pga(points):
+    model = KernelPGA(2).fit(points)
+    ratios = model.explained_variance_ratio_
+    figure = plots.embedding(model.embedding_, ratios=ratios)
+    np.testing.assert_array_equal(figure.axes[0].collections[0].get_offsets(), model.embedding_)
+    assert f"({ratios[0]:.1%} of the variance)" in figure.axes[0].get_xlabel()
 
 
 def test_embedding_without_labels(points):
@@ -160,7 +169,7 @@ def heights(figure):
     return [bar.get_height() for bar in figure.axes[0].patches]
 
 
-@pytest.mark.parametrize("estimator", [KernelPCA(4), PCA(4)])
+@pytest.mark.parametrize("estimator", [KernelPCA(4), KernelPGA(4), PCA(4)])
 def test_spectrum_of_a_model(points, estimator):
     model = estimator.fit(points)
     figure = plots.spectrum(model, title="T")
@@ -213,6 +222,13 @@ def test_curves_have_names_labels_and_a_tick_for_each_doubling():
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), values["b"])
 
 
+def test_curves_without_markers_differ_by_colour_and_dashes():
+    values = {str(index): np.arange(4.0) for index in range(6)}
+    ax = plots.curves(range(1, 5), values, xlabel="n", ylabel="e", markers=False).axes[0]
+    assert {line.get_marker() for line in ax.lines} == {"None"}
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == 6
+
+
 @pytest.mark.parametrize(
     ("x", "values", "scale", "message"),
     [
@@ -221,7 +237,8 @@ def test_curves_have_names_labels_and_a_tick_for_each_doubling():
         ([1, 2], {"a": [np.nan, np.nan]}, "linear", "no finite entry"),
         ([0, 2], {"a": [1, 2]}, "log2", "must be positive"),
         ([[1, 2]], {"a": [1, 2]}, "linear", "one row of numbers"),
-        ([1, 2], {"a": [1, 2]}, "log", "xscale of curves must be one of"),
+        ([1, 2], {"a": [1, 2]}, "cubic", "xscale of curves must be one of"),
+        ([0, 2], {"a": [1, 2]}, "log", "must be positive"),
     ],
 )
 def test_curves_refuse(x, values, scale, message):
@@ -280,6 +297,8 @@ def test_plots_touch_neither_pyplot_nor_a_display():
         "from orthodrome import plots\n"
         "assert 'matplotlib' not in sys.modules\n"
         "plots.embedding(np.eye(4), [0, 0, 1, 1]).savefig('/dev/null', format='png')\n"
+        "plots.sphere(np.eye(3), [0, 0, 1]).savefig('/dev/null', format='png')\n"
+        "plots.neighborhoods({'a': [0.5, 1.0]}, xscale='log').savefig('/dev/null', format='png')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     assert result.returncode == 0, result.stderr

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.checks import check_choice
 from ._matplotlib import axes_of
-from .palette import class_style
+from .palette import class_style, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-__all__ = ["curves"]
+__all__ = ["curves", "draw_lines"]
+
+_SCALES = ("linear", "log", "log2")
 
 
 def curves(
@@ -27,6 +30,7 @@ def curves(
     xlabel: str,
     ylabel: str,
     xscale: str = "linear",
+    markers: bool = True,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -40,8 +44,10 @@ def curves(
         The curves by name; NaN leaves a gap.
     xlabel, ylabel : str
         What the axes show.
-    xscale : {"linear", "log2"}, default="linear"
-        "log2" for numbers that were doubled; each of them then has its own tick.
+    xscale : {"linear", "log", "log2"}, default="linear"
+        "log2" is for numbers that were doubled; each of them then has its own tick.
+    markers : bool, default=True
+        Mark every point. Without, for curves of many points, lines differ by their dashes too.
     ax : matplotlib Axes, optional
         Where to draw; a new figure if absent.
     title : str, optional
@@ -65,11 +71,11 @@ def curves(
     >>> len(fig.axes[0].lines)
     2
     """
-    check_choice(xscale, ("linear", "log2"), "xscale", "curves")
+    check_choice(xscale, _SCALES, "xscale", "curves")
     positions = check_array(x, ensure_2d=False, dtype=np.float64, input_name="x")
     if positions.ndim != 1:
         raise ValueError(f"x of curves must be one row of numbers; got shape {positions.shape}.")
-    if xscale == "log2" and np.any(positions <= 0):
+    if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
     if not values:
         raise ValueError("values of curves must hold at least one curve.")
@@ -83,13 +89,7 @@ def curves(
         if not np.isfinite(row).any():
             raise ValueError(f"values[{name!r}] of curves has no finite entry.")
     ax = axes_of(ax, (4.8, 3.4))
-    for index, (name, row) in enumerate(rows.items()):
-        color, marker = class_style(index)
-        ax.plot(positions, row, color=color, marker=marker, markersize=5, label=name)
-    if xscale == "log2":
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(positions, [f"{position:g}" for position in positions])
-        ax.minorticks_off()
+    draw_lines(ax, positions, rows, xscale, markers=markers)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if all(np.nanmin(row) >= 0 for row in rows.values()):
         ax.set_ylim(bottom=0.0)  # so that heights can be compared
@@ -97,3 +97,33 @@ def curves(
     if title is not None:
         ax.set_title(title)
     return ax.figure  # type: ignore[return-value]  # never a SubFigure
+
+
+def draw_lines(
+    ax: Axes,
+    x: NDArray[np.float64],
+    rows: Mapping[str, NDArray[np.float64]],
+    xscale: str,
+    *,
+    markers: bool,
+) -> list[Line2D]:
+    """Draw checked curves, each in a style of its own, and scale the horizontal axis."""
+    lines = []
+    for index, (name, row) in enumerate(rows.items()):
+        if markers:
+            color, marker = class_style(index)
+            lines += ax.plot(x, row, color=color, marker=marker, markersize=5, label=name)
+        else:
+            color, dashes = line_style(index)
+            lines += ax.plot(x, row, color=color, linestyle=dashes, label=name)
+    if xscale == "log2":
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(x, [f"{position:g}" for position in x])
+        ax.minorticks_off()
+    elif xscale == "log":
+        from matplotlib.ticker import LogFormatter
+
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")  # 100, not 10²
+        ax.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+    return lines

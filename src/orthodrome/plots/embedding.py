@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +9,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.checks import check_integer
+from ._classes import (
+    EDGE,
+    SCALE,
+    check_labels,
+    class_legend,
+    classes_of,
+    is_continuous,
+    marker_area,
+)
 from ._matplotlib import axes_of
-from .palette import MAIN, class_style
+from .palette import MAIN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["embedding"]
-
-_MAX_CLASSES = 20  # more lines than this do not fit beside the axes
-_LABEL_WIDTH = 16  # characters after which a class name goes on in the next line
 
 
 def embedding(
@@ -39,7 +44,7 @@ def embedding(
     Parameters
     ----------
     Z : array-like of shape (n_samples, n_components)
-        Coordinates, such as ``KernelPCA(…).fit_transform(X)``.
+        Coordinates, such as ``KernelPCA(…).fit_transform(X)`` or ``KernelPGA(…)``'s.
     labels : array-like of shape (n_samples,), optional
         Classes, each with a colour and a marker of its own and a line in the legend; numbers with
         more than 20 different values are shown on a colour scale.
@@ -78,14 +83,14 @@ def embedding(
             f"got shape {array.shape}."
         )
     names = _axis_names((horizontal, vertical), ratios, array.shape[1])
-    groups = None if labels is None else _check_labels(labels, len(array))
+    groups = None if labels is None else check_labels(labels, len(array), "embedding", "Z")
     ax = axes_of(ax, (4.8, 3.8))
     x, y = array[:, horizontal], array[:, vertical]
-    area = float(np.clip(3000 / len(array), 8, 36)) if size is None else size
+    area = marker_area(len(array), size)
     if groups is None:
         ax.scatter(x, y, s=area, color=MAIN, alpha=0.8, linewidths=0)
-    elif _continuous(groups):
-        points = ax.scatter(x, y, c=groups, cmap="cividis", s=area, linewidths=0)
+    elif is_continuous(groups):
+        points = ax.scatter(x, y, c=groups, cmap=SCALE, s=area, linewidths=0)
         ax.figure.colorbar(points, ax=ax, label=legend_title or "")
     else:
         _draw_classes(ax, x, y, groups, area, legend_title)
@@ -118,27 +123,6 @@ def _axis_names(columns: tuple[int, int], ratios: ArrayLike | None, n_columns: i
     ]
 
 
-def _check_labels(labels: ArrayLike, n_samples: int) -> NDArray[Any]:
-    array = np.asarray(labels)
-    if array.shape != (n_samples,):
-        raise ValueError(
-            f"labels of embedding must have shape ({n_samples},), one per row of Z; "
-            f"got {array.shape}."
-        )
-    if array.dtype == object:  # None, strings and numbers side by side have no order
-        array = array.astype(str)
-    if len(np.unique(array)) > _MAX_CLASSES and not np.issubdtype(array.dtype, np.number):
-        raise ValueError(
-            f"labels of embedding has {len(np.unique(array))} different values and a legend holds "
-            f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
-        )
-    return array
-
-
-def _continuous(labels: NDArray[Any]) -> bool:
-    return np.issubdtype(labels.dtype, np.number) and len(np.unique(labels)) > _MAX_CLASSES
-
-
 def _draw_classes(
     ax: Axes,
     x: NDArray[Any],
@@ -147,38 +131,12 @@ def _draw_classes(
     area: float,
     legend_title: str | None,
 ) -> None:
-    classes = np.unique(labels)
-    handles = []
-    for index, label in enumerate(classes):
-        color, marker = class_style(index)
-        chosen = labels == label if label == label else labels != labels  # NaN is a class too
+    handles, names = [], []
+    for name, chosen, color, marker in classes_of(labels):
         handles.append(
             ax.scatter(
-                x[chosen],
-                y[chosen],
-                s=area,
-                marker=marker,
-                facecolor=color,
-                # a thin edge keeps yellow visible on white and neighbours apart
-                edgecolor="#333333",
-                linewidth=0.25,
-                alpha=0.85,
+                x[chosen], y[chosen], s=area, marker=marker, facecolor=color, alpha=0.85, **EDGE
             )
         )
-    legend = ax.legend(
-        handles,
-        [" "] * len(handles),  # the real names come below, where they cannot be mathematics
-        title=legend_title,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0.3,
-        frameon=False,
-        handletextpad=0.2,
-        scatterpoints=1,
-    )
-    for text, label in zip(legend.get_texts(), classes, strict=True):
-        text.set_parse_math(False)
-        text.set_text("\n".join(textwrap.wrap(str(label), _LABEL_WIDTH)) or "(empty)")
-    for handle in legend.legend_handles:
-        handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
-        handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter
+        names.append(name)
+    class_legend(ax, handles, names, legend_title)

@@ -1,8 +1,8 @@
-"""Colours that people with any colour vision can tell apart, and a marker for each class."""
+"""Colours that people with any colour vision can tell apart, with a marker or dashes for each."""
 
 from __future__ import annotations
 
-__all__ = ["ACCENT", "COLORS", "MAIN", "MARKERS", "class_style"]
+__all__ = ["ACCENT", "COLORS", "DASHES", "MAIN", "MARKERS", "class_style", "line_style"]
 
 # Okabe and Ito, "Color Universal Design" (2008), in an order that keeps the first few far apart;
 # light grey and dark brown follow for the ninth and tenth class.
@@ -19,6 +19,7 @@ COLORS = (
     "#661100",  # dark brown
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")
+DASHES = ("-", "--", "-.", ":")
 
 MAIN, ACCENT = "#0072B2", "#D55E00"
 
@@ -35,3 +36,17 @@ def class_style(index: int) -> tuple[str, str]:
     """
     n = len(COLORS)
     return COLORS[index % n], MARKERS[(index + index // n) % n]
+
+
+def line_style(index: int) -> tuple[str, str]:
+    """Return the colour and the dashes of a line without markers; the first forty all differ.
+
+    Lines that lie on each other stay visible: through the gaps of one the next can be seen.
+
+    Examples
+    --------
+    >>> line_style(1)
+    ('#E69F00', '--')
+    """
+    n = len(COLORS)
+    return COLORS[index % n], DASHES[(index + index // n) % len(DASHES)]

@@ -347,6 +347,7 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-s
 figure { margin: 1rem 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px;
   background: #ffffff; color: #3d4650; }
 .row figure { margin: 0; }
+.row + .row { margin-top: 1rem; }
 img { display: block; width: 100%; height: auto; }
 figcaption { margin-top: .6rem; font-size: .9rem; line-height: 1.45; }
 .scroll { overflow-x: auto; margin: 1rem 0; }

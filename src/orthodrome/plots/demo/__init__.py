@@ -1,4 +1,4 @@
-"""The demonstration: kernel PCA beside PCA on data that ship with scikit-learn, as one page."""
+"""The demonstration: PCA, kernel PCA and kernel PGA side by side, as one page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from pathlib import Path
 
 from .._matplotlib import house_style, require_matplotlib
 from ..report import write_report
+from .geodesic import GEODESIC_TASKS, run_geodesic
 from .page import make_sections
 from .studies import TASKS, Settings, run_studies
 
 __all__ = ["Settings", "run_demo"]
 
-TITLE = "orthodrome: kernel PCA beside PCA"
+TITLE = "orthodrome: PCA, kernel PCA and kernel PGA side by side"
 _LEAD = (
     "Principal component analysis (PCA) finds the directions in which data vary most. Kernel PCA "
     "does the same in the feature space of a kernel; with a Gaussian kernel, data lie on a sphere "
-    "there. This page sets the two side by side on data that ship with scikit-learn. Every number "
-    "on it was computed on this machine, in {seconds:.0f} seconds, by the run that wrote it."
+    "there. Kernel principal geodesic analysis (kernel PGA) follows the great circles of that "
+    "sphere. This page sets them side by side on data that ship with scikit-learn and on simulated "
+    "directions. Every number on it was computed on this machine, in {seconds:.0f} seconds, by the "
+    "run that wrote it."
 )
 
 
@@ -61,7 +64,7 @@ def run_demo(
     """
     require_matplotlib()
     started = time.perf_counter()
-    names = (*TASKS, "figures and page", "")
+    names = (*TASKS, *GEODESIC_TASKS, "figures and page", "")
     steps = iter(range(len(names)))
 
     def begin() -> None:
@@ -70,9 +73,10 @@ def run_demo(
 
     with _writable(Path(folder)) as target:
         studies = run_studies(settings, begin)
+        geodesic = run_geodesic(studies, begin)
         begin()
         with house_style():
-            sections = make_sections(studies, command)
+            sections = make_sections(studies, geodesic, command)
         lead = _LEAD.format(seconds=time.perf_counter() - started)
         page = write_report(target / "index.html", TITLE, sections, lead=lead, pictures_beside=True)
         begin()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...eigen import choose_solver
 from ..curves import curves
 from ..embedding import embedding
 from ..images import images
-from ..report import Block, Code, Note, Picture, Row, Section, Table, Text, versions
+from ..report import Block, Note, Picture, Row, Section, Table, Text
 from ..spectrum import spectrum
-from .studies import KERNELS, Accuracy, Denoising, Fitted, Settings, Storage, Studies, Study
+from .again import parameters_section, solver_section
+from .geodesic import Geodesic
+from .geodesic_page import directions_section, real_data_section
+from .studies import KERNELS, Accuracy, Denoising, Fitted, Settings, Studies, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ TITLES = {"linear": "Linear kernel (PCA)", "gaussian": "Gaussian kernel"}
 IN_TEXT = {"linear": "linear kernel (PCA)", "gaussian": "Gaussian kernel"}
 
 
-def make_sections(studies: Studies, command: Sequence[str]) -> list[Section]:
+def make_sections(studies: Studies, geodesic: Geodesic, command: Sequence[str]) -> list[Section]:
     """Return the sections of the page."""
     return [
         _denoising_section(studies.denoising, studies.settings),
@@ -49,8 +50,10 @@ def make_sections(studies: Studies, command: Sequence[str]) -> list[Section]:
             None,
             studies.settings,
         ),
-        _solver_section(studies),
-        _parameters_section(studies, command),
+        directions_section(geodesic.directions, studies.settings),
+        real_data_section(studies, geodesic),
+        solver_section(studies, geodesic),
+        parameters_section(studies, command),
     ]
 
 
@@ -315,136 +318,3 @@ def _linear_wins(counts: Sequence[int], errors: dict[str, NDArray[np.float64]]) 
 
 def _with_components(counts: list[int]) -> str:
     return f"with {_listed(counts)} components" if counts else "with none of these numbers"
-
-
-# ---------------------------------------------------------------------- solver, parameters
-
-
-def _solver_section(studies: Studies) -> Section:
-    rows = [
-        _solver_row(study, kernel, models[kernel])
-        for study, models in (
-            (studies.wine, studies.wine_models),
-            (studies.digits, studies.digits_models),
-        )
-        for kernel in KERNELS
-    ]
-    return Section(
-        "Which solver, and where the Gram matrix lives",
-        [
-            Text(
-                'Nobody chose a solver here: with solver="auto" the library decides, and '
-                "orthodrome.eigen.choose_solver says what it takes and why."
-            ),
-            Table(
-                "The fits of this page. The first use of a kernel also loads its compiled loops.",
-                ["fit", "solver", "why", "products with K", "residual / λ₁", "seconds"],
-                rows,
-            ),
-            *_storage_blocks(studies.storage, studies.digits, studies.settings),
-        ],
-    )
-
-
-def _solver_row(study: Study, kernel: str, fitted: Fitted) -> list[object]:
-    model = fitted.model
-    residual = float(model.residuals_.max() / model.eigenvalues_[0])
-    choice = choose_solver(len(study.y), study.n_components)
-    return [
-        f"{study.name}, {kernel}",
-        model.solver_,
-        choice.reason,
-        model.n_iter_,
-        f"{residual:.0e}" if residual else "0",
-        f"{fitted.seconds:.2f}",
-    ]
-
-
-def _storage_blocks(storage: Storage, study: Study, settings: Settings) -> list[Block]:
-    rows = [
-        [budget, *reason, f"{fitted.seconds:.2f}"]
-        for budget, reason, fitted in (
-            (settings.budget, storage.kept_reason, storage.kept),
-            (settings.small_budget, storage.recomputed_reason, storage.recomputed),
-        )
-    ]
-    return [
-        Table(
-            f"The digits' Gram matrix, {len(study.y)} × {len(study.y)}, with two memory budgets.",
-            ["memory_budget", "storage", "why", "seconds"],
-            rows,
-        ),
-        Text(
-            "Where the matrix does not fit, its tiles are computed anew for every product. The "
-            f"eigenvalues of the two fits differ by at most {storage.largest_difference:.0e} of "
-            "the largest."
-        ),
-    ]
-
-
-def _parameters_section(studies: Studies, command: Sequence[str]) -> Section:
-    settings = studies.settings
-    parameters = [
-        ("kernels", 'Linear(), Gaussian(sigma="mean")'),
-        (
-            "components",
-            f"{studies.wine.n_components} (wine), {studies.digits.n_components} (digits)",
-        ),
-        ("noise", f"{settings.noise:g}"),
-        (
-            "digits for training, validation, test",
-            f"{settings.training}, {settings.validation}, {len(studies.denoising.originals)}",
-        ),
-        ("seed", settings.seed),
-    ]
-    found = versions(
-        "orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib"
-    )  # what the numbers and the figures come from
-    return Section(
-        "How to do this again",
-        [
-            Code(shlex.join(command), "The command that wrote this page:"),
-            Code(_EMBEDDING_LINES, "An embedding of this page in Python:"),
-            Code(
-                _DENOISING_LINES.format(
-                    training=settings.training,
-                    seed=settings.seed,
-                    noise=settings.noise,
-                    n_components=studies.denoising.best["gaussian"],
-                ),
-                "Cleaning digits by pre-images in Python:",
-            ),
-            Table("Parameters.", ["parameter", "value"], parameters),
-            Table("Versions.", ["package", "version"], found),
-        ],
-    )
-
-
-_EMBEDDING_LINES = """
-from sklearn.datasets import load_wine
-from sklearn.preprocessing import StandardScaler
-from orthodrome import KernelPCA, plots
-from orthodrome.kernels import Gaussian
-
-X, y = load_wine(return_X_y=True)
-model = KernelPCA(2, Gaussian(sigma="mean")).fit(StandardScaler().fit_transform(X))
-figure = plots.embedding(model.embedding_, y, ratios=model.explained_variance_ratio_)
-figure.savefig("wine.png")
-"""
-
-_DENOISING_LINES = """
-import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from orthodrome import KernelPCA, plots
-
-X, y = load_digits(return_X_y=True)
-train, test = train_test_split(X / 16, train_size={training}, stratify=y, random_state={seed})
-noisy = test + {noise:g} * np.random.default_rng({seed}).standard_normal(test.shape)
-
-model = KernelPCA({n_components}, "gaussian", random_state={seed}).fit(train)
-cleaned = model.inverse_transform(model.transform(noisy))
-print(np.mean((noisy - test) ** 2), np.mean((cleaned - test) ** 2))
-rows = {{"noisy": noisy[:10], "cleaned": cleaned[:10], "original": test[:10]}}
-plots.images(rows, shape=(8, 8), limits=(0, 1)).savefig("digits.png")
-"""

@@ -1,0 +1,80 @@
+"""
+Directions on a sphere
+======================
+
+Unit vectors lie on a sphere, and so do all data under a kernel with k(x, x) = 1. Kernel PCA
+measures straight through that sphere. Kernel principal geodesic analysis measures along it: from
+the mean on the sphere (the Karcher mean), along great circles.
+"""
+
+# %%
+# 200 directions in 100 dimensions, from a von Mises-Fisher law on a sphere of two dimensions. With
+# the linear kernel the feature space is the space of the data, so the right answer is known: two
+# dimensions.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from orthodrome import KernelPCA, KernelPGA, plots
+from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.metrics import neighborhood_area, neighborhood_preservation
+
+X = make_von_mises_fisher(200, n_dimensions=100, concentration=8, random_state=0)
+flat = KernelPCA(kernel="linear").fit(X)
+curved = KernelPGA(kernel="linear").fit(X)
+print(f"kernel PCA: {flat.n_components_} components, kernel PGA: {curved.n_components_}")
+
+# %%
+# How much of the variance each component explains. Kernel PCA needs one more, for the curvature.
+
+_, axes = plt.subplots(1, 2, figsize=(9.5, 3.4), layout="constrained")
+plots.spectrum(flat, ax=axes[0], title="Kernel PCA")
+plots.spectrum(curved, ax=axes[1], title="Kernel PGA")
+
+# %%
+# The sphere that kernel PGA found. The star is the mean, and the principal geodesics are the great
+# circles through it along which the data vary most. Colours are distances from the mean.
+
+angles = np.degrees(np.arccos(curved.mean_cosines_))
+plots.sphere(
+    curved.sphere_coordinates_,
+    angles,
+    ax=plt.figure(figsize=(5.4, 4.6), layout="constrained").subplots(),
+    legend_title="degrees from the mean",
+)
+
+# %%
+# In two dimensions, kernel PCA brings what is far from the mean too near to it; kernel PGA keeps
+# every distance from the mean.
+
+_, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+for ax, (name, model) in zip(axes, {"Kernel PCA": flat, "Kernel PGA": curved}.items(), strict=True):
+    plots.embedding(
+        model.embedding_,
+        angles,
+        ax=ax,
+        ratios=model.explained_variance_ratio_,
+        title=name,
+        legend_title="degrees from the mean",
+    )
+    ax.set_aspect("equal", adjustable="datalim")
+
+# %%
+# Which of the κ nearest neighbours are kept? Coordinates of kernel PGA can be compared straight, as
+# in the picture, or along the sphere that they stand for.
+
+kept = {
+    "kernel PCA": neighborhood_preservation(X, flat.embedding_[:, :2]),
+    "kernel PGA": neighborhood_preservation(X, curved.embedding_),
+    "kernel PGA, geodesic": neighborhood_preservation(X, curved.embedding_, metric="geodesic"),
+}
+plots.neighborhoods(
+    kept,
+    xscale="log",
+    ax=plt.figure(figsize=(5.4, 4.2), layout="constrained").subplots(),
+    title="Two components",
+)
+for name, quality in kept.items():
+    print(f"{name:>20}: area {neighborhood_area(quality):.3f}")
+
+plt.show()

@@ -1,0 +1,96 @@
+"""Labels of points: which are classes and which a scale, and the legend that explains them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .palette import class_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.legend import Legend
+
+__all__ = [
+    "EDGE",
+    "SCALE",
+    "check_labels",
+    "class_legend",
+    "classes_of",
+    "is_continuous",
+    "marker_area",
+]
+
+_MAX_CLASSES = 20  # more lines than this do not fit beside the axes
+_LABEL_WIDTH = 16  # characters after which a class name goes on in the next line
+
+# A thin edge keeps yellow visible on white and neighbours apart.
+EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.25}
+SCALE = "cividis"  # a colour scale that is the same to all colour visions
+
+
+def check_labels(labels: ArrayLike, n_samples: int, owner: str, rows: str) -> NDArray[Any]:
+    """Return one label per row as an array that can be sorted, or raise.
+
+    `owner` is the function and `rows` the argument whose rows are labelled, for the message.
+    """
+    array = np.asarray(labels)
+    if array.shape != (n_samples,):
+        raise ValueError(
+            f"labels of {owner} must have shape ({n_samples},), one per row of {rows}; "
+            f"got {array.shape}."
+        )
+    if array.dtype == object:  # None, strings and numbers side by side have no order
+        array = array.astype(str)
+    if len(np.unique(array)) > _MAX_CLASSES and not np.issubdtype(array.dtype, np.number):
+        raise ValueError(
+            f"labels of {owner} has {len(np.unique(array))} different values and a legend holds "
+            f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
+        )
+    return array
+
+
+def is_continuous(labels: NDArray[Any]) -> bool:
+    """Whether labels are numbers with too many values for a legend."""
+    return np.issubdtype(labels.dtype, np.number) and len(np.unique(labels)) > _MAX_CLASSES
+
+
+def classes_of(labels: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
+    """Yield each class: its name, which rows are in it, its colour and its marker."""
+    for index, label in enumerate(np.unique(labels)):
+        chosen = labels == label if label == label else labels != labels  # NaN is a class too
+        yield str(label), chosen, *class_style(index)
+
+
+def marker_area(n_samples: int, size: float | None) -> float:
+    """Return the area of a marker in points²: `size`, or what suits so many points."""
+    return float(np.clip(3000 / n_samples, 8, 36)) if size is None else size
+
+
+def class_legend(
+    ax: Axes, handles: Sequence[PathCollection], names: Sequence[str], title: str | None
+) -> Legend:
+    """Set the names of classes beside the axes, where they cover no point."""
+    legend = ax.legend(
+        handles,
+        [" "] * len(handles),  # the real names come below, where they cannot be mathematics
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0.3,
+        frameon=False,
+        handletextpad=0.2,
+        scatterpoints=1,
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text("\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)")
+    for handle in legend.legend_handles:
+        handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
+        handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter
+    return legend

@@ -1,0 +1,130 @@
+"""Neighbourhood curves: what is drawn, that nothing covers it, and that the axis says the truth."""
+
+import numpy as np
+import pytest
+
+from orthodrome import plots
+from orthodrome.metrics import neighborhood_preservation
+from orthodrome.plots._matplotlib import house_style, png
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+NAMES = ("kernel PCA", "kernel PGA", "kernel PGA, geodesic")
+
+
+def quality(lowest, n_others=30):
+    return np.linspace(lowest, 1.0, n_others)
+
+
+@pytest.fixture
+def three():
+    return dict(zip(NAMES, map(quality, (0.2, 0.4, 0.6)), strict=True))
+
+
+def legend_texts(figure):
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def test_curves_and_random_line_are_drawn_over_all_sizes(three):
+    figure = plots.neighborhoods(three)
+    *lines, random = figure.axes[0].lines
+    for line, (_, row) in zip(lines, three.items(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 31))
+        np.testing.assert_array_equal(line.get_ydata(), row)
+    np.testing.assert_allclose(random.get_ydata(), np.arange(1, 31) / 30)
+    assert random.get_linewidth() < min(line.get_linewidth() for line in lines)
+    assert legend_texts(figure) == [*NAMES, "random, κ/(N − 1)"]
+    assert {line.get_marker() for line in figure.axes[0].lines} == {"None"}
+
+
+def test_it_takes_what_the_metric_returns():
+    points = np.random.default_rng(0).standard_normal((20, 3))
+    kept = neighborhood_preservation(points, points[:, :2])
+    line = plots.neighborhoods({"two of three": kept}).axes[0].lines[0]
+    np.testing.assert_array_equal(line.get_ydata(), kept)
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_horizontal_axis(three, scale):
+    ax = plots.neighborhoods(three, xscale=scale).axes[0]
+    assert ax.get_xscale() == scale
+    assert ax.get_xlim() == (1, 30)
+
+
+@pytest.mark.parametrize("lowest", [0.5, 0.62, 0.9, 0.98, 0.985, 0.9991])
+def test_a_cut_axis_shows_all_says_so_and_wastes_little(lowest):
+    figure = plots.neighborhoods({"a": quality(lowest), "b": quality(0.5 + lowest / 2)})
+    ax = figure.axes[0]
+    bottom, top = ax.get_ylim()
+    assert 0 < bottom < lowest
+    assert top > 1
+    assert f"axis from {bottom:g} to 1" in ax.get_ylabel()
+    assert 1 - bottom <= max(1.25 * (1 - lowest), 0.01) + 1e-12
+    first_in_view = np.flatnonzero(np.arange(1, 31) / 30 >= bottom)[0] + 1
+    assert legend_texts(figure)[-1] == f"random, seen from κ = {first_in_view}"
+
+
+def test_an_axis_from_zero_needs_no_words(three):
+    ax = plots.neighborhoods(three).axes[0]
+    assert ax.get_ylim()[0] == 0
+    assert "axis" not in ax.get_ylabel()
+    assert plots.neighborhoods({"a": quality(0.9)}, bottom=0).axes[0].get_ylim()[0] == 0
+    cut = plots.neighborhoods(three, bottom=0.5).axes[0]
+    assert cut.get_ylim()[0] == 0.5
+    assert "axis from 0.5 to 1" in cut.get_ylabel()
+
+
+@pytest.mark.parametrize("n_curves", [1, 3, 7])
+@pytest.mark.parametrize("prefix", ["", "a rather long name of a method, "])
+def test_legend_covers_no_line_and_no_title(n_curves, prefix):
+    with house_style():
+        curves = {f"{prefix}{index}": quality(index / 10) for index in range(n_curves)}
+        figure = plots.neighborhoods(curves, title="Title")
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    legend, title = ax.get_legend().get_window_extent(), ax._left_title.get_window_extent()
+    assert legend.y0 >= ax.get_window_extent().y1 - 1
+    assert title.y0 >= legend.y1 - 1
+    assert title.y0 - legend.y1 < 0.35 * figure.dpi
+    assert legend.x1 <= figure.bbox.x1
+    assert title.y1 <= figure.bbox.y1
+
+
+@pytest.mark.parametrize("name", ["_hidden", "$x$ $\\frac", "</script>"])
+def test_any_name_is_shown_as_it_is(name):
+    figure = plots.neighborhoods({name: quality(0.3)})
+    png(figure)
+    assert legend_texts(figure)[0] == name
+    assert len(figure.axes[0].lines) == 2
+
+
+def test_given_axes_are_used_and_what_was_there_stays(three):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    right.plot([1, 30], [0.5, 0.5], color="red")
+    assert plots.neighborhoods(three, ax=right) is figure
+    assert len(left.lines) == 0
+    handles = right.get_legend().get_lines()
+    assert [line.get_color() for line in handles] == [line.get_color() for line in right.lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("curves", "options", "message"),
+    [
+        ({}, {}, "at least one curve"),
+        ({"a": [1.0]}, {}, r"curves\['a'\] of neighborhoods must be Q\(1\)"),
+        ({"a": [[0.5, 1.0]]}, {}, "at least three points"),
+        ({"a": [0.5, np.nan]}, {}, r"curves\['a'\] contains NaN"),
+        ({"a": [-0.1, 1.0]}, {}, "fractions from 0 to 1; got -0.1 to 1"),
+        ({"a": [50.0, 100.0]}, {}, "fractions from 0 to 1"),
+        ({"a": [0.5, 0.9]}, {}, r"must end with Q\(n - 1\) = 1"),
+        ({"a": [0.5, 1.0], "b": [0.5, 0.6, 1.0]}, {}, r"same length.*'a': 2, 'b': 3"),
+        ({"a": [0.5, 1.0]}, {"xscale": "log2"}, "xscale of neighborhoods must be one of"),
+        ({"a": [0.5, 1.0]}, {"bottom": 1.0}, "bottom of neighborhoods must be below 1"),
+        ({"a": [0.5, 1.0]}, {"bottom": -0.1}, "bottom of neighborhoods must be a finite number"),
+    ],
+)
+def test_neighborhoods_refuses(curves, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.neighborhoods(curves, **options)
