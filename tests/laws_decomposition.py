@@ -78,11 +78,10 @@ def log_coefficients(K: NDArray, W: NDArray, p: NDArray) -> tuple[NDArray, NDArr
         cosines = np.clip(W @ (K @ xi), -1, 1)
         angles = np.arccos(cosines)
         stretches = np.where(angles > 0, angles / np.where(angles > 0, np.sin(angles), 1), 1)
-        B = stretches[:, None] * (W - np.outer(cosines, xi))  # (1)
-        step = p @ B  # (5)
+        step = (p * stretches) @ W - (p * stretches) @ cosines * xi  # (5), with (1)
         length = np.sqrt(max(step @ K @ step, 0))
         if length < 1e-14:
             break
         xi = np.cos(length) * xi + np.sin(length) * step / length  # (2)
         xi /= np.sqrt(xi @ K @ xi)
-    return xi, B
+    return xi, stretches[:, None] * (W - np.outer(cosines, xi))  # (1)
