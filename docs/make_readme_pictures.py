@@ -1,0 +1,83 @@
+"""Draw the README's pictures into docs/images: python docs/make_readme_pictures.py."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from orthodrome import KernelPCA, KernelPGA, plots
+from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.metrics import neighborhood_preservation
+
+TARGET = Path(__file__).parent / "images"
+
+
+def digits() -> Figure:
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    train, test, y_train, y_test = train_test_split(
+        X, y, train_size=1000, stratify=y, random_state=0
+    )
+    noisy = test + 0.25 * np.random.default_rng(0).standard_normal(test.shape)
+    cleaned = {}
+    for kernel, n_components in [("linear", 16), ("gaussian", 64)]:
+        model = KernelPCA(n_components, kernel, random_state=0).fit(train)
+        cleaned[kernel] = model.inverse_transform(model.transform(noisy))
+    first = [int(np.flatnonzero(y_test == digit)[0]) for digit in range(10)]
+
+    figure = Figure(figsize=(10, 3.9), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.05], wspace=0.04)
+    plots.embedding(
+        model.embedding_,
+        y_train,
+        ax=left.subplots(),
+        ratios=model.explained_variance_ratio_,
+        title="Digits, kernel PCA with a Gaussian kernel",
+        legend_title="digit",
+    )
+    plots.images(
+        {
+            "noisy": noisy[first],
+            "PCA, 16 components": cleaned["linear"][first],
+            "kernel PCA, 64 components, pre-images": cleaned["gaussian"][first],
+            "original": test[first],
+        },
+        shape=(8, 8),
+        limits=(0, 1),
+        figure=right,
+    )
+    return figure
+
+
+def directions() -> Figure:
+    # all within a hemisphere, where the mean is unique
+    X = make_von_mises_fisher(200, 100, 2, concentration=8, random_state=0)
+    flat, curved = (E(kernel="linear").fit(X) for E in (KernelPCA, KernelPGA))
+    kept = {
+        "kernel PCA": neighborhood_preservation(X, flat.embedding_[:, :2]),
+        "kernel PGA": neighborhood_preservation(X, curved.embedding_),
+        "kernel PGA, geodesic": neighborhood_preservation(X, curved.embedding_, metric="geodesic"),
+    }
+    figure = Figure(figsize=(10, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
+    plots.sphere(
+        curved.sphere_coordinates_,
+        np.degrees(np.arccos(curved.mean_cosines_)),
+        ax=left,
+        legend_title="degrees from the mean",
+        title="200 directions, as kernel PGA sees them",
+    )
+    plots.neighborhoods(kept, ax=right, title="Two components")
+    return figure
+
+
+def main() -> None:
+    TARGET.mkdir(exist_ok=True)
+    for name, draw in {"kernel_pca": digits, "kernel_pga": directions}.items():
+        draw().savefig(TARGET / f"{name}.png", dpi=150, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
