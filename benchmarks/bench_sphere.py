@@ -11,10 +11,11 @@ import numpy as np
 from bench_foundation import N_COMPONENTS, data, gamma
 from bench_foundation import eigenvalue_error as flat_error
 from harness import Comparison, Measured, Peer, compare
+from scipy.sparse.linalg import eigsh
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
+from sklearn.metrics.pairwise import rbf_kernel
 
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Krylov
 from orthodrome.sphere import karcher_mean
 
 GRADIENT = 1e-10
@@ -26,9 +27,21 @@ EPSILON = 1e-22
 
 @cache
 def reference() -> np.ndarray:
-    """Eigenvalues to rounding, by a Krylov run far past the tolerance that is asked for."""
-    solver = Krylov(tol=1e-13, block_size=32, random_state=7)
-    return KernelPGA(N_COMPONENTS, solver=solver).fit(data()).eigenvalues_
+    """Eigenvalues to rounding, by plain NumPy and ARPACK on the whole matrix."""
+    K = rbf_kernel(data(), gamma=gamma())
+    n = len(K)
+    mean = np.full(n, 1.0)
+    for _ in range(40):  # the paper's steps, with τ = 1
+        mean /= np.sqrt(mean @ K @ mean)
+        cosines = K @ mean
+        stretches = np.arccos(cosines) / np.sqrt(1 - cosines**2)
+        log = stretches - (stretches @ cosines) * mean
+        length = np.sqrt(max(log @ K @ log, 0.0)) / n
+        mean = np.cos(length) * mean + np.sinc(length / np.pi) * log / n
+    K -= np.outer(cosines, cosines)
+    K *= np.outer(stretches, stretches) / n
+    values = eigsh(K, N_COMPONENTS, which="LA", tol=1e-14, return_eigenvectors=False)
+    return np.sort(values)[::-1]
 
 
 def eigenvalue_error(model: Any) -> float:
@@ -70,7 +83,10 @@ def run() -> list[Measured]:
         accuracy=eigenvalue_error,
         required=1e-8,
         target=0.5,
-        note="Error: largest relative error of the 16 eigenvalues, each method's own.",
+        note=(
+            "Error: largest relative error of the 16 eigenvalues, each method's own; for kernel "
+            "PGA against plain NumPy and ARPACK on the whole tangent matrix."
+        ),
     )
     model = ours()
     against_ourselves = Comparison(

@@ -81,10 +81,10 @@ def page(results: dict[str, Any]) -> str:
     text = [
         "# Benchmarks",
         "",
-        "Written by `benchmarks/run.py` (`make bench`); do not edit. Both sides run in one "
-        "process, in turn, with the same threads, after a warm-up that also checks the accuracy "
-        "of each. Figures are medians with the range in brackets; a ratio is ours over theirs, so "
-        "smaller is better, and its range is over neighbouring runs.",
+        "Written by `benchmarks/run.py` (`make bench`); do not edit. Both sides run in turn, with "
+        "the same threads, after a warm-up that also checks the accuracy of each: in one process, "
+        "or in two where a note says so. Figures are medians with the range in brackets; a ratio "
+        "is ours over theirs, so smaller is better, and its range is over neighbouring runs.",
     ]
     for name, entry in results.items():
         v = ", ".join(f"{package} {number}" for package, number in entry["versions"].items())

@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo",
         help="PCA, kernel PCA and kernel PGA side by side, as one HTML page",
-        description="Run kernel PCA and PCA on data that ship with scikit-learn (digits, wine) "
+        description="Run PCA, kernel PCA and kernel PGA on data that ship with scikit-learn "
+        "(digits, wine) and on simulated directions, "
         "and write one self-contained page with embeddings, spectra, pre-images and how they were "
         "computed, and its figures as PNG files beside it. The last line on stdout is the path "
         "of the page. Needs no network and takes less than a minute.",

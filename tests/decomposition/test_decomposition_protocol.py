@@ -152,7 +152,10 @@ def test_non_convergence_is_one_warning_with_figures_and_advice(Estimator):
     assert {warning.category for warning in caught} == {ConvergenceWarning}
     assert re.match(message, str(last.message))
     if Estimator is KernelPGA:
-        assert re.match(r"karcher_mean: .*gradient norm \d", str(before.pop().message))
+        mean = before.pop()
+        assert re.match(r"KernelPGA: the Karcher mean .*gradient norm \d.*", str(mean.message))
+        assert str(mean.message).endswith("Raise max_iter.")  # tol is the solver's alone
+        assert mean.filename == __file__
     assert not before
     assert not model.converged_
     assert model.n_iter_ == 1

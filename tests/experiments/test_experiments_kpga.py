@@ -44,5 +44,9 @@ def test_geodesic_analysis_keeps_more_neighbours(faces):
     for q in (2, 16, 64):
         assert mean["kPGA, geodesic", q] > mean["kPGA", q] > mean["kPCA", q] + 0.02
     text = faces.page(rows)
-    assert text.count("| holds |") == 3
+    assert "- kPGA: better on average over κ in 3 of 3 settings" in text
+    assert "- kPGA, geodesic: better on average over κ in 3 of 3 settings" in text
+    swapped = [{**row, "mean": -row["mean"]} for row in rows]
+    assert "kPGA: better on average over κ in 0 of 3 settings" in faces.page(swapped)
+    assert "worse on average at degree 4 with 2 components, " in faces.page(swapped)
     assert f"{mean['kPCA', 16]:.4f}" in text

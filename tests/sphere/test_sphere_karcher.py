@@ -77,8 +77,9 @@ def test_it_is_where_gradient_descent_ends(way, weights, radius, d):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 12), st.integers(2, 6), st.floats(1e-6, 1.5), st.integers(0, 2**32 - 1))
+@given(st.integers(1, 12), st.integers(2, 6), st.floats(1e-6, 0.75), st.integers(0, 2**32 - 1))
 def test_nowhere_near_it_is_the_objective_lower(n, d, radius, seed):
+    """Points within a cap of 3/4 are nearer than a quarter circle to every point of it."""
     points = cap(n, d, radius, seed)
     weights = np.random.default_rng(seed).random(n) + 0.01
     p = weights / weights.sum()
@@ -641,7 +642,7 @@ def test_messages(arguments, message):
 def test_matrices_that_are_of_no_sphere_are_named():
     """Cosines between three points that no three unit vectors have."""
     matrix = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
-    message = r"^The inner product of row 1 with a point of unit length is 1\.278.*not positive def"
+    message = r"^The inner product of row 1 of the points .* is 1\.278.*not positive definite"
     with pytest.raises(ValueError, match=message):
         karcher_mean(DenseGram(matrix))
 
@@ -657,3 +658,68 @@ def test_slow_oracles_are_inverse():
     points = cap(25, 4, 1.3)
     for y in points:
         np.testing.assert_allclose(slow_exp(slow_log(y, points[0]), points[0]), y, atol=1e-14)
+
+
+# Points of float32, and ways out ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["float32", "through float32", "nearly of unit length"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tolerance_is_reached_where_lengths_are_rounded(how, seed):
+    points = np.random.default_rng(seed).normal(size=(30, 100))
+    points[:, 0] += 8
+    points = unit(points)
+    if how == "nearly of unit length":
+        points *= 1 - 5e-7
+    else:
+        points = points.astype(np.float32).astype(np.float32 if how == "float32" else np.float64)
+    result = karcher_mean(points, tol=1e-11)
+    assert result.status is Status.CONVERGED
+    assert result.gradient_norm <= 1e-11
+
+
+def wide_points(n, seed):
+    return unit(np.random.default_rng(seed).normal(size=(n, 3)))
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(6))
+def test_wide_points_of_low_rank(dtype, seed):
+    """Where the coefficients of the mean would cancel, they do not."""
+    points = wide_points(300, seed).astype(dtype)
+    gram = DenseGram(points @ points.T)
+    result = karcher_mean(gram, tol=1e-12)
+    assert result.converged
+    mean = result.point @ points.astype(np.float64)
+    tolerance = {np.float64: 1e-12, np.float32: 1e-4}[dtype]
+    assert np.linalg.norm(mean) == pytest.approx(1, abs=tolerance)
+    np.testing.assert_allclose(result.cosines, points @ mean, rtol=0, atol=tolerance)
+    assert np.linalg.norm(result.point) < 1
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@pytest.mark.filterwarnings("ignore:karcher_mean. stopped at max_iter")
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 6, 20])
+def test_steps_are_counted_across_the_way_out(max_iter):
+    points, entries = wide_points(60, 0), []
+    gram = DenseGram(points @ points.T)
+    result = karcher_mean(gram, max_iter=max_iter, callback=entries.append)
+    assert result.n_iter <= max_iter
+    assert tuple(entries) == result.history
+    assert len(entries) == result.n_iter + 1
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_where_there_is_no_way_out_the_mean_is_one_or_there_is_a_warning(seed, monkeypatch):
+    monkeypatch.setattr("orthodrome.sphere._descent._MAX_RANK", 2)
+    points = wide_points(60, seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = karcher_mean(DenseGram(points @ points.T))
+    warned = any("large coefficients cancel" in str(w.message) for w in caught)
+    assert warned == (not result.converged)
+    if result.converged:
+        assert np.linalg.norm(result.point @ points) == pytest.approx(1, abs=1e-6)
+        assert result.gradient_norm <= 1e-6

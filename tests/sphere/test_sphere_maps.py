@@ -373,7 +373,7 @@ def test_a_length_of_an_indefinite_matrix_is_an_error():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tangents_may_lean_by_rounding_only(dtype, kind):
     space = chart(kind, dtype)
-    allowed = {np.float64: 1e-6, np.float32: 1e-5}[dtype]
+    allowed = {np.float64: 2e-6, np.float32: 2e-5}[dtype]
     base = space.point(seed=2)
     tangents = space.tangents(6, base, seed=3)
     lengths = np.linspace(0, 2.5, 6)
@@ -469,5 +469,5 @@ def test_coefficients_are_one_per_point():
 
 
 def test_numbers_of_points_agree():
-    with pytest.raises(ValueError, match=r"2.*3|3.*2"):
+    with pytest.raises(ValueError, match=r"as many points.*got 2 and 3"):
         distance(np.eye(3)[:2], np.eye(3))

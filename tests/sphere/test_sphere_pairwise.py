@@ -37,10 +37,19 @@ def test_unit_vectors(dtype):
     np.testing.assert_allclose(both, both.T, rtol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("angle", [1e-150, 1e-9, 0.3, 3.0, np.pi])
+@pytest.mark.parametrize("angle", [1e-150, 1e-9, 0.3, 3.0, np.pi - 1e-7, np.pi])
 def test_every_angle_between_unit_vectors(angle):
     points = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
-    np.testing.assert_allclose(geodesic_distances(points)[0, 1], angle, rtol=1e-9)
+    found = geodesic_distances(points)[0, 1]
+    np.testing.assert_allclose(found, angle, rtol=1e-14)
+    np.testing.assert_allclose(np.pi - found, np.pi - angle, rtol=1e-8, atol=1e-15)
+
+
+def test_precomputed_matrices():
+    X = unit_vectors(6, 3)
+    X[3] = X[2]
+    angles = geodesic_distances(4 * X @ X.T, kernel="precomputed")
+    np.testing.assert_allclose(angles, geodesic_distances(X), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +104,8 @@ def test_errors():
         geodesic_distances(X * np.array([1, 1, 2, 1])[:, None])
     with pytest.raises(ValueError, match=r"Y must have as many columns as X, 3; got 2"):
         geodesic_distances(X, unit_vectors(4, 2))
-    with pytest.raises(ValueError, match="precomputed"):
-        geodesic_distances(X @ X.T, kernel="precomputed")
+    with pytest.raises(ValueError, match=r"Y must be None .* precomputed"):
+        geodesic_distances(X @ X.T, X @ X.T, kernel="precomputed")
     with pytest.raises(ValueError, match="Normalized"):
         geodesic_distances(2 * X + 1, kernel=Linear())
     with pytest.raises(ValueError, match=r"it is 4 at row \d of Y and not 1\."):

@@ -16,11 +16,12 @@ class Status(enum.Enum):
     CONVERGED = "converged"
     ROUNDING = "stopped where only rounding is left"
     MAX_ITER = "stopped at max_iter"
+    CANCELLING = "stopped where large coefficients cancel"
 
     @property
     def converged(self) -> bool:
         """Whether the requested tolerance was reached, or no step could come nearer."""
-        return self is not Status.MAX_ITER
+        return self in (Status.CONVERGED, Status.ROUNDING)
 
     @property
     def advice(self) -> str:
@@ -29,6 +30,7 @@ class Status(enum.Enum):
             Status.CONVERGED: "",
             Status.ROUNDING: "",
             Status.MAX_ITER: "Raise max_iter, or loosen tol.",
+            Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
         }[self]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from .._core.angles import angles_from_cosines, check_no_antipodes
+from .._core.status import Status
+from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes
 from ..eigen import Components, tangent_frame
 from ..gram import GramOperator, Scaled, Tangent, squared_radius
-from ..sphere import exp_at_pole, karcher_mean
+from ..sphere import exp_at_pole
+from ..sphere.karcher import KarcherMean, find_mean, warn_if_wide
 from .spectral import SpectralDecomposition
 
 __all__ = ["KernelPGA"]
@@ -54,7 +58,7 @@ class KernelPGA(SpectralDecomposition):
         Krylov: stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue.
         (The mean is always found to a gradient of 1e-12, or to rounding.)
     max_iter : int, default=200
-        The most products with the Gram matrix, for the mean and for Krylov each.
+        The most steps to the mean, and the most products with the Gram matrix of Krylov.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -131,6 +135,15 @@ class KernelPGA(SpectralDecomposition):
     :math:`\operatorname{Exp}_\mu(\sum_q e_q v_q) = \cos\|e\|\,\mu + \frac{\sin\|e\|}{\|e\|}
     \sum_q e_q v_q`; `inverse_transform` looks for its pre-image.
 
+    Lengths of e beyond π go round the sphere and come back.
+
+    A row of weight 0 gets coordinates too: it must lie on the sphere like the others, and not at
+    the antipode of the mean.
+
+    Distances θ from the mean come from cosines, so that θ² has an absolute error of a few units in
+    the last place of 1, about 1e-15 in float64: it is felt where a very large σ puts all points
+    close together.
+
     References
     ----------
     Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §4 and §5.1.
@@ -156,16 +169,17 @@ class KernelPGA(SpectralDecomposition):
     ) -> tuple[Tangent, dict[str, Any]]:
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
-        mean = karcher_mean(unit, weights, tol=_MEAN_TOL, max_iter=self.max_iter)
+        mean = find_mean(unit, weights, tol=_MEAN_TOL, max_iter=self.max_iter)
         found = {
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
             "mean_n_iter_": mean.n_iter,
             "mean_gradient_norm_": mean.gradient_norm,
             "geodesic_variance_": mean.variance,
-            "converged_": mean.converged,
+            "_mean_converged": mean.converged,
             "_squared_radius": radius,
         }
+        _warn_about(mean)
         return Tangent(unit, mean.point, mean.cosines), found
 
     def _map_new_points(self, components: Components, geometry: Tangent) -> dict[str, Any]:
@@ -186,8 +200,9 @@ class KernelPGA(SpectralDecomposition):
             squared_radius(diagonal, self._squared_radius)
         frame = np.column_stack([self.dual_coef_, self.mean_])
         products = self._products(X, frame) / self._squared_radius
-        cosines = products[:, -1]
-        check_no_antipodes(cosines, float(np.finfo(self.dual_coef_.dtype).eps), "rows of X")
+        cosines, eps = products[:, -1], float(np.finfo(self.dual_coef_.dtype).eps)
+        check_cosines(cosines, eps, "rows of X")
+        check_no_antipodes(cosines, eps, "rows of X")
         angles, stretches = angles_from_cosines(cosines)
         return products[:, :-1] * stretches[:, None], angles
 
@@ -202,3 +217,19 @@ class KernelPGA(SpectralDecomposition):
         coordinates, angles = self._seen_from_mean(X)
         rounding = float(16 * np.finfo(self.dual_coef_.dtype).eps)
         return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
+
+
+# from the warning to the caller of fit: this module, spectral.fit, scikit-learn's wrapper
+_CALLER_OF_FIT = 6
+
+
+def _warn_about(mean: KarcherMean) -> None:
+    if not mean.converged:
+        advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
+        warnings.warn(
+            f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
+            f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
+            ConvergenceWarning,
+            stacklevel=_CALLER_OF_FIT - 1,
+        )
+    warn_if_wide(mean, stacklevel=_CALLER_OF_FIT)

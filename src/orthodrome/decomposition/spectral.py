@@ -51,6 +51,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     coordinates stand for (`_expansion`, `_decoder_features`).
     """
 
+    #: Whether the search for the mean, where there is one, reached its tolerance.
+    _mean_converged: bool = True
     #: Whether `eigenvalues_` are divided by the sum of the weights.
     _eigenvalues_are_variances: bool = False
 
@@ -149,7 +151,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
         for name, value in (found | self._map_new_points(components, geometry)).items():
             setattr(self, name, value)
-        self.converged_ = pairs.converged and found.get("converged_", True)
+        self.converged_ = pairs.converged and self._mean_converged
         self.kernel_ = kernel
         self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
         self.sample_weight_ = weights

@@ -46,15 +46,15 @@ def pivoted_cholesky(
     """
     left: NDArray[Any] = operator.diagonal().astype(np.float64)
     limit = tol * float(left.max())
-    columns: list[NDArray[np.float64]] = []
-    while len(columns) < max_rank and left.max() > limit:
+    columns = np.empty((max_rank, len(left)))  # the pages of columns not reached are never touched
+    rank = 0
+    while rank < max_rank and left.max() > limit:
         pivot = int(np.argmax(left))
         column = operator.rows([pivot])[0].astype(np.float64)
-        for known in columns:
-            column -= known[pivot] * known
+        column -= columns[:rank, pivot] @ columns[:rank]
         column /= np.sqrt(left[pivot])
-        columns.append(column)
+        columns[rank] = column
         left -= column**2
         left[pivot] = 0.0
-    factor = np.stack(columns, axis=1) if columns else np.zeros((len(left), 0))
-    return factor, float(np.abs(left).max())
+        rank += 1
+    return columns[:rank].T, float(np.abs(left).max())

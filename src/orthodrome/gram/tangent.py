@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.angles import angles_from_cosines, check_no_antipodes
+from .._core.unit import angles_from_cosines, check_no_antipodes
 from .base import CrossOperator, GramOperator, as_indices
+from .unit import squared_radius
 
 __all__ = ["Tangent"]
 
@@ -59,8 +60,18 @@ class Tangent(GramOperator):
             operator @ self.base_point if cosines is None else cosines, dtype=np.float64
         )
         self._eps = float(np.finfo(self.dtype).eps)
+        self._check_unit_length()
         check_no_antipodes(self.cosines, self._eps, "points")
         self.angles, self.stretches = angles_from_cosines(self.cosines)
+
+    def _check_unit_length(self) -> None:
+        squared_radius(self.operator.diagonal(), expected=1.0, what="points")
+        square = float(self.base_point @ self.cosines)
+        if abs(square - 1) > (1e-6 if self.dtype == np.float64 else 1e-3):
+            raise ValueError(
+                f"base_point of Tangent must have unit length; its square is {square:.8g}. Divide "
+                "it by its length, the root of base_point @ operator @ base_point."
+            )
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         return self._project(self.operator @ self._stretched(V), self.cosines, self.stretches, V)

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.unit import SAME_LENGTH
 from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["Scaled", "squared_radius"]
-
-# How far squared lengths may differ, relatively, and still count as one: the rounding of unit
-# vectors that went through float32.
-_SAME_LENGTH = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}
 
 
 def squared_radius(
@@ -46,14 +43,14 @@ def squared_radius(
             "a kernel with k(x, x) > 0, such as Gaussian."
         )
     radius = float(np.mean(values)) if expected is None else expected
-    tolerance = _SAME_LENGTH[np.asarray(diagonal).dtype]
+    tolerance = SAME_LENGTH[np.asarray(diagonal).dtype]
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
-        beside = f"{values[other]:g} at row {other}" if expected is None else f"not {radius:g}"
+        beside = f"{values[other]:.8g} at row {other}" if expected is None else f"not {radius:.8g}"
         raise ValueError(
             f"k(x, x) must be the same for all points, which then lie on a sphere; it is "
-            f"{values[worst]:g} at row {worst} of {what} and {beside}. "
+            f"{values[worst]:.8g} at row {worst} of {what} and {beside}. "
             "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length."
         )
     return radius

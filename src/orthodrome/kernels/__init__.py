@@ -2,7 +2,7 @@
 
 from .bandwidth import mean_squared_distance, median_distance
 from .base import Kernel
-from .names import KERNELS, as_kernel
+from .names import KERNELS, as_fitted_kernel, as_kernel
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from .radial import (
     RBF,
@@ -45,6 +45,7 @@ __all__ = [
     "Sigmoid",
     "Spherical",
     "Wave",
+    "as_fitted_kernel",
     "as_kernel",
     "mean_squared_distance",
     "median_distance",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
+
 from .base import Kernel
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from .radial import (
@@ -20,7 +22,7 @@ from .radial import (
 )
 from .wrappers import FromCallable, Precomputed
 
-__all__ = ["KERNELS", "as_kernel"]
+__all__ = ["KERNELS", "as_fitted_kernel", "as_kernel"]
 
 #: Every name that ``kernel=`` takes. scikit-learn's names mean scikit-learn's kernels.
 KERNELS: dict[str, type[Kernel]] = {
@@ -71,3 +73,16 @@ def as_kernel(kernel: Any) -> Kernel:
         "kernel must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
         f"got {kernel!r}."
     )
+
+
+def as_fitted_kernel(kernel: Any, X: Any) -> Kernel:
+    """Return a kernel object that is fitted: as it is, or a clone fitted to X.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import as_fitted_kernel
+    >>> as_fitted_kernel("gaussian", [[0.0], [2.0]]).sigma_
+    1.4142135623730951
+    """
+    resolved = as_kernel(kernel)
+    return resolved if resolved.__sklearn_is_fitted__() else clone(resolved).fit(X)

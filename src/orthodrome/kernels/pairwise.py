@@ -257,6 +257,10 @@ class Laplacian(_Elementwise):
     def prepare(self, X: Any) -> Prepared:
         """Give sparse points the 32-bit indices that scikit-learn's distances need."""
         if scipy.sparse.issparse(X):
+            if X.nnz > np.iinfo(np.int32).max:
+                raise ValueError(
+                    f"Laplacian takes at most 2³¹ - 1 stored entries of sparse data; got {X.nnz}."
+                )
             X = scipy.sparse.csr_array(
                 (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
             )

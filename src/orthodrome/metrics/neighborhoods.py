@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from .._core.checks import check_choice, check_symmetric
@@ -22,7 +21,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
 from .._core.types import Data
 from ..gram import GramOperator, gram_operator
-from ..kernels import Radial, as_kernel
+from ..kernels import Radial, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
 from ..kernels.radial import squared_distances
 from ..sphere import exp_at_pole
@@ -151,7 +150,7 @@ def coranking_matrix(
             "such matrix."
         )
 
-    counts, lock = np.zeros((n, n), dtype=np.int64), threading.Lock()
+    counts, lock = np.zeros((n - 1, n - 1), dtype=np.int64), threading.Lock()
 
     def count(rows: slice) -> None:
         before, after = _ranks(high(rows), rows), _ranks(low(rows), rows)
@@ -159,7 +158,7 @@ def coranking_matrix(
             _count_pairs(before, after, counts)
 
     _over_blocks(count, n)
-    return np.ascontiguousarray(counts[1:, 1:])
+    return counts
 
 
 def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
@@ -201,6 +200,8 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
             "quality of neighborhood_area must be Q(1), …, Q(n - 1) of at least three points; "
             f"got shape {q.shape}."
         )
+    if np.any(q < 0) or np.any(q > 1 + 1e-9):
+        raise ValueError("quality of neighborhood_area must lie between 0 and 1.")
     others = len(q)
     kappa = np.arange(1.0, others)
     rescaled = (others * q[:-1] - kappa) / (others - kappa)
@@ -212,10 +213,11 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
 
 @compiled
 def _count_pairs(before: Any, after: Any, counts: Any) -> None:
-    """Add 1 at (before, after) for every entry of the two arrays of ranks."""
+    """Add 1 at (before - 1, after - 1) for all ranks but 0, which is that of a point itself."""
     for i in range(before.shape[0]):
         for j in range(before.shape[1]):
-            counts[before[i, j], after[i, j]] += 1
+            if before[i, j] > 0:
+                counts[before[i, j] - 1, after[i, j] - 1] += 1
 
 
 def _ranks(keys: NDArray[Any], rows: slice) -> NDArray[np.int64]:
@@ -266,13 +268,11 @@ def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
     if kernel is None:
         array = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         return _euclidean(array), len(array)
-    resolved = as_kernel(kernel)
-    if not resolved.__sklearn_is_fitted__():
-        resolved = clone(resolved).fit(X)
-    X = resolved.validate(X, reset=False)
-    if isinstance(resolved, Radial) and resolved.decreasing:
+    fitted = as_fitted_kernel(kernel, X)
+    X = fitted.validate(X, reset=False)
+    if isinstance(fitted, Radial) and fitted.decreasing:
         return _euclidean(X.tocsr() if scipy.sparse.issparse(X) else X), X.shape[0]
-    gram = gram_operator(resolved, X, storage="recompute")
+    gram = gram_operator(fitted, X, storage="recompute")
     return _feature_space(gram), gram.shape[0]
 
 
@@ -290,6 +290,9 @@ def _feature_space(gram: GramOperator) -> _Keys:
 
 
 def _euclidean(points: Any) -> _Keys:
-    # not moved to their mean: distances of integers, which often tie, are then exact
-    prepared = Prepared(points, finite_squared_norms(points))
+    # Not moved to their mean, and scaled by a power of two, so that squares neither over- nor
+    # underflow: distances of integers, which often tie, are then exact.
+    largest = float(np.abs(points.data if scipy.sparse.issparse(points) else points).max(initial=0))
+    scaled = points * points.dtype.type(2.0 ** -np.frexp(largest)[1])
+    prepared = Prepared(scaled, finite_squared_norms(scaled))
     return lambda rows: squared_distances(prepared[rows], prepared)

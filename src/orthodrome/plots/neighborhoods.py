@@ -95,10 +95,15 @@ def neighborhoods(
 
 
 def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+    if not isinstance(curves, Mapping):
+        raise ValueError(
+            "curves of neighborhoods must be a mapping, {name: Q(1), …, Q(n - 1)}; "
+            f"got {type(curves).__name__}."
+        )
     if not curves:
         raise ValueError("curves of neighborhoods must hold at least one curve.")
     rows: dict[str, NDArray[np.float64]] = {}
-    for name, curve in curves.items():
+    for name, curve in ((str(name), curve) for name, curve in curves.items()):
         row = check_array(curve, ensure_2d=False, dtype=np.float64, input_name=f"curves[{name!r}]")
         if row.ndim != 1 or len(row) < 2:
             raise ValueError(

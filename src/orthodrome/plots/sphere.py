@@ -98,6 +98,8 @@ def sphere(
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
     camera = _camera(_check_angle(tilt, "tilt"), _check_angle(turn, "turn"))
+    if ax is not None and ax.name == "3d":
+        raise ValueError("ax of sphere must be ordinary axes: the sphere is drawn as it is seen.")
     ax = axes_of(ax, (4.8, 4.4))
     _draw_globe(ax, camera)
     lines = _draw_geodesics(ax, camera) if geodesics else []

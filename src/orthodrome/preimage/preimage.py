@@ -15,7 +15,7 @@ from .._core.checks import check_choice, check_integer, check_positive
 from .._core.status import Status, warn_unless_converged
 from .._core.types import Data
 from ..gram import gram_operator
-from ..kernels import Kernel, Precomputed, Radial, as_kernel
+from ..kernels import Kernel, Precomputed, Radial, as_fitted_kernel, as_kernel
 from .fixed_point import BLOCK_ELEMENTS, fixed_point
 from .ridge import ridge
 
@@ -148,14 +148,11 @@ def preimage(
 
 
 def _fitted(kernel: Any, X: Any) -> Kernel:
-    resolved = as_kernel(kernel)
-    if isinstance(resolved, Precomputed):
+    if isinstance(as_kernel(kernel), Precomputed):
         raise ValueError(
             "preimage needs the inputs and a kernel to evaluate; 'precomputed' gives neither."
         )
-    if resolved.__sklearn_is_fitted__():
-        return resolved
-    return resolved.__class__(**resolved.get_params(deep=False)).fit(X)
+    return as_fitted_kernel(kernel, X)
 
 
 def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.angles import check_no_antipodes
 from .._core.checks import check_integer, check_positive, check_sample_weight
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
+from .._core.unit import check_no_antipodes
 from ..gram import GramOperator
-from ._descent import Coefficients, Coordinates, Space, descend, start
+from ._descent import descend, first_point
+from ._points import Coefficients, Coordinates, Space
 
-__all__ = ["KarcherMean", "karcher_mean"]
+__all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_if_wide"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,12 @@ class KarcherMean:
         Σ p_n θ_n², the weighted mean of the squared distances, which the mean minimises.
     gradient_norm : float
         ‖Σ p_n Log_μ(y_n)‖ at the mean, in radians.
+    n_far : int
+        How many points (of positive weight) lie outside the open hemisphere about the mean.
     n_iter : int
         Steps taken. The products with the Gram operator were two more: for the start, and for
-        the gradient at the end.
+        the gradient at the end. (Where the coefficients of the mean cancelled, the points were
+        given coordinates, and later steps needed none.)
     status : Status
         How it ended.
     history : tuple of dict
@@ -47,6 +51,7 @@ class KarcherMean:
     cosines: NDArray[np.float64]
     variance: float
     gradient_norm: float
+    n_far: int
     n_iter: int
     status: Status
     history: tuple[dict[str, Any], ...] = field(default=(), repr=False)
@@ -70,8 +75,8 @@ def karcher_mean(
 
     .. math:: \mu = \arg\min_\nu \sum_n p_n\, d_g^2(\nu, y_n), \qquad \sum_n p_n = 1
 
-    (kPGA, eq. 3; there the weights are divided by the number of points instead of their sum). The
-    negative gradient is :math:`g = \sum_n p_n \operatorname{Log}_\mu(y_n)`. With
+    (kPGA, eq. 3; its eqs. 5 and 6 divide by the number of points, not by the sum of the weights).
+    The negative gradient is :math:`g = \sum_n p_n \operatorname{Log}_\mu(y_n)`. With
     :math:`w_n = p_n \theta_n/\sin\theta_n` and the cosines c it is
     :math:`\sum_n w_n y_n - (w \cdot c)\,\mu`: one product with the Gram matrix gives it, its
     length, and the cosines of every point of the great circle along it. Steps are therefore
@@ -107,7 +112,8 @@ def karcher_mean(
     UserWarning
         If points lie outside the open hemisphere about the mean, where it need not be unique.
     ConvergenceWarning
-        If `max_iter` was reached.
+        If `max_iter` was reached, or large coefficients of the mean cancel and there is no way
+        out.
 
     Raises
     ------
@@ -126,36 +132,53 @@ def karcher_mean(
     """
     check_positive(tol, "tol", "karcher_mean", or_zero=True)
     check_integer(max_iter, "max_iter", "karcher_mean")
-    space: Space = Coefficients(points) if isinstance(points, GramOperator) else Coordinates(points)
+    result = find_mean(
+        points, sample_weight, tol=tol, max_iter=max_iter, initial=initial, callback=callback
+    )
+    detail = f"gradient norm {result.gradient_norm:.1e}, tol={tol:g}"
+    warn_unless_converged(result.status, "karcher_mean", detail)
+    warn_if_wide(result, stacklevel=3)
+    return result
+
+
+def find_mean(
+    points: GramOperator | ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    tol: float,
+    max_iter: int,
+    initial: ArrayLike | None = None,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> KarcherMean:
+    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning."""
+    space: Space = (
+        Coefficients(points) if isinstance(points, GramOperator) else Coordinates.checked(points)
+    )
     weights = check_sample_weight(sample_weight, space.n, "karcher_mean")
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():
-        found = descend(space, p, start(space, p, initial), tol, max_iter, callback)
-    result = KarcherMean(
+        found = descend(space, p, first_point(space, p, initial), tol, max_iter, callback)
+    counting = np.where(p > 0, found.mean.products, 1.0)
+    check_no_antipodes(counting, space.eps, "points")
+    return KarcherMean(
         point=found.mean.vector.astype(space.dtype, copy=False),
         cosines=found.mean.products,
         variance=found.history[-1]["objective"],
         gradient_norm=found.history[-1]["gradient_norm"],
+        n_far=int(np.count_nonzero(counting <= 0)),
         n_iter=found.n_iter,
         status=found.status,
         history=found.history,
     )
-    detail = f"gradient norm {result.gradient_norm:.1e}, tol={tol:g}"
-    warn_unless_converged(found.status, "karcher_mean", detail)
-    _check_spread(result.cosines, p, space)
-    return result
 
 
-def _check_spread(cosines: NDArray[np.float64], p: NDArray[np.float64], space: Space) -> None:
-    """Raise where a point that counts has no Log at the mean, warn where one is far away."""
-    counting = np.where(p > 0, cosines, 1.0)
-    check_no_antipodes(counting, space.eps, "points")
-    far = int(np.count_nonzero(counting <= 0))
-    if far:
+def warn_if_wide(mean: KarcherMean, *, stacklevel: int) -> None:
+    """Warn where points are so far from their mean that it need not be the only one."""
+    if mean.n_far:
         warnings.warn(
-            f"{far} of {space.n} points lie a quarter of a great circle or more from the Karcher "
-            "mean: outside its open hemisphere the mean need not be unique, and another start may "
-            "find another one.",
+            f"{mean.n_far} of {len(mean.cosines)} points lie a quarter of a great circle or more "
+            "from the Karcher mean: outside its open hemisphere the mean need not be unique, and "
+            "another start may find another one.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from .._core.angles import angles_from_halves, check_no_antipodes
+from .._core.unit import (
+    SAME_LENGTH,
+    angles_from_halves,
+    check_no_antipodes,
+    check_unit_length,
+)
 from ..gram import GramOperator
 
-__all__ = ["check_unit_length", "distance", "exp", "exp_at_pole", "log", "log_at_pole"]
-
-# How far from 1 a length, and from 0 the cosine between a tangent and the base point, may be: what
-# unit vectors that went through float32 need.
-_LENGTH = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-5}
+__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole"]
 
 
 def distance(
@@ -50,6 +51,11 @@ def distance(
     """
     a, b = _points(first, gram, "first"), _points(second, gram, "second")
     _check_dimension(b, gram, "second", a.shape[1])
+    if len(a) != len(b) and 1 not in (len(a), len(b)):
+        raise ValueError(
+            f"first and second must have as many points, or one of them a single one; got {len(a)} "
+            f"and {len(b)}. For all pairs there is geodesic_distances."
+        )
     angles, _ = angles_from_halves(_norms(a - b, gram), _norms(a + b, gram))
     single = np.ndim(first) == 1 and np.ndim(second) == 1
     return angles[0] if single else angles
@@ -130,7 +136,7 @@ def exp(
     lengths = _norms(t, gram)
     along = np.abs(t @ b) if gram is None else np.abs(t @ (gram @ b))
     # as much as leaves the length of the result 1; of a short tangent rounding is a large part
-    allowed = _LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
+    allowed = SAME_LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
     if np.any(along > allowed):
         row = int(np.argmax(along - allowed))
         raise ValueError(
@@ -189,18 +195,6 @@ def log_at_pole(points: ArrayLike) -> NDArray[Any]:
 
 
 # ---------------------------------------------------------------------------- checks and norms
-
-
-def check_unit_length(squares: NDArray[Any], dtype: Any, name: str) -> None:
-    """Raise unless squared lengths are 1, naming the row that is farthest from it."""
-    off = np.abs(squares - 1)
-    row = int(np.argmax(off))
-    if off[row] > 2 * _LENGTH[np.dtype(dtype)]:
-        length = float(np.sqrt(max(squares[row], 0.0)))
-        raise ValueError(
-            f"{name} must have unit length; row {row} has length {length:.8g}. Divide each by its "
-            "length."
-        )
 
 
 def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
-from .._core.angles import angles_from_cosines, angles_from_halves
 from .._core.types import Data
+from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
 from ..gram import squared_radius
-from ..kernels import Kernel, Precomputed, Radial, as_kernel
+from ..kernels import Precomputed, Radial, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
 from ..kernels.base import rectangular_block
 from ..kernels.radial import squared_distances
-from .maps import check_unit_length
 
 __all__ = ["geodesic_distances"]
 
@@ -40,7 +38,8 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     Y : array-like of shape (n, d), optional
         Points; default: X.
     kernel : Kernel, str, callable or None, default=None
-        The kernel, fitted to X unless it is fitted already. k(x, x) must be constant.
+        The kernel, fitted to X unless it is fitted already. k(x, x) must be constant. With
+        ``"precomputed"``, X is the Gram matrix.
 
     Returns
     -------
@@ -61,10 +60,15 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
                 f"Y must have as many columns as X, {x.coordinates.shape[1]}; got "
                 f"{y.coordinates.shape[1]}."
             )
-        chords = np.sqrt(squared_distances(x, y))
-        return angles_from_halves(chords, np.sqrt(np.maximum(4 - chords**2, 0)))[0]
-    fitted = _fitted(kernel, X)
+        opposite = Prepared(-y.coordinates, y.per_point)
+        chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
+        return angles_from_halves(chords, sums)[0]
+    fitted = as_fitted_kernel(kernel, X)
     X = fitted.validate(X, reset=False)
+    if isinstance(fitted, Precomputed):
+        if Y is not None:
+            raise ValueError("Y must be None where X is a precomputed Gram matrix.")
+        return angles_from_cosines(X / X.dtype.type(squared_radius(np.diagonal(X))))[0]
     Y = X if Y is None else fitted.validate(Y, reset=False)
     x, y = fitted.prepare(X), fitted.prepare(Y)
     radius = squared_radius(fitted.diagonal(x))
@@ -82,15 +86,3 @@ def _unit_vectors(X: Data, name: str) -> Prepared:
     squares = finite_squared_norms(array)
     check_unit_length(squares, array.dtype, name)
     return Prepared(array, squares)
-
-
-def _fitted(kernel: Any, X: Data) -> Kernel:
-    resolved = as_kernel(kernel)
-    if isinstance(resolved, Precomputed):
-        raise ValueError(
-            "geodesic_distances evaluates the kernel; of a precomputed matrix take "
-            "np.arccos(K / K[0, 0]), which is all that is known."
-        )
-    if resolved.__sklearn_is_fitted__():
-        return resolved
-    return clone(resolved).fit(X)

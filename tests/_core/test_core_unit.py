@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthodrome._core.angles import (
+from orthodrome._core.unit import (
     ANTIPODAL,
     angles_from_cosines,
     angles_from_halves,

@@ -1,4 +1,4 @@
-"""Angles between unit vectors, accurate near 0 and near π."""
+"""Unit length: what counts as it, and angles between vectors that have it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ANTIPODAL", "angles_from_cosines", "angles_from_halves", "check_no_antipodes"]
+__all__ = [
+    "ANTIPODAL",
+    "SAME_LENGTH",
+    "angles_from_cosines",
+    "angles_from_halves",
+    "check_cosines",
+    "check_no_antipodes",
+    "check_unit_length",
+]
+
+#: How far squared lengths may differ, relatively, and still count as one length: what unit vectors
+#: that went through float32 need.
+SAME_LENGTH = {np.dtype(np.float64): 2e-6, np.dtype(np.float32): 2e-5}
 
 #: Points whose 1 + cos θ is at most this many units in the last place have no Log.
 ANTIPODAL = 16
@@ -59,4 +71,28 @@ def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
             f"{len(rows)} of the {what} (row {named}) {verb} antipodal to the base point: great "
             "circles in every direction lead there, and Log is not defined. Leave such points out, "
             "or choose another base point or kernel."
+        )
+
+
+def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
+    """Raise where a cosine exceeds 1 by more than rounding, naming the row."""
+    largest = float(np.abs(cosines).max(initial=0.0))
+    if not largest <= 1 + max(1e-6, 1e3 * eps):
+        row = int(np.argmax(np.abs(cosines)))
+        raise ValueError(
+            f"The inner product of row {row} of the {what} with a point of unit length is "
+            f"{largest:.4g}, more than 1: the kernel is not positive definite on these data, or "
+            "the row is not of unit length; it lies on no sphere."
+        )
+
+
+def check_unit_length(squares: NDArray[Any], dtype: Any, name: str) -> None:
+    """Raise unless squared lengths are 1, naming the row that is farthest from it."""
+    off = np.abs(squares - 1)
+    row = int(np.argmax(off))
+    if off[row] > SAME_LENGTH[np.dtype(dtype)]:
+        length = float(np.sqrt(max(squares[row], 0.0)))
+        raise ValueError(
+            f"{name} must have unit length; row {row} has length {length:.8g}. Divide each by its "
+            "length."
         )

@@ -1,0 +1,144 @@
+"""Points on the sphere as the descent to their mean sees them: coordinates, or inner products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from .._core.threads import run_over_rows
+from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
+from ..gram import GramOperator, squared_radius
+
+__all__ = ["Coefficients", "Coordinates", "Space", "Vector"]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector with its inner products with all points: both are linear in it."""
+
+    vector: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+    def combined(self, a: float, other: Vector, b: float) -> Vector:
+        """Return a self + b other."""
+        return Vector(a * self.vector + b * other.vector, a * self.products + b * other.products)
+
+    def over(self, length: float) -> Vector:
+        """Return self / length."""
+        return Vector(self.vector / length, self.products / length)
+
+
+class Space(Protocol):
+    """What the descent needs of the points.
+
+    ``doubt`` is the rounding of ‖g‖² beyond that of g itself, and ``growth`` says how much larger
+    the numbers that make up the mean have become than they were.
+    """
+
+    n: int  # points
+    size: int  # numbers in a vector
+    dtype: np.dtype[Any]  # of the result
+    eps: float  # machine epsilon of the inner products
+
+    def combine(self, weights: NDArray[np.float64]) -> Vector: ...
+    def at(self, vector: NDArray[np.float64]) -> Vector: ...
+    def inner(self, a: Vector, b: Vector) -> float: ...
+    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector: ...
+    def doubt(self, gradient: Vector) -> float: ...
+    def growth(self, mean: Vector, first: Vector) -> float: ...
+
+
+class Coefficients:
+    """Vectors are coefficients over the points; inner products go through the Gram operator."""
+
+    def __init__(self, gram: GramOperator) -> None:
+        self.gram = gram
+        self.n = self.size = gram.shape[0]
+        self.dtype = np.dtype(np.float64)
+        self.eps = float(np.finfo(gram.dtype).eps)
+        squared_radius(gram.diagonal(), expected=1.0, what="points")
+
+    def combine(self, weights: NDArray[np.float64]) -> Vector:
+        return self.at(weights)
+
+    def at(self, vector: NDArray[np.float64]) -> Vector:
+        # float64 weights: a sum over a float32 Gram matrix is then as exact as its entries
+        return Vector(vector, np.asarray(self.gram @ vector, dtype=np.float64))
+
+    def inner(self, a: Vector, b: Vector) -> float:
+        return float(a.vector @ b.products)
+
+    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return angles_from_cosines(mean.products)
+
+    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector:
+        return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
+
+    def doubt(self, gradient: Vector) -> float:
+        # large coefficients that cancel in feature space leave their rounding
+        return _EPS * float(np.abs(gradient.vector).sum())
+
+    def growth(self, mean: Vector, first: Vector) -> float:
+        now, then = (max(1.0, float(np.linalg.norm(v.vector))) for v in (mean, first))
+        return now / then
+
+
+class Coordinates:
+    """Vectors are coordinates; small angles and gradients are taken from differences."""
+
+    def __init__(self, points: NDArray[Any], dtype: Any = np.float64) -> None:
+        # Of unit length to the last digits, so that angles from differences and from products
+        # agree. What has it already stays: a division would move near points apart by rounding.
+        lengths = np.linalg.norm(points.astype(np.float64, copy=False), axis=1)
+        lengths[np.abs(lengths - 1) <= 4 * _EPS] = 1.0
+        self.points: NDArray[np.float64] = points / lengths[:, None]
+        self.n, self.size = points.shape
+        self.dtype = np.dtype(dtype)
+        self.eps = float(np.finfo(dtype).eps)
+
+    @classmethod
+    def checked(cls, points: ArrayLike) -> Coordinates:
+        """Take what a user gives."""
+        given = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+        check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
+        return cls(given, given.dtype)
+
+    def combine(self, weights: NDArray[np.float64]) -> Vector:
+        return self.at(weights @ self.points)
+
+    def at(self, vector: NDArray[np.float64]) -> Vector:
+        return Vector(vector, self.points @ vector)
+
+    def inner(self, a: Vector, b: Vector) -> float:
+        return float(a.vector @ b.vector)
+
+    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def chords(rows: slice) -> NDArray[np.float64]:
+            return np.linalg.norm(self.points[rows] - mean.vector, axis=1)
+
+        chord = np.concatenate(run_over_rows(chords, self.n))
+        sums = np.sqrt(np.maximum(4 - chord**2, 0.0))
+        far = chord > sums
+        sums[far] = np.linalg.norm(self.points[far] + mean.vector, axis=1)
+        return angles_from_halves(chord, sums)
+
+    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector:
+        # Σ w (y - c μ), summed as differences y - μ: near points keep their digits
+        def share(rows: slice) -> NDArray[np.float64]:
+            return weights[rows] @ (self.points[rows] - mean.vector)
+
+        g = np.sum(run_over_rows(share, self.n), axis=0)
+        return self.at(g - (g @ mean.vector) * mean.vector)
+
+    def doubt(self, gradient: Vector) -> float:
+        return 0.0
+
+    def growth(self, mean: Vector, first: Vector) -> float:
+        return 1.0
