@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 
 from orthodrome._core.unit import (
     ANTIPODAL,
+    SAME_LENGTH,
     angles_from_cosines,
     angles_from_halves,
+    check_cosines,
     check_no_antipodes,
+    check_unit_length,
 )
 
 DTYPES = [np.float64, np.float32]
@@ -126,3 +129,39 @@ def test_antipodes_are_counted_and_the_first_named():
 
 def test_no_points_have_no_antipodes():
     check_no_antipodes(np.array([]), 1e-16, "points")
+
+
+# What is on the sphere ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 1e-6), (np.float32, 1.19e-4)])
+def test_cosines_exceed_1_by_rounding_alone(dtype, allowed, sign):
+    eps = float(np.finfo(dtype).eps)
+    check_cosines(np.array([0.2, sign * (1 + 0.9 * allowed), -sign * 0.9]), eps, "points")
+    message = r"^The inner product of row 1 of the points .* more than 1"
+    with pytest.raises(ValueError, match=message):
+        check_cosines(np.array([0.2, sign * (1 + 1.2 * allowed), -sign * 0.9]), eps, "points")
+
+
+def test_cosines_that_are_undefined_are_on_no_sphere():
+    with pytest.raises(ValueError, match=r"row 2 of the points .* is nan"):
+        check_cosines(np.array([0.1, 3.0, np.nan]), 1e-16, "points")
+    check_cosines(np.array([]), 1e-16, "points")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unit_length_follows_the_precision(dtype, sign):
+    allowed = SAME_LENGTH[np.dtype(dtype)]
+    check_unit_length(np.array([1, 1 + 0.9 * sign * allowed]), dtype, "points")
+    with pytest.raises(ValueError, match=r"^points must have unit length; row 1 has length "):
+        check_unit_length(
+            np.array([1 + sign * allowed / 2, 1 + 1.1 * sign * allowed]), dtype, "points"
+        )
+
+
+@pytest.mark.parametrize(("square", "length"), [(4.0, "2"), (0.25, "0.5"), (0.0, "0")])
+def test_another_length_is_said(square, length):
+    with pytest.raises(ValueError, match=rf"row 1 has length {length}\. Divide each"):
+        check_unit_length(np.array([1.001, square]), np.float64, "points")

@@ -1,5 +1,7 @@
 """Kernel PGA: the paper's eigenproblem, a twin in explicit coordinates, and the geometry."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -330,3 +332,28 @@ def test_not_converged_if_the_mean_or_the_solver_is_not(options, sources):
     assert not pga.converged_
     assert [str(warning.message).split(":")[0] for warning in caught] == sources
     assert np.all(np.isfinite(pga.transform(held_out())))
+
+
+def test_warnings_about_the_mean_point_to_the_caller_of_fit():
+    wide = np.vstack([directions(training()), -directions(training())[:3]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        KernelPGA(2, kernel="linear", max_iter=1, solver="dense").fit(wide)
+    assert [warning.category for warning in caught] == [ConvergenceWarning, UserWarning]
+    assert {warning.filename for warning in caught} == {__file__}
+    # tol is that of the eigensolver, and of no use to the mean
+    assert str(caught[0].message).endswith("after 1 steps). Raise max_iter.")
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+def test_residuals_are_those_of_the_variances(weighted):
+    X = training(n=700)
+    weights = np.arange(700) % 4 if weighted else None
+    solver = Krylov(1e-2, block_size=3)
+    pga = KernelPGA(3, solver=solver, random_state=0).fit(X, sample_weight=weights)
+    tangents = Tangent(DenseGram(pga.kernel_(X, X)), pga.mean_, pga.mean_cosines_).toarray()
+    roots = np.sqrt(probabilities(weights, 700))
+    covariance = roots[:, None] * tangents * roots
+    left = covariance @ pga.eigenvectors_ - pga.eigenvectors_ * pga.eigenvalues_
+    assert pga.residuals_.max() > 1e-8
+    np.testing.assert_allclose(np.linalg.norm(left, axis=0), pga.residuals_, rtol=1e-4)

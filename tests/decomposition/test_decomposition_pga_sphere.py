@@ -331,3 +331,14 @@ def test_a_failed_fit_leaves_the_last_one_whole():
     with pytest.raises(ValueError, match="they cancel"):
         model.fit(np.vstack([X, -X]))
     np.testing.assert_array_equal(model.transform(X), before)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("method", ["transform", "score"])
+def test_new_rows_that_are_on_no_sphere_are_named(method, sign):
+    """Of a precomputed kernel k(x, x) is not known, but the product with the mean is."""
+    X = unit(training() + 4)
+    model = KernelPGA(K, kernel="precomputed").fit(X @ X.T)
+    new = X[:3] * np.array([[1.0], [1.5 * sign], [1.0]])
+    with pytest.raises(ValueError, match=r"row 1 of the rows of X .* more than 1"):
+        getattr(model, method)(new @ X.T)

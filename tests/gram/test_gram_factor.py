@@ -62,3 +62,20 @@ def test_float32_is_factored_in_float64():
     factor, _ = pivoted_cholesky(DenseGram(K), tol=1e-5, max_rank=20)
     assert factor.dtype == np.float64
     np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-5 * np.abs(K).max())
+
+
+def test_a_row_is_taken_once():
+    """Also with no tolerance, where rounding is left of the rows that were taken."""
+    for seed in range(10):
+        K = low_rank(20, 20, seed)
+        factor, residual = pivoted_cholesky(DenseGram(K), tol=0.0, max_rank=50)
+        assert factor.shape == (20, 20)
+        assert residual <= 1e-12
+
+
+def test_float32_loses_nothing_more():
+    """A matrix that float32 holds exactly is factored as exactly as one of float64."""
+    Y = np.random.default_rng(3).integers(-9, 10, size=(20, 3)).astype(np.float32)
+    factor, _ = pivoted_cholesky(DenseGram(Y @ Y.T), tol=1e-12, max_rank=20)
+    assert factor.shape == (20, 3)
+    np.testing.assert_allclose(factor @ factor.T, Y @ Y.T, rtol=0, atol=1e-11)

@@ -22,7 +22,7 @@ def test_a_constant_is_returned(value, dtype):
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])
 def test_a_constant_to_rounding_is_averaged(dtype, allowed, scale):
     """The tolerance is relative, and follows the precision of the values."""
-    within = scale * np.array([1, 1 + 0.9 * allowed, 1, 1 - 0.9 * allowed])
+    within = scale * np.array([1 + 0.9 * allowed, 1, 1, 1 - 0.9 * allowed])
     np.testing.assert_allclose(squared_radius(within.astype(dtype)), scale, rtol=allowed / 10)
     with pytest.raises(ValueError, match="must be the same"):
         squared_radius((scale * np.array([1, 1 + 1.6 * allowed, 1, 1])).astype(dtype))
@@ -96,3 +96,41 @@ def test_tangent_takes_cosines_that_are_known():
     known = Tangent(DenseGram(Y @ Y.T), fresh.base_point, Y @ Y[0])
     np.testing.assert_allclose(known.toarray(), fresh.toarray(), atol=1e-14)
     np.testing.assert_allclose(known.angles, np.arccos(np.clip(Y @ Y[0], -1, 1)), atol=1e-7)
+
+
+def test_lengths_that_differ_little_are_told_apart_in_the_message():
+    with pytest.raises(ValueError, match=r"it is 1\.000006 at row 2 of X and 1 at row 0\. "):
+        squared_radius(np.array([1.0, 1.0, 1.000006]))
+    with pytest.raises(ValueError, match=r"it is 1 at row 0 of X and not 1\.000006\. "):
+        squared_radius(np.ones(2), expected=1.000006)
+
+
+def test_tangent_needs_points_of_unit_length():
+    Y = cap(5, 3, 1.0)
+    Y[3] *= 1.001
+    with pytest.raises(ValueError, match=r"k\(x, x\) must be the same .* at row 3 of points"):
+        at_first_point(Y)
+
+
+@pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 1e-6), (np.float32, 1e-3)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_tangent_needs_a_base_point_of_unit_length(dtype, allowed, sign):
+    """The tolerance is that of its square, and follows the precision of the operator."""
+    Y = cap(5, 3, 1.0)
+    gram = DenseGram((Y @ Y.T).astype(dtype))
+    first = np.eye(5)[0]
+    Tangent(gram, np.sqrt(1 + 0.9 * sign * allowed) * first)
+    for off in (1.1 * sign * allowed, 0.05 * sign):
+        with pytest.raises(ValueError, match=r"must have unit length; its square is \d\.\d"):
+            Tangent(gram, np.sqrt(1 + off) * first)
+
+
+def test_coefficients_that_cancel_enlarge_the_terms():
+    """The same base point from large coefficients has the rounding of those."""
+    Y = cap(5, 3, 1.0)[[0, 1, 1, 2, 3, 4]]
+    gram = DenseGram(Y @ Y.T)
+    plain, large = np.eye(6)[0], np.array([1.0, 300.0, -300.0, 0, 0, 0])
+    ratio = Tangent(gram, large).term_size() / Tangent(gram, plain).term_size()
+    assert ratio == pytest.approx(np.linalg.norm(large), rel=1e-6)
+    with pytest.raises(ValueError, match=r"its square is 1\.44\. Divide it by its length"):
+        Tangent(gram, 1.2 * plain)

@@ -401,12 +401,18 @@ def test_the_area_of_the_best_and_of_chance(scale):
         ([1.0], "log", r"at least three points; got shape \(1,\)"),
         ([[1.0, 1.0]], "log", r"at least three points; got shape \(1, 2\)"),
         ([0.5, np.nan, 1.0], "log", "Input quality contains NaN"),
+        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area must lie between 0 and 1"),
+        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area must lie between 0 and 1"),
         ([0.5, 1.0, 1.0], "cubic", "scale of neighborhood_area must be one of 'log', 'linear'"),
     ],
 )
 def test_messages_of_the_area(quality, scale, message):
     with pytest.raises(ValueError, match=message):
         neighborhood_area(quality, scale=scale)
+
+
+def test_the_area_takes_what_rounding_leaves_above_1():
+    assert neighborhood_area([1 + 1e-15, 1.0, 1.0]) == pytest.approx(1, rel=1e-12)
 
 
 # Input --------------------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ def test_given_axes_are_used_and_what_was_there_stays(three):
     ("curves", "options", "message"),
     [
         ({}, {}, "at least one curve"),
+        ([0.5, 1.0], {}, "curves of neighborhoods must be a mapping, .*; got list"),
         ({"a": [1.0]}, {}, r"curves\['a'\] of neighborhoods must be Q\(1\)"),
         ({"a": [[0.5, 1.0]]}, {}, "at least three points"),
         ({"a": [0.5, np.nan]}, {}, r"curves\['a'\] contains NaN"),
@@ -128,3 +129,9 @@ def test_given_axes_are_used_and_what_was_there_stays(three):
 def test_neighborhoods_refuses(curves, options, message):
     with pytest.raises(ValueError, match=message):
         plots.neighborhoods(curves, **options)
+
+
+def test_names_need_not_be_strings():
+    figure = plots.neighborhoods({2: [0.5, 1.0], 3: [0.7, 1.0]}, bottom=0)
+    names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert names[:2] == ["2", "3"]

@@ -174,8 +174,16 @@ def test_sphere_draws_into_given_axes(points):
         ({"points": np.eye(3), "labels": [0, 1]}, r"labels of sphere must have shape \(3,\)"),
         ({"points": np.eye(3), "tilt": np.inf}, "tilt of sphere must be a finite number"),
         ({"points": np.eye(3), "turn": "left"}, "turn of sphere must be a finite number"),
+        ({"points": np.eye(3), "turn": True}, "turn of sphere must be a finite number"),
     ],
 )
 def test_sphere_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
         plots.sphere(**arguments)
+
+
+def test_sphere_refuses_axes_in_three_dimensions():
+    ax = Figure().add_subplot(projection="3d")
+    with pytest.raises(ValueError, match="ax of sphere must be ordinary axes"):
+        plots.sphere(np.eye(3), ax=ax)
+    assert not ax.has_data()

@@ -723,3 +723,72 @@ def test_where_there_is_no_way_out_the_mean_is_one_or_there_is_a_warning(seed, m
     if result.converged:
         assert np.linalg.norm(result.point @ points) == pytest.approx(1, abs=1e-6)
         assert result.gradient_norm <= 1e-6
+
+
+# What only rounding, or the caller, can tell apart ------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_coefficients_that_cancel_to_rounding_are_no_start(seed):
+    """Their square is not 0, and as often above it as below."""
+    points = cap(12, 3, 1.0, seed)
+    null = np.linalg.svd(points.T)[2][-1]
+    with pytest.raises(ValueError, match="initial of karcher_mean has no length"):
+        karcher_mean(DenseGram(points @ points.T), initial=null)
+
+
+def test_a_gradient_of_exactly_0_reaches_a_tolerance_of_0():
+    result = karcher_mean([[1.0, 0.0], [1.0, 0.0]], tol=0)
+    assert result.gradient_norm == 0
+    assert result.status is Status.CONVERGED
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@pytest.mark.parametrize("seed", range(12))
+def test_from_the_far_side_the_tolerance_is_reached(seed):
+    """On the way there the gradient grows while the objective falls."""
+    points = unit(wide_points(90, seed) + np.array([0.3, 0, 0]))
+    result = karcher_mean(points, initial=-points.mean(axis=0), tol=1e-13)
+    assert result.status is Status.CONVERGED
+    assert result.gradient_norm <= 1e-13
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_the_last_digits_are_those_of_the_gradient(seed):
+    """The objective is at its rounding where the gradient is at the root of it, and goes on."""
+    spread = np.array([1, 1, 0.5, 0.5, 0.5, 0.5, 0.5])
+    points = np.random.default_rng(seed).normal(size=(150, 7)) * spread
+    points[:, 0] += 0.3
+    result = karcher_mean(unit(points), tol=1e-13)
+    assert result.status is Status.CONVERGED
+    assert result.gradient_norm <= 1e-13
+
+
+@pytest.mark.parametrize("rest", [1e-2, 1e-4, 1e-6])
+def test_nearly_opposite_points_keep_their_digits(rest):
+    angle = np.pi - rest
+    points = np.array([[np.cos(angle), np.sin(angle)]])
+    first = karcher_mean(points, initial=[1.0, 0.0]).history[0]
+    assert first["objective"] == pytest.approx(angle**2, rel=1e-14, abs=0)
+    assert first["gradient_norm"] == pytest.approx(angle, rel=1e-9, abs=0)
+
+
+@both
+@pytest.mark.parametrize("seed", range(4))
+def test_antipodes_are_antipodes_to_the_rounding_of_float32(way, seed):
+    point = rotation(4, seed)[0]
+    nearly = unit(-point + 2e-6 * rotation(4, seed)[1])
+    given, _ = way(np.array([point, nearly]).astype(np.float32))
+    with pytest.raises(ValueError, match="they cancel, as antipodal points do"):
+        karcher_mean(given)
+    with pytest.raises(ValueError, match=r"^1 of the points \(row 1\) is antipodal"):
+        karcher_mean(given, [1, 1e-4])
+
+
+def test_warnings_point_to_the_caller():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        karcher_mean(wide_points(60, 0), max_iter=1)
+    assert [warning.category for warning in caught] == [ConvergenceWarning, UserWarning]
+    assert {warning.filename for warning in caught} == {__file__}

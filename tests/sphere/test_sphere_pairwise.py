@@ -112,3 +112,24 @@ def test_errors():
         geodesic_distances(X, 2 * X, kernel=Linear())
     with pytest.raises(ValueError, match="NaN"):
         geodesic_distances(X * np.nan)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(2.0), Wave(1.0), "cosine", lambda X, Y: 4 * np.exp(-np.abs(X[:, :1] - Y[:, 0]))],
+    ids=["gaussian", "wave", "cosine", "callable"],
+)
+def test_kernels_keep_the_precision(kernel, dtype):
+    X = np.random.default_rng(2).standard_normal((9, 3)).astype(dtype)
+    assert geodesic_distances(X, kernel=kernel).dtype == dtype
+    assert geodesic_distances(X, X[:4], kernel=kernel).dtype == dtype
+    matrix = 4 * as_kernel(kernel).fit(X)(X, X)
+    assert geodesic_distances(matrix, kernel="precomputed").dtype == matrix.dtype
+
+
+def test_unit_length_is_that_of_the_precision():
+    X = unit_vectors(4, 3)
+    geodesic_distances((X * (1 + 5e-6)).astype(np.float32))
+    with pytest.raises(ValueError, match="X must have unit length"):
+        geodesic_distances(X * (1 + 5e-6))
