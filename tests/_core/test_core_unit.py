@@ -139,13 +139,13 @@ def test_no_points_have_no_antipodes():
 def test_cosines_exceed_1_by_rounding_alone(dtype, allowed, sign):
     eps = float(np.finfo(dtype).eps)
     check_cosines(np.array([0.2, sign * (1 + 0.9 * allowed), -sign * 0.9]), eps, "points")
-    message = r"^The inner product of row 1 of the points .* more than 1"
+    message = r"^The inner product of row 1 of points .* more than 1"
     with pytest.raises(ValueError, match=message):
         check_cosines(np.array([0.2, sign * (1 + 1.2 * allowed), -sign * 0.9]), eps, "points")
 
 
 def test_cosines_that_are_undefined_are_on_no_sphere():
-    with pytest.raises(ValueError, match=r"row 2 of the points .* is nan"):
+    with pytest.raises(ValueError, match=r"row 2 of points .* is nan"):
         check_cosines(np.array([0.1, 3.0, np.nan]), 1e-16, "points")
     check_cosines(np.array([]), 1e-16, "points")
 

@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -11,6 +12,7 @@ from laws_decomposition import assert_same, every_solver, held_out, training
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.kernels import Exponential, FromCallable, Gaussian, Matern, Normalized, Polynomial
+from orthodrome.sphere import karcher_mean
 
 K = 3
 
@@ -310,7 +312,9 @@ def test_a_matrix_that_is_on_no_sphere_is_refused():
     """All but one point are one, which has a product with the last that no unit vector has."""
     matrix = np.ones((5, 5))
     matrix[:4, 4] = matrix[4, :4] = 3.0
-    with pytest.raises(ValueError, match=r"more than 1: the kernel is not positive definite"):
+    with pytest.raises(
+        ValueError, match=r"more than 1 in modulus: the kernel is not positive definite"
+    ):
         KernelPGA(2, kernel="precomputed").fit(matrix)
 
 
@@ -328,8 +332,11 @@ def test_a_failed_fit_leaves_the_last_one_whole():
     X = unit(training() + 4)
     model = KernelPGA(K, kernel="linear").fit(X)
     before = model.transform(X)
-    with pytest.raises(ValueError, match="they cancel"):
-        model.fit(np.vstack([X, -X]))
+    other = unit(training(d=7) + 4)
+    named = pd.DataFrame(np.vstack([X, -X])).add_prefix("column")
+    for failing in (np.vstack([X, -X]), np.vstack([other, -other]), named):
+        with pytest.raises(ValueError, match="they cancel"):
+            model.fit(failing)
     np.testing.assert_array_equal(model.transform(X), before)
 
 
@@ -340,5 +347,14 @@ def test_new_rows_that_are_on_no_sphere_are_named(method, sign):
     X = unit(training() + 4)
     model = KernelPGA(K, kernel="precomputed").fit(X @ X.T)
     new = X[:3] * np.array([[1.0], [1.5 * sign], [1.0]])
-    with pytest.raises(ValueError, match=r"row 1 of the rows of X .* more than 1"):
+    with pytest.raises(ValueError, match=r"row 1 of X .* more than 1"):
         getattr(model, method)(new @ X.T)
+
+
+def test_the_variance_is_the_sum_of_the_eigenvalues_where_lengths_are_rounded():
+    """Angles of 1e-4, and lengths that went through float32."""
+    rng = np.random.default_rng(1)
+    X = unit(np.arange(1.0, 5) + 1e-4 * rng.normal(size=(100, 4))).astype(np.float32)
+    model = KernelPGA(kernel="linear").fit(X.astype(np.float64))
+    assert model.geodesic_variance_ == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
+    assert model.geodesic_variance_ == pytest.approx(karcher_mean(X).variance, rel=1e-2)

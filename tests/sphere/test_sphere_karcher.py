@@ -25,7 +25,7 @@ from laws_sphere import (
 from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram, gram_operator
-from orthodrome.kernels import Gaussian
+from orthodrome.kernels import Gaussian, Wave
 from orthodrome.sphere import karcher_mean
 
 # Of a mean, in each precision: in float32 that of the data, whose sums are taken in float64.
@@ -792,3 +792,23 @@ def test_warnings_point_to_the_caller():
         karcher_mean(wide_points(60, 0), max_iter=1)
     assert [warning.category for warning in caught] == [ConvergenceWarning, UserWarning]
     assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+@both
+@pytest.mark.parametrize("seed", [7, 58, 244, 301])
+def test_thin_arcs_do_not_stall(way, seed):
+    """The curvature differs a hundredfold between directions: gradients must stay conjugate."""
+    rng = np.random.default_rng(seed)
+    along, across = 2 * rng.normal(size=150), 0.05 * rng.normal(size=(150, 5))
+    points = unit(np.column_stack([np.cos(along), np.sin(along), across]))
+    result = karcher_mean(way(points)[0])
+    assert result.status is Status.CONVERGED
+    assert result.n_iter <= 30
+
+
+def test_a_gradient_of_negative_square_is_of_no_sphere():
+    X = np.random.default_rng(5).normal(size=(80, 8))
+    matrix = Wave(0.5).fit(X)(X)
+    with pytest.raises(ValueError, match=r"squared length -0\.00017: .* not positive definite"):
+        karcher_mean(DenseGram(matrix))

@@ -94,6 +94,9 @@ def check_sample_weight(
         )
     if not np.any(weights > 0):
         raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(f"The sum of sample_weight of {owner} overflows; divide the weights.")
     return weights
 
 

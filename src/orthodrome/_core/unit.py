@@ -80,9 +80,9 @@ def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
     if not largest <= 1 + max(1e-6, 1e3 * eps):
         row = int(np.argmax(np.abs(cosines)))
         raise ValueError(
-            f"The inner product of row {row} of the {what} with a point of unit length is "
-            f"{largest:.4g}, more than 1: the kernel is not positive definite on these data, or "
-            "the row is not of unit length; it lies on no sphere."
+            f"The inner product of row {row} of {what} with a point of unit length is "
+            f"{cosines[row]:.8g}, more than 1 in modulus: the kernel is not positive definite on "
+            "these data, or the row is not of unit length; it lies on no sphere."
         )
 
 

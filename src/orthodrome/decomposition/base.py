@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,24 @@ from sklearn.base import BaseEstimator, clone
 from .._core.progress import CallbackSupportMixin
 from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
-__all__ = ["KernelEstimator"]
+__all__ = ["KernelEstimator", "last_fit_kept"]
+
+
+@contextmanager
+def last_fit_kept(estimator: Any) -> Iterator[None]:
+    """Leave the fitted attributes of an estimator as they were if what happens inside fails."""
+
+    def fitted() -> dict[str, Any]:
+        return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+    before = fitted()
+    try:
+        yield
+    except BaseException:
+        for name in fitted():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
 
 
 class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):

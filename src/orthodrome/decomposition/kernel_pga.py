@@ -15,7 +15,7 @@ from ..eigen import Components, tangent_frame
 from ..gram import GramOperator, Scaled, Tangent, squared_radius
 from ..sphere import exp_at_pole
 from ..sphere.karcher import KarcherMean, find_mean, warn_if_wide
-from .spectral import SpectralDecomposition
+from .spectral import CALLER_OF_FIT, SpectralDecomposition
 
 __all__ = ["KernelPGA"]
 
@@ -170,17 +170,19 @@ class KernelPGA(SpectralDecomposition):
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
         mean = find_mean(unit, weights, tol=_MEAN_TOL, max_iter=self.max_iter)
-        found = {
+        found: dict[str, Any] = {
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
             "mean_n_iter_": mean.n_iter,
             "mean_gradient_norm_": mean.gradient_norm,
-            "geodesic_variance_": mean.variance,
             "_mean_converged": mean.converged,
             "_squared_radius": radius,
         }
+        tangent = Tangent(unit, mean.point, mean.cosines)
+        # its trace rather than Σ p θ², which feels lengths that are 1 only nearly
+        found["geodesic_variance_"] = float(np.average(tangent.diagonal(), weights=weights))
         _warn_about(mean)
-        return Tangent(unit, mean.point, mean.cosines), found
+        return tangent, found
 
     def _map_new_points(self, components: Components, geometry: Tangent) -> dict[str, Any]:
         return {"dual_coef_": tangent_frame(geometry, components.coefficients)}
@@ -201,7 +203,7 @@ class KernelPGA(SpectralDecomposition):
         frame = np.column_stack([self.dual_coef_, self.mean_])
         products = self._products(X, frame) / self._squared_radius
         cosines, eps = products[:, -1], float(np.finfo(self.dual_coef_.dtype).eps)
-        check_cosines(cosines, eps, "rows of X")
+        check_cosines(cosines, eps, "X")
         check_no_antipodes(cosines, eps, "rows of X")
         angles, stretches = angles_from_cosines(cosines)
         return products[:, :-1] * stretches[:, None], angles
@@ -219,10 +221,6 @@ class KernelPGA(SpectralDecomposition):
         return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
 
 
-# from the warning to the caller of fit: this module, spectral.fit, scikit-learn's wrapper
-_CALLER_OF_FIT = 6
-
-
 def _warn_about(mean: KarcherMean) -> None:
     if not mean.converged:
         advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
@@ -230,6 +228,6 @@ def _warn_about(mean: KarcherMean) -> None:
             f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
             f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
             ConvergenceWarning,
-            stacklevel=_CALLER_OF_FIT - 1,
+            stacklevel=CALLER_OF_FIT + 1,
         )
-    warn_if_wide(mean, stacklevel=_CALLER_OF_FIT)
+    warn_if_wide(mean, stacklevel=CALLER_OF_FIT + 2)

@@ -34,9 +34,13 @@ from ..eigen import (
 from ..gram import Centered, GramOperator, Tangent, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed, Radial
 from ..preimage import decode_components, radial_preimages
-from .base import KernelEstimator
+from .base import KernelEstimator, last_fit_kept
 
-__all__ = ["SpectralDecomposition"]
+__all__ = ["CALLER_OF_FIT", "SpectralDecomposition"]
+
+# The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
+# and scikit-learn's wrapper of it.
+CALLER_OF_FIT = 5
 
 # Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes
 # of a fit.
@@ -129,6 +133,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self
             The fitted estimator.
         """
+        with last_fit_kept(self):
+            self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
         X = self._kernel_object().validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
@@ -160,8 +170,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",
             f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={self.tol:g}",
+            stacklevel=CALLER_OF_FIT,
         )
-        return self
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -394,5 +404,5 @@ def _warn_if_rounding(components: Components, X: Any, kernel: Kernel) -> None:
             f"below rounding, {components.rounding:.1e}. Choose a smaller scale (sigma), or centre "
             "the data, or pass float64.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=CALLER_OF_FIT,
         )

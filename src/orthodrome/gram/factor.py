@@ -34,7 +34,7 @@ def pivoted_cholesky(
     factor : ndarray of shape (n, rank)
         L, in float64.
     residual : float
-        The largest diagonal entry of K - LLᵀ in modulus; above tol only where `max_rank` was
+        The largest diagonal entry of K - LLᵀ in modulus; above that bound only where `max_rank` was
         reached, or where K is not positive semidefinite.
 
     Examples

@@ -290,9 +290,18 @@ def _feature_space(gram: GramOperator) -> _Keys:
 
 
 def _euclidean(points: Any) -> _Keys:
-    # Not moved to their mean, and scaled by a power of two, so that squares neither over- nor
-    # underflow: distances of integers, which often tie, are then exact.
-    largest = float(np.abs(points.data if scipy.sparse.issparse(points) else points).max(initial=0))
-    scaled = points * points.dtype.type(2.0 ** -np.frexp(largest)[1])
+    # not moved to their mean: distances of integers, which often tie, are then exact
+    scaled = _without_underflow(points)
     prepared = Prepared(scaled, finite_squared_norms(scaled))
     return lambda rows: squared_distances(prepared[rows], prepared)
+
+
+def _without_underflow(points: Any) -> Any:
+    """Multiply points so small that their squares underflow by a power of two, which is exact."""
+    values = points.data if scipy.sparse.issparse(points) else points
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < float(np.finfo(points.dtype).tiny) ** 0.25:
+        return points
+    exponent = -int(np.frexp(largest)[1])
+    half = points.dtype.type(2.0 ** (exponent // 2))  # twice: 2^1074 itself overflows
+    return points * half * points.dtype.type(2.0 ** (exponent - exponent // 2))

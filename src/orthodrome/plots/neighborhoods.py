@@ -102,6 +102,8 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float
         )
     if not curves:
         raise ValueError("curves of neighborhoods must hold at least one curve.")
+    if len({str(name) for name in curves}) < len(curves):
+        raise ValueError("curves of neighborhoods must have names that differ as text.")
     rows: dict[str, NDArray[np.float64]] = {}
     for name, curve in ((str(name), curve) for name, curve in curves.items()):
         row = check_array(curve, ensure_2d=False, dtype=np.float64, input_name=f"curves[{name!r}]")

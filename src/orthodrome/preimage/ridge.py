@@ -102,6 +102,7 @@ def decode_components(
     callable
         Takes coordinates of shape (m, q), returns inputs of shape (m, d).
     """
+    weights = weights / weights.sum()
     center, origin = (np.average(part, axis=0, weights=weights) for part in (X, features))
     deviations = features - origin
     weighted = (deviations * weights[:, None]).T

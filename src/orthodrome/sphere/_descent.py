@@ -20,7 +20,8 @@ __all__ = ["Descent", "descend", "first_point"]
 Callback = Callable[[dict[str, Any]], None]
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective, from cosines
-_PATIENCE = 5  # iterations without progress after which only rounding is left
+_ORTHOGONAL = 0.2  # gradients that overlap by more have lost conjugacy (Powell's restart)
+_PATIENCE = 10  # iterations without progress after which only rounding is left
 _RESTATABLE, _MOST_RESTATED = 0.25, 3  # the smallest w · c at which, and how often
 _CANCELLING = 8.0  # growth of the coefficients of the mean that says that they cancel
 _MAX_RANK, _MAX_FACTOR = 512, 2**23  # of a Gram matrix whose points get coordinates; numbers
@@ -40,7 +41,7 @@ def first_point(space: Space, p: NDArray[np.float64], initial: ArrayLike | None)
     """Return where to begin, of unit length: as given, or the direction of the weighted mean."""
     if initial is None:
         first = space.combine(p)
-        square = space.inner(first, first)
+        square = space.squared_norm(first)
         if not square > 64 * space.eps:
             raise ValueError(
                 "The weighted mean of the points is 0 to rounding: they cancel, as antipodal "
@@ -79,7 +80,7 @@ def descend(
     left, later = max_iter - descent.n_iter, _but_the_first(callback)
     limit, max_rank = 32 * space.eps, min(_MAX_RANK, max(1, _MAX_FACTOR // space.n))
     factor, residual = pivoted_cholesky(space.gram, tol=limit, max_rank=max_rank)
-    if residual > limit:  # no way out: on, as far as rounding lets it
+    if not residual <= limit:  # no way out: on, as far as rounding lets it
         end = _conjugate_gradients(space, p, descent.mean, tol, left, later)
         return _joined(descent, _verified(space, end))
     coordinates = Coordinates(factor, space.gram.dtype)
@@ -146,7 +147,7 @@ class _View:
 
 
 def _look(space: Space, p: NDArray[np.float64], mean: Vector) -> _View:
-    check_cosines(mean.products, space.eps, "points")
+    check_cosines(mean.products, space.eps, "the points")
     angles, stretches = space.angles(mean)
     # an antipode pulls in every direction, and so in none
     stretches = np.where(1 + mean.products > ANTIPODAL * space.eps, stretches, 0.0)
@@ -156,7 +157,7 @@ def _look(space: Space, p: NDArray[np.float64], mean: Vector) -> _View:
         pulls=p * stretches,
         objective=float(p @ angles**2),
         gradient=gradient,
-        square=max(space.inner(gradient, gradient), 0.0),
+        square=space.squared_norm(gradient),
         doubt=space.doubt(gradient),
     )
 
@@ -196,7 +197,7 @@ def _conjugate_gradients(
     *,
     watchful: bool = False,
 ) -> Descent:
-    """Descend (Polak and Ribière, restarted where they ascend).
+    """Descend (Polak and Ribière, with Powell's restart, and where they would ascend).
 
     A watchful descent stops as soon as the coefficients of the mean cancel.
     """
@@ -259,10 +260,10 @@ class _Search:
 def _next_search(space: Space, view: _View, last: _Search | None) -> _Search:
     """Combine the gradient with the last direction, which was transported to the mean."""
     gradient, norm = view.gradient, view.norm
-    if last is not None:
-        # the last gradient need not be transported: only its inner product with this one counts
-        change = norm**2 - space.inner(gradient, last.gradient)
-        beta = max(change / last.norm**2, 0.0)
+    # the last gradient need not be transported: only its inner product with this one counts
+    overlap = np.inf if last is None else space.inner(gradient, last.gradient)
+    if last is not None and abs(overlap) <= _ORTHOGONAL * norm**2:
+        beta = max((norm**2 - overlap) / last.norm**2, 0.0)
         candidate = gradient.combined(1.0, last.direction, beta * last.length)
         square = space.inner(candidate, candidate)
         if square > 0 and space.inner(candidate, gradient) > 0.1 * norm * np.sqrt(square):
@@ -292,7 +293,7 @@ def _step(
     cosines, along = mean.products, direction.products
     level = cosines * view.stretches  # θ cot θ
     squared_sines = (1 - cosines) * (1 + cosines)
-    bend = np.full_like(level, 1 / 3)  # its limit at θ = 0
+    bend = np.zeros_like(level)  # at θ = 0 it multiplies nothing: q² is at most sin²θ
     np.divide(1 - level, squared_sines, out=bend, where=squared_sines > 1e-8)
     curvature = float(p @ (bend * along**2 + level))
     step = min(slope / curvature, np.pi / 2) if curvature > 0 else np.pi / 4

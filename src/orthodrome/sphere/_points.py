@@ -49,6 +49,7 @@ class Space(Protocol):
     def combine(self, weights: NDArray[np.float64]) -> Vector: ...
     def at(self, vector: NDArray[np.float64]) -> Vector: ...
     def inner(self, a: Vector, b: Vector) -> float: ...
+    def squared_norm(self, a: Vector) -> float: ...
     def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector: ...
     def doubt(self, gradient: Vector) -> float: ...
@@ -74,6 +75,17 @@ class Coefficients:
 
     def inner(self, a: Vector, b: Vector) -> float:
         return float(a.vector @ b.products)
+
+    def squared_norm(self, a: Vector) -> float:
+        square = self.inner(a, a)
+        # what the rounding of products, and that of the matrix itself, may take from it
+        rounding = 100 * self.doubt(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
+        if square < -rounding:
+            raise ValueError(
+                f"A vector has the squared length {square:.2g}: the kernel is not positive "
+                "definite on these data, and they lie on no sphere."
+            )
+        return max(square, 0.0)
 
     def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return angles_from_cosines(mean.products)
@@ -118,6 +130,9 @@ class Coordinates:
 
     def inner(self, a: Vector, b: Vector) -> float:
         return float(a.vector @ b.vector)
+
+    def squared_norm(self, a: Vector) -> float:
+        return self.inner(a, a)
 
     def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         def chords(rows: slice) -> NDArray[np.float64]:
