@@ -92,6 +92,7 @@ def test_weights_are_returned_as_float64():
         ([1.0, -2.0, 1.0], "sample_weight of Owner must not be negative; entry 1 is -2"),
         ([1.0, 1.0], r"sample_weight of Owner must have shape \(3,\).*got \(2,\)"),
         (np.ones((3, 1)), r"sample_weight of Owner must have shape \(3,\).*got \(3, 1\)"),
+        ([1e308, 1e308, 1.0], "The sum of sample_weight of Owner overflows"),
         ([0.0, 0.0, 0.0], "sample_weight of Owner must have a positive entry; all are zero"),
         (0, "sample_weight of Owner must have a positive entry; all are zero"),
         (-1, "sample_weight of Owner must not be negative; entry 0 is -1"),

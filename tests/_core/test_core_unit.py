@@ -1,5 +1,7 @@
 """Angles keep their digits from 0 to π, and antipodes are named."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,7 +141,8 @@ def test_no_points_have_no_antipodes():
 def test_cosines_exceed_1_by_rounding_alone(dtype, allowed, sign):
     eps = float(np.finfo(dtype).eps)
     check_cosines(np.array([0.2, sign * (1 + 0.9 * allowed), -sign * 0.9]), eps, "points")
-    message = r"^The inner product of row 1 of points .* more than 1"
+    shown = re.escape(f"{sign * (1 + 1.2 * allowed):.8g}")
+    message = rf"^The inner product of row 1 of points .* is {shown}, more than 1"
     with pytest.raises(ValueError, match=message):
         check_cosines(np.array([0.2, sign * (1 + 1.2 * allowed), -sign * 0.9]), eps, "points")
 

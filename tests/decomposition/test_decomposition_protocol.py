@@ -151,6 +151,7 @@ def test_non_convergence_is_one_warning_with_figures_and_advice(Estimator):
     *before, last = caught
     assert {warning.category for warning in caught} == {ConvergenceWarning}
     assert re.match(message, str(last.message))
+    assert last.filename == __file__
     if Estimator is KernelPGA:
         mean = before.pop()
         assert re.match(r"KernelPGA: the Karcher mean .*gradient norm \d.*", str(mean.message))

@@ -177,3 +177,16 @@ def test_order_of_rows_does_not_matter(Estimator, kernel, solver):
 def test_messages(Estimator, weights, message):
     with pytest.raises(ValueError, match=message):
         Estimator(K).fit(training(), sample_weight=weights)
+
+
+@every_estimator
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1e290])
+def test_pre_images_do_not_depend_on_the_scale_of_the_weights(Estimator, scale):
+    """By ridge, whose penalty is relative to the spread of what it regresses on."""
+    (X, new), weights = data(), 1.0 + np.arange(120) % 3
+    kernel = suited(Polynomial(degree=2), Estimator)
+    expected, scaled = (
+        Estimator(K, kernel=kernel).fit(X, sample_weight=w) for w in (weights, scale * weights)
+    )
+    Z = expected.transform(new)
+    assert_same(scaled.inverse_transform(Z), expected.inverse_transform(Z), 1e-6)

@@ -135,3 +135,5 @@ def test_names_need_not_be_strings():
     figure = plots.neighborhoods({2: [0.5, 1.0], 3: [0.7, 1.0]}, bottom=0)
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert names[:2] == ["2", "3"]
+    with pytest.raises(ValueError, match="names that differ as text"):
+        plots.neighborhoods({1: [0.5, 1.0], "1": [0.7, 1.0]})

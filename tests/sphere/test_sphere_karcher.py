@@ -647,6 +647,18 @@ def test_matrices_that_are_of_no_sphere_are_named():
         karcher_mean(DenseGram(matrix))
 
 
+@pytest.mark.filterwarnings("ignore:.* points lie a quarter:UserWarning")
+def test_a_factor_that_is_undefined_is_no_way_out(monkeypatch):
+    """The descent then goes on as it was."""
+    points = wide_points(60, 3)
+    undefined = (np.full((60, 3), np.nan), np.nan)
+    monkeypatch.setattr("orthodrome.sphere._descent.pivoted_cholesky", lambda *_, **__: undefined)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*large coefficients cancel")
+        result = karcher_mean(DenseGram(points @ points.T))
+    assert np.all(np.isfinite(result.point))
+
+
 def test_matrices_with_undefined_entries_are_refused():
     matrix = np.eye(3)
     matrix[0, 2] = matrix[2, 0] = np.nan

@@ -39,7 +39,7 @@ class KernelPGA(SpectralDecomposition):
     :math:`e_q(x) = \langle \operatorname{Log}_\mu \Phi(x), v_q \rangle`. Kernel PCA of the same
     data needs an extra component for the curvature of the sphere, and bends distances.
 
-    The cost is that of :class:`KernelPCA`: products with the tangent Gram matrix
+    The cost is little more than that of :class:`KernelPCA`: products with the tangent Gram matrix
     :math:`T = D (K - c c^\top) D` are products with K, and the mean takes a few of them.
 
     Parameters

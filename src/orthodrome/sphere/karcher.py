@@ -81,9 +81,8 @@ def karcher_mean(
     :math:`\sum_n w_n y_n - (w \cdot c)\,\mu`: one product with the Gram matrix gives it, its
     length, and the cosines of every point of the great circle along it. Steps are therefore
     conjugate gradients with the exact second derivative along the great circle, shortened until
-    the objective does not rise. (On scikit-learn's digits, iris and wine, with Gaussian kernels of
-    0.2 to 2 times the mean distance, 3 to 7 steps led to a gradient of 1e-12, where the paper's
-    step with τ = 1 took 6 to 259.)
+    the objective does not rise. (How many they are beside the paper's with τ = 1 is counted in
+    ``benchmarks/bench_sphere.py``.)
 
     Parameters
     ----------
