@@ -63,5 +63,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(check_python)rm -f $(STAMP)
 	@echo "Filling $(VENV); the first time downloads the dependencies."
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,cli,dev]"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,cli,image,dev]"
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)

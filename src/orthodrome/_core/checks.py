@@ -15,6 +15,7 @@ __all__ = [
     "check_choice",
     "check_integer",
     "check_positive",
+    "check_random_state",
     "check_sample_weight",
     "check_symmetric",
 ]
@@ -65,6 +66,19 @@ def check_positive(
             f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
         )
     return float(value)
+
+
+def check_random_state(value: Any, owner: str) -> None:
+    """Raise unless a value is a source of random numbers: a seed, a generator, or None."""
+    generators = (np.random.RandomState, np.random.Generator)
+    is_seed = (
+        isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0
+    )
+    if not (value is None or is_seed or isinstance(value, generators)):
+        raise ValueError(
+            f"random_state of {owner} must be an integer >= 0, a RandomState, a Generator or None; "
+            f"got {value!r}."
+        )
 
 
 def check_sample_weight(

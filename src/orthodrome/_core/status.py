@@ -17,6 +17,7 @@ class Status(enum.Enum):
     ROUNDING = "stopped where only rounding is left"
     MAX_ITER = "stopped at max_iter"
     CANCELLING = "stopped where large coefficients cancel"
+    DIVERGED = "stopped because it diverged"
 
     @property
     def converged(self) -> bool:
@@ -31,6 +32,7 @@ class Status(enum.Enum):
             Status.ROUNDING: "",
             Status.MAX_ITER: "Raise max_iter, or loosen tol.",
             Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
+            Status.DIVERGED: "Choose smaller gains, or eta0='auto'.",
         }[self]
 
 

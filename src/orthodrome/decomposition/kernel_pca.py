@@ -35,12 +35,19 @@ class KernelPCA(SpectralDecomposition):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. Names that scikit-learn has mean its kernels.
-    solver : {"auto", "dense", "krylov"} or solver object, default="auto"
+    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-    tol : float, default=1e-8
-        Krylov: stop when every residual ‖K'a - λa‖ is at most tol times the largest eigenvalue.
-    max_iter : int, default=200
-        Krylov: the most products with the Gram matrix.
+        "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
+        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them.
+    tol : float, optional
+        Stop when every residual ‖K'a - λa‖ is at most tol times the largest eigenvalue. Default:
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals.
+    max_iter : int, optional
+        The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
+        (hebbian, 50).
+    warm_start : bool, default=False
+        Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
+        more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -49,8 +56,8 @@ class KernelPCA(SpectralDecomposition):
         Ridge of the inverse map where the kernel is not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov: source of the starting block. With the same value the result is the same; without,
-        it differs within `tol`.
+        Krylov, hebbian: source of the start, and of the orders of the passes. With the same value
+        the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -79,7 +86,7 @@ class KernelPCA(SpectralDecomposition):
     solver_ : str
         The solver that ran.
     n_iter_ : int
-        Products with the Gram matrix that the solver made.
+        Products with the Gram matrix that the solver made, or passes over its rows (hebbian).
     converged_ : bool
         Whether it reached `tol`.
     residuals_ : ndarray of shape (n_components,)

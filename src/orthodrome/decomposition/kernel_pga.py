@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._core.status import Status
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes
-from ..eigen import Components, tangent_frame
+from ..eigen import Components, Hebbian, tangent_frame
 from ..gram import GramOperator, Scaled, Tangent, squared_radius
 from ..sphere import exp_at_pole
 from ..sphere.karcher import KarcherMean, find_mean, warn_if_wide
@@ -21,6 +21,7 @@ __all__ = ["KernelPGA"]
 
 # The mean enters every coordinate; a few products with one vector bring it to rounding.
 _MEAN_TOL = 1e-12
+_MEAN_STEPS = 200
 
 
 class KernelPGA(SpectralDecomposition):
@@ -52,13 +53,20 @@ class KernelPGA(SpectralDecomposition):
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data; if it
         is not 1 it is divided out. ``Normalized(kernel)`` makes it so for any kernel.
-    solver : {"auto", "dense", "krylov"} or solver object, default="auto"
+    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-    tol : float, default=1e-8
-        Krylov: stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue.
+        "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
+        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them.
+    tol : float, optional
+        Stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue. Default:
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals.
         (The mean is always found to a gradient of 1e-12, or to rounding.)
-    max_iter : int, default=200
-        The most steps to the mean, and the most products with the Gram matrix of Krylov.
+    max_iter : int, optional
+        The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
+        (hebbian, 50); also the most steps to the mean, except with hebbian (200).
+    warm_start : bool, default=False
+        Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
+        more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -67,8 +75,8 @@ class KernelPGA(SpectralDecomposition):
         Ridge of the inverse map where the kernel is not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov: source of the starting block. With the same value the result is the same; without,
-        it differs within `tol`.
+        Krylov, hebbian: source of the start, and of the orders of the passes. With the same value
+        the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -169,7 +177,7 @@ class KernelPGA(SpectralDecomposition):
     ) -> tuple[Tangent, dict[str, Any]]:
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
-        mean = find_mean(unit, weights, tol=_MEAN_TOL, max_iter=self.max_iter)
+        mean = find_mean(unit, weights, tol=_MEAN_TOL, max_iter=self._most_steps())
         found: dict[str, Any] = {
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
@@ -183,6 +191,11 @@ class KernelPGA(SpectralDecomposition):
         found["geodesic_variance_"] = float(np.average(tangent.diagonal(), weights=weights))
         _warn_about(mean)
         return tangent, found
+
+    def _most_steps(self) -> int:
+        """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
+        hebbian = self.solver == "hebbian" or isinstance(self.solver, Hebbian)
+        return _MEAN_STEPS if hebbian or self.max_iter is None else int(self.max_iter)
 
     def _map_new_points(self, components: Components, geometry: Tangent) -> dict[str, Any]:
         return {"dual_coef_": tangent_frame(geometry, components.coefficients)}

@@ -21,10 +21,11 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..eigen import (
+    SOLVERS,
     Components,
     Dense,
     Eigenpairs,
-    Krylov,
+    Options,
     leading,
     make_components,
     resolve_solver,
@@ -66,8 +67,9 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         kernel: Any = "gaussian",
         *,
         solver: Any = "auto",
-        tol: float = 1e-8,
-        max_iter: int = 200,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        warm_start: bool = False,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         inverse_alpha: float = 1e-6,
@@ -79,6 +81,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.memory_budget = memory_budget
         self.storage = storage
         self.inverse_alpha = inverse_alpha
@@ -159,6 +162,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             )
         total = float(X.shape[0] if weights is None else weights.sum())
         self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
+        self._solution_ = self._to_go_on_from(pairs)
         for name, value in (found | self._map_new_points(components, geometry)).items():
             setattr(self, name, value)
         self.converged_ = pairs.converged and self._mean_converged
@@ -169,7 +173,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         warn_unless_converged(
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",
-            f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={self.tol:g}",
+            f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
+            f"tol={self._tolerance(X.shape[0], self.n_components_):g}",
             stacklevel=CALLER_OF_FIT,
         )
 
@@ -187,9 +192,15 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 f"or None; got {self.n_components!r}."
             )
         if isinstance(self.solver, str):
-            check_choice(self.solver, ("auto", "dense", "krylov"), "solver", owner)
-        check_positive(self.tol, "tol", owner, or_zero=True)
-        check_integer(self.max_iter, "max_iter", owner)
+            check_choice(self.solver, SOLVERS, "solver", owner)
+        if self.tol is not None:
+            check_positive(self.tol, "tol", owner, or_zero=True)
+        if self.max_iter is not None:
+            check_integer(self.max_iter, "max_iter", owner)
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise ValueError(
+                f"warm_start of {owner} must be True or False; got {self.warm_start!r}."
+            )
         check_positive(self.inverse_alpha, "inverse_alpha", owner)
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)
@@ -200,24 +211,57 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self, problem: GramOperator, progress: Progress
     ) -> Callable[[int, NDArray[Any] | None], Eigenpairs]:
         """Return the function that computes k leading pairs, from approximate vectors if any."""
-        return lambda k, initial: leading(
-            problem,
-            k,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            initial=initial,
-            memory_budget=self.memory_budget,
-            callback=progress.residual_callback(self.tol, _GRAM_SHARE),
-        )
+        earlier = self._earlier_solution(problem.shape[0])
+
+        def solve(k: int, initial: NDArray[Any] | None) -> Eigenpairs:
+            return leading(
+                problem,
+                k,
+                solver=self.solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                random_state=self.random_state,
+                initial=earlier if initial is None else initial,
+                memory_budget=self.memory_budget,
+                callback=progress.residual_callback(
+                    self._tolerance(problem.shape[0], k), _GRAM_SHARE
+                ),
+            )
+
+        return solve
+
+    def _earlier_solution(self, n: int) -> Any:
+        """Return what the last fit ended with, if this one is to go on from there."""
+        earlier = getattr(self, "_solution_", None) if self.warm_start else None
+        if earlier is None:
+            return None
+        if len(self.eigenvectors_) != n:
+            raise ValueError(
+                f"warm_start of {type(self).__name__} goes on with the data of the last fit, which "
+                f"had {len(self.eigenvectors_)} samples; got {n}. Set warm_start=False to start "
+                "anew."
+            )
+        return earlier
+
+    def _to_go_on_from(self, pairs: Eigenpairs) -> Any:
+        """Return what a later fit can go on from: the solver's own state, or the vectors."""
+        if not self.warm_start:
+            return None
+        return pairs.vectors if pairs.resume is None else pairs.resume
+
+    def _tolerance(self, n: int, k: int) -> float:
+        """Return the tolerance of the solver that runs; LAPACK has none and is as good as any."""
+        return float(getattr(self._resolved(n, k), "tol", 1e-8))
+
+    def _resolved(self, n: int, k: int) -> Any:
+        options = Options(self.tol, self.max_iter, memory_budget=self.memory_budget)
+        return resolve_solver(self.solver, n, k, options)
 
     def _refuse_early(self, X: Any) -> None:
         """Raise before the Gram matrix is made if the solver's matrix would not fit."""
         n, wanted = X.shape[0], self.n_components
         if wanted is None or isinstance(wanted, numbers.Integral):
-            k = n if wanted is None else min(int(wanted), n)
-            solver = resolve_solver(self.solver, n, k, Krylov(memory_budget=self.memory_budget))
+            solver = self._resolved(n, n if wanted is None else min(int(wanted), n))
             if isinstance(solver, Dense):
                 solver.check_memory(n, X.dtype)
 

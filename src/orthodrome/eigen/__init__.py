@@ -9,18 +9,24 @@ from .components import (
     weighted_problem,
 )
 from .dense import Dense
+from .hebbian import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
-from .leading import Choice, choose_solver, leading, resolve_solver
+from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
 from .pairs import Eigenpairs, orient
 
 __all__ = [
+    "SOLVERS",
     "Choice",
     "Components",
     "Dense",
     "Eigenpairs",
+    "Hebbian",
+    "HebbianResult",
     "Krylov",
+    "Options",
     "affine_map",
     "choose_solver",
+    "hebbian",
     "leading",
     "make_components",
     "orient",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_integer, check_positive
+from .._core.checks import check_integer, check_positive, check_random_state
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
 from .dense import Dense
@@ -76,12 +75,7 @@ class Krylov:
         for name in ("block_size", "max_basis"):
             if getattr(self, name) is not None:
                 check_integer(getattr(self, name), name, "the krylov solver")
-        generators = (np.random.RandomState, np.random.Generator, numbers.Integral)
-        if self.random_state is not None and not isinstance(self.random_state, generators):
-            raise ValueError(
-                "random_state of the krylov solver must be an integer, a RandomState, a Generator "
-                f"or None; got {self.random_state!r}."
-            )
+        check_random_state(self.random_state, "the krylov solver")
 
     def solve(
         self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
-from .._core.checks import check_choice, check_integer
+from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from ..gram import DenseGram, GramOperator
 from .dense import Dense
+from .hebbian import Hebbian
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
-__all__ = ["Choice", "choose_solver", "leading"]
+__all__ = ["SOLVERS", "Choice", "Options", "choose_solver", "leading", "resolve_solver"]
 
-SOLVERS = ("auto", "dense", "krylov")
+SOLVERS = ("auto", "dense", "krylov", "hebbian")
 
 # Measured on two cores: at these sizes LAPACK on the whole matrix takes well under a second, and
 # is exact; beyond, a few products with blocks are faster for as many pairs as people look at.
@@ -29,6 +28,29 @@ class Choice(NamedTuple):
 
     solver: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller of :func:`leading` may set for whichever solver runs; None: its own default."""
+
+    tol: float | None = None
+    max_iter: int | None = None
+    random_state: Any = None
+    initial: Any = None
+    memory_budget: str | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tol is not None:
+            check_positive(self.tol, "tol", "leading", or_zero=True)
+        if self.max_iter is not None:
+            check_integer(self.max_iter, "max_iter", "leading")
+        check_random_state(self.random_state, "leading")
+
+    def given(self, **names: str) -> dict[str, Any]:
+        """Return the options that are set, under the names that a solver has for them."""
+        values = {name: getattr(self, option) for name, option in names.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def choose_solver(n: int, k: int) -> Choice:
@@ -57,10 +79,10 @@ def leading(
     k: int,
     *,
     solver: Any = "auto",
-    tol: float = 1e-8,
-    max_iter: int = 200,
+    tol: float | None = None,
+    max_iter: int | None = None,
     random_state: Any = None,
-    initial: NDArray[Any] | None = None,
+    initial: Any = None,
     memory_budget: str | float | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> Eigenpairs:
@@ -72,18 +94,21 @@ def leading(
         The symmetric matrix, or an operator with products, ``shape`` and ``dtype``.
     k : int
         How many pairs, 1 to n.
-    solver : {"auto", "dense", "krylov"} or solver object, default="auto"
-        ``"auto"`` is explained by :func:`choose_solver`. An object (``Dense()``,
-        ``Krylov(block_size=…)``) has its own `tol` and `max_iter`; `random_state`, `initial` and
-        `memory_budget` hold where it leaves them None.
-    tol : float, default=1e-8
-        For krylov: stop when ‖K v - λ v‖ <= tol max|λ| for every pair.
-    max_iter : int, default=200
-        For krylov: the most products with the operator.
+    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
+        ``"auto"`` is explained by :func:`choose_solver`; it never takes hebbian, which needs a
+        positive semidefinite matrix and finds few digits. An object (``Dense()``,
+        ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``) has its own `tol` and number of
+        iterations; `random_state`, `initial` and `memory_budget` hold where it leaves them None.
+    tol : float, optional
+        Stop when ‖K v - λ v‖ <= tol max|λ| for every pair. Default: 1e-8 for krylov, 1e-2 for
+        hebbian, which estimates the residuals from a sample of rows.
+    max_iter : int, optional
+        The most products with the operator (krylov, 200 by default) or passes over its rows
+        (hebbian, 50).
     random_state : int, RandomState, Generator or None
-        For krylov: source of the starting block.
-    initial : ndarray of shape (n, m), optional
-        For krylov: approximate eigenvectors to start from.
+        Source of the start of krylov and hebbian.
+    initial : ndarray of shape (n, m) or ``Eigenpairs.resume``, optional
+        Approximate eigenvectors to start from, or a run of hebbian to go on with.
     memory_budget : str or number, optional
         For dense: what the whole matrix may take; default: not checked.
     callback : callable, optional
@@ -105,35 +130,37 @@ def leading(
     n = operator.shape[0]
     if check_integer(k, "k", "leading") > n:
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
-    options = Krylov(
-        tol=tol,
-        max_iter=max_iter,
-        random_state=random_state,
-        initial=initial,
-        memory_budget=memory_budget,
-    )
+    options = Options(tol, max_iter, random_state, initial, memory_budget)
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 
 
-def resolve_solver(solver: Any, n: int, k: int, options: Krylov) -> Any:
-    """Return the solver object that `solver` stands for; `options` are those of a Krylov run."""
+def resolve_solver(solver: Any, n: int, k: int, options: Options) -> Any:
+    """Return the solver object that runs where `solver` is asked for."""
     if not isinstance(solver, str):
         if not hasattr(solver, "solve"):
             raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
-        return _completed(solver, options)
+        solver = _completed(solver, options)
+        return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
     check_choice(solver, SOLVERS, "solver", "leading")
     name = choose_solver(n, k).solver if solver == "auto" else solver
-    return Dense(options.memory_budget) if name == "dense" else options
+    if name == "dense":
+        return Dense(options.memory_budget)
+    shared = {name: name for name in ("tol", *_OPEN)}
+    if name == "hebbian":
+        return Hebbian(**options.given(n_passes="max_iter", **shared)).for_size(n, k)
+    return Krylov(**options.given(max_iter="max_iter", **shared))
 
 
-def _completed(solver: Any, options: Krylov) -> Any:
+_OPEN = ("initial", "random_state", "memory_budget")
+
+
+def _completed(solver: Any, options: Options) -> Any:
     """Fill in what a solver object leaves open: where to start, the seed, the memory budget."""
-    if not isinstance(solver, (Krylov, Dense)):
+    if not isinstance(solver, (Krylov, Dense, Hebbian)):
         return solver
     open_fields = {
         field.name: getattr(options, field.name)
         for field in fields(solver)
-        if field.name in ("initial", "random_state", "memory_budget")
-        and getattr(solver, field.name) is None
+        if field.name in _OPEN and getattr(solver, field.name) is None
     }
     return replace(solver, **open_fields)

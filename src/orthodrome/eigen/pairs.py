@@ -24,17 +24,23 @@ class Eigenpairs:
     vectors : ndarray of shape (n, k)
         Orthonormal eigenvectors in columns.
     residuals : ndarray of shape (k,)
-        ‖K v - λ v‖ for each pair. An eigenvalue lies within its residual of the value given, and
-        within residual² / gap where it is isolated by a gap.
+        ‖K v - λ v‖ for each pair (estimated by hebbian). An eigenvalue lies within its residual
+        of the value given, and within residual² / gap where it is isolated by a gap.
     n_iter : int
-        Products of the operator with a block of vectors (1 for the dense solver).
+        Products of the operator with a block of vectors (1 for the dense solver), or passes over
+        its rows (hebbian).
     status : Status
         How the iteration ended; ``status.advice`` says what to do.
     solver : str
         The solver that ran.
     history : tuple of dict
-        One entry per iteration: ``basis_size`` and ``max_residual``, relative to the largest
-        eigenvalue in modulus.
+        One entry per iteration: ``max_residual``, relative to the largest eigenvalue in modulus,
+        and what else the solver knows.
+    coefficients : ndarray of shape (n, k) or None
+        Where a solver finds the components of unit length themselves, their coefficients over the
+        points: K times these is √λ times the vectors. None: the vectors divided by √λ.
+    resume : object or None
+        What the solver can go on from, as ``initial``.
     """
 
     values: NDArray[Any]
@@ -44,6 +50,8 @@ class Eigenpairs:
     status: Status
     solver: str
     history: tuple[dict[str, Any], ...] = field(default=())
+    coefficients: NDArray[Any] | None = None
+    resume: Any = None
 
     @property
     def converged(self) -> bool:
@@ -52,11 +60,13 @@ class Eigenpairs:
 
     def first(self, count: int) -> Eigenpairs:
         """Return the first `count` pairs, with the same diagnostics."""
+        coefficients = self.coefficients
         return replace(
             self,
             values=self.values[:count],
             vectors=np.ascontiguousarray(self.vectors[:, :count]),
             residuals=self.residuals[:count],
+            coefficients=None if coefficients is None else coefficients[:, :count].copy(),
         )
 
 

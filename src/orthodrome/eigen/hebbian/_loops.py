@@ -1,0 +1,187 @@
+"""The compiled part of a Hebbian pass: a block of samples, one after the other, in small matrices.
+
+Inside a block every iterate is S_t = T_t S_0 + V_t Eᵀ, where E holds the unit vectors of the
+block's samples. The loops keep W = [T, V] and never touch a vector as long as the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.compiled import compiled
+
+__all__ = ["visit_with_gains", "visit_with_meta_descent"]
+
+Array = Any  # numba takes plain arrays
+
+
+@compiled
+def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: Array) -> None:
+    """Set out to the products of the first rows of W with one row of `columns`."""
+    for i in range(rows):
+        # four sums: a single one would wait for each addition in turn
+        a = b = c = d = 0.0
+        k = 0
+        while k + 4 <= width:
+            a += W[i, k] * columns[first, k]
+            b += W[i, k + 1] * columns[first, k + 1]
+            c += W[i, k + 2] * columns[first, k + 2]
+            d += W[i, k + 3] * columns[first, k + 3]
+            k += 4
+        while k < width:
+            a += W[i, k] * columns[first, k]
+            k += 1
+        out[i] = (a + b) + (c + d)
+
+
+@compiled
+def _clip(gains: Array, y: Array) -> bool:
+    """Scale all gains so that no row moves by more than itself: max_i D_i Σ_{j<=i} y_j² <= 1."""
+    largest = total = 0.0
+    for i in range(len(y)):
+        total += y[i] * y[i]
+        largest = max(largest, gains[i] * total)
+    if largest > 1.0:
+        for i in range(len(y)):
+            gains[i] /= largest
+        return True
+    return False
+
+
+@compiled
+def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
+    """X <- (I - D lt(y yᵀ)) X for the first rows of X, one for each y: running sums down rows."""
+    total[:width] = 0.0
+    for i in range(len(y)):
+        step = gains[i] * y[i]
+        for k in range(width):
+            total[k] += y[i] * X[i, k]
+            X[i, k] -= step * total[k]
+
+
+@compiled
+def _forget_both(
+    X: Array, width: int, gains: Array, y: Array, b: Array, xi: float, totals: Array
+) -> None:
+    """X <- H X for the stacked rows [A; B] of KHA-SMD (eq. 15 and 21 without their new column)."""
+    r = len(y)
+    totals[:, :width] = 0.0
+    for i in range(r):
+        step, turned = gains[i] * y[i], xi * gains[i] * b[i]
+        for k in range(width):
+            totals[0, k] += y[i] * X[i, k]  # Σ y_j A_j
+            # Σ y_j (A_j + ξ B_j) + ξ b_j A_j
+            totals[1, k] += (y[i] + xi * b[i]) * X[i, k] + xi * y[i] * X[r + i, k]
+            X[i, k] -= step * totals[0, k]
+            X[r + i, k] = xi * X[r + i, k] - step * totals[1, k] - turned * totals[0, k]
+
+
+@compiled
+def visit_with_gains(
+    W: Array, columns: Array, base: Array, t: int, period: float, automatic: bool
+) -> int:
+    """Visit the samples of a block by eq. (8) with a gain for each row; return how many clips.
+
+    Parameters
+    ----------
+    W : array of shape (r, r + b)
+        [T, V]: the identity and zeros on entry.
+    columns : array of shape (b, r + b)
+        For each sample of the block, (S_0 K')[:, i] and K'[block, i].
+    base : array of shape (r,)
+        Gains before their decay.
+    t : int
+        Samples visited before this block.
+    period : float
+        l of the decay l / (t + l); infinite for constant gains.
+    automatic : bool
+        Whether steps are limited (clipped).
+    """
+    r, n_clips = W.shape[0], 0
+    y, gains, total = np.empty(r), np.empty(r), np.empty(W.shape[1])
+    for j in range(len(columns)):
+        width = r + j
+        _combine(W, columns, j, r, width, y)
+        decay = 1.0 / (1.0 + (t + j + 1) / period)
+        for i in range(r):
+            gains[i] = base[i] * decay
+        if automatic and _clip(gains, y):
+            n_clips += 1
+        _forget(W, width, gains, y, total)
+        for i in range(r):
+            W[i, width] = gains[i] * y[i]
+    return n_clips
+
+
+@compiled
+def visit_with_meta_descent(
+    W: Array,
+    columns: Array,
+    squares: Array,
+    inner: Array,
+    base: Array,
+    log_gains: Array,
+    t: int,
+    period: float,
+    automatic: bool,
+    mu: float,
+    xi: float,
+    bound: float,
+) -> int:
+    """Visit the samples of a block by KHA-SMD, eq. (16), (21), (15); return how many clips.
+
+    Beside the parameters of :func:`visit_with_gains`, where rows are now those of [A; B]:
+
+    Parameters
+    ----------
+    squares : array of shape (b,)
+        K'_ii of the samples.
+    inner : array of shape (2r, r)
+        [A; B] K' Aᵀ, brought up to date sample by sample.
+    log_gains : array of shape (r,)
+        ρ, changed in place.
+    mu, xi : float
+        The gain of the log-gains and the decay of their memory.
+    bound : float
+        How far automatic log-gains may go from 0; their own gain decays as the others do.
+    """
+    r, n_clips = len(base), 0
+    z, gains, h, turned = np.empty(2 * r), np.empty(r), np.empty(2 * r), np.empty((2 * r, 1))
+    y, b = z[:r], z[r:]
+    total, totals = np.empty(W.shape[1]), np.empty((2, W.shape[1]))
+    left = np.empty((r, 2 * r))
+    for j in range(len(columns)):
+        width = 2 * r + j
+        _combine(W, columns, j, 2 * r, width, z)
+        decay = 1.0 / (1.0 + (t + j + 1) / period)
+        for i in range(r):
+            along = 0.0  # Σ_{j<=i} y_j (A K' Bᵀ)_ji
+            for m in range(i + 1):
+                along += y[m] * inner[r + i, m]
+            change = mu * y[i] * (b[i] - along)
+            if automatic:
+                change = min(max(decay * change, -bound - log_gains[i]), bound - log_gains[i])
+            log_gains[i] += change
+            gains[i] = np.exp(log_gains[i]) * base[i] * decay
+        if automatic and _clip(gains, y):
+            n_clips += 1
+        for i in range(r):
+            h[i] = gains[i] * y[i]
+            h[r + i] = gains[i] * (y[i] + xi * b[i])
+        turned[:, 0] = z
+        _forget_both(turned, 1, gains, y, b, xi, totals)  # H z
+        _forget_both(W, width, gains, y, b, xi, totals)
+        W[:, width] = h
+        # S K' Aᵀ <- H (S K' Aᵀ) H_Aᵀ + h (H_A y)ᵀ + (H z) h_Aᵀ + h h_Aᵀ K'_ii
+        _forget_both(inner, r, gains, y, b, xi, totals)
+        for i in range(2 * r):
+            for m in range(r):
+                left[m, i] = inner[i, m]
+        _forget(left, 2 * r, gains, y, total)
+        for i in range(2 * r):
+            new = h[i] * squares[j] + turned[i, 0]
+            for m in range(r):
+                inner[i, m] = left[m, i] + h[i] * turned[m, 0] + new * h[m]
+    return n_clips

@@ -1,0 +1,79 @@
+"""The best eigenpairs that the span of the components holds, and how good they are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .starts import whitening
+from .sweep import State
+
+__all__ = ["Ritz", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
+
+
+class Ritz(NamedTuple):
+    """Eigenvalues, coefficients A (r x l) and eigenvectors of K' in rows (r x l)."""
+
+    values: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+
+def rayleigh_ritz(state: State) -> Ritz:
+    r"""Turn the components within their span into the principal axes of the data in it.
+
+    The span of :math:`w = A\Phi'` holds the axes :math:`u A \Phi'` with
+
+    .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u ,
+
+    both of which come from A and A K' alone. The coordinates of the data on an axis, divided by
+    their length :math:`\sqrt\lambda`, are the eigenvector of K'.
+    """
+    A, projections = state.components, state.component_projections
+    mixing = whitening(projections @ A.T)
+    seen = mixing @ projections
+    values, turn = scipy.linalg.eigh(seen @ seen.T, check_finite=False)
+    turn = turn[:, ::-1].T @ mixing
+    coefficients, seen = turn @ A, turn @ projections
+    return _normalised(values[::-1], coefficients, seen)
+
+
+def raw_pairs(state: State) -> Ritz:
+    """Return the components as they are, with the eigenvalues of eq. (13)."""
+    lengths = np.linalg.norm(state.component_projections, axis=1)
+    vectors = np.zeros_like(state.component_projections)
+    np.divide(
+        state.component_projections, lengths[:, None], out=vectors, where=lengths[:, None] > 0
+    )
+    return Ritz(state.estimate_eigenvalues(), state.components.copy(), vectors)
+
+
+def _normalised(
+    values: NDArray[np.float64], coefficients: NDArray[np.float64], seen: NDArray[np.float64]
+) -> Ritz:
+    floor = len(values) * np.finfo(float).eps * max(values[0], 0.0)
+    null = values <= floor
+    values = np.where(null, 0.0, values)
+    coefficients[null] = 0.0
+    vectors = np.zeros_like(seen)
+    vectors[~null] = seen[~null] / np.sqrt(values[~null])[:, None]
+    return Ritz(values, coefficients, vectors)
+
+
+def estimate_residuals(operator: Any, pairs: Ritz, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
+
+    A sample of m of the l rows holds m / l of the squared residual on average. It costs m rows,
+    which is a small part of a sweep.
+    """
+    n = operator.shape[0]
+    m = min(n, max(64, min(256, n // 32)))
+    chosen = np.sort(rng.choice(n, size=m, replace=False))
+    rows = operator.rows(chosen)
+    difference = (
+        rows @ pairs.vectors.T.astype(rows.dtype) - pairs.vectors[:, chosen].T * pairs.values
+    )
+    return np.sqrt(n / m) * np.linalg.norm(difference, axis=0)

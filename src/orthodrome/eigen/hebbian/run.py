@@ -1,0 +1,441 @@
+"""The Kernel Hebbian Algorithm from start to end: passes, error, divergence, checkpoints."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core.checks import check_choice, check_integer, check_positive, check_random_state
+from ..._core.digest import digest
+from ..._core.status import Status
+from ..._core.threads import single_threaded_blas
+from ...gram import DenseGram, GramOperator
+from .checkpoint import Checkpoint, Saved
+from .gains import Gains, choose_gains
+from .ritz import Ritz, estimate_residuals, raw_pairs, rayleigh_ritz
+from .starts import STARTS, start_from, start_with
+from .sweep import PHASES, State, sweep
+
+__all__ = ["HebbianResult", "hebbian"]
+
+Callback = Callable[[dict[str, Any]], None]
+
+# With automatic gains, whose steps are limited, components stay near unit length. A pass in which
+# one grows tenfold has diverged. The paper's gains may overshoot and come back: only what is
+# beyond all bounds has diverged there.
+_GROWTH = 10.0
+_BEYOND_ALL_BOUNDS = 1e12
+_MOST_DAMPING = 2.0**-20
+# A pilot is as good as a random start after several passes, and full gains would undo it. In trials
+# (experiments/kha) decays that began between 5 and 20 passes later were about as good.
+_HEAD_START = 10
+
+
+@dataclass(frozen=True)
+class HebbianResult:
+    """The end of a run of the Kernel Hebbian Algorithm.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (r, l)
+        A, the components' coefficients over the points; after the Rayleigh-Ritz step they have
+        unit length in feature space and are orthogonal there.
+    eigenvalues : ndarray of shape (r,)
+        Estimates: Ritz values, descending, or eq. (13) in the order of the rows without that step.
+    eigenvectors : ndarray of shape (l, r)
+        Of K', in columns: the coordinates of the points on each component, made of unit length.
+        Orthonormal after the Rayleigh-Ritz step.
+    residuals : ndarray of shape (r,)
+        ‖K'v - λv‖ of each pair, estimated from a sample of rows (exact for l <= 64).
+    n_passes : int
+        Passes over the data, those before `initial` included.
+    status : Status
+        How it ended; ``status.advice`` says what to do.
+    history : tuple of dict
+        One entry for each pass: ``n_pass``; ``eigenvalues``; ``gains`` at its end;
+        ``max_residual``, the error estimate, relative to the largest eigenvalue; ``clipped``, the
+        part of the samples whose step was limited; ``diverged``; ``seconds``, by phase: ``rows``
+        of K', the loop over ``samples``, ``products``, and the ``estimate``.
+    state : State
+        What the next pass would start from; ``hebbian(..., initial=result)`` goes on there.
+    seed : int
+        Of the orders in which the data are visited.
+    """
+
+    coefficients: NDArray[Any]
+    eigenvalues: NDArray[Any]
+    eigenvectors: NDArray[Any]
+    residuals: NDArray[Any]
+    n_passes: int
+    status: Status
+    history: tuple[dict[str, Any], ...]
+    state: State
+    seed: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the error estimate reached the tolerance."""
+        return self.status.converged
+
+
+def hebbian(
+    operator: Any,
+    n_components: int,
+    *,
+    gain: str = "et",
+    eta0: float | str = "auto",
+    mu: float | str = "auto",
+    xi: float = 0.99,
+    n_passes: int = 50,
+    tol: float = 1e-2,
+    start: str = "orthonormal",
+    initial: ArrayLike | HebbianResult | None = None,
+    order: ArrayLike | None = None,
+    block_size: int = 256,
+    polish: bool = True,
+    checkpoint: Any = None,
+    checkpoint_seconds: float | None = None,
+    callback: Callback | None = None,
+    random_state: Any = None,
+) -> HebbianResult:
+    r"""Find leading eigenvectors by visiting one sample after the other: KHA and its family.
+
+    The components :math:`w = A\Phi'` follow Sanger's rule in feature space (eq. 8, 11, 15),
+
+    .. math:: A \leftarrow A + \operatorname{diag}(e^{\rho}\eta)
+        \bigl[y e_i^\top - \operatorname{lt}(y y^\top) A\bigr], \qquad y = A k'_i ,
+
+    where lt keeps the lower triangle. These are the paper's updates sample by sample, exactly;
+    they are computed in blocks, so that the work is in products of matrices.
+
+    A usable answer is there after one or two passes over K', with O(r l) memory. It is *not* the
+    way to many digits: :class:`~orthodrome.eigen.Krylov` gets them in far fewer passes.
+
+    Parameters
+    ----------
+    operator : GramOperator or array-like of shape (l, l)
+        K', symmetric and positive semidefinite, taken as it is: wrap K in
+        :class:`~orthodrome.gram.Centered` for kernel PCA, in :class:`~orthodrome.gram.Tangent` for
+        kernel PGA. Only its rows are used, each once in a pass.
+    n_components : int
+        r. If it exceeds the rank of K', the rest are zeros.
+    gain : {"constant", "t", "et", "smd"}, default="et"
+        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: divided by the
+        estimated eigenvalue of each component too (eq. 12, 13). KHA-SMD: stochastic meta-descent
+        on the logarithms of those gains (eq. 16, 21).
+    eta0 : float or "auto", default="auto"
+        A number is the paper's η0, and its rules hold to the letter. "auto" needs no tuning; see
+        Notes.
+    mu : float or "auto", default="auto"
+        KHA-SMD: the gain of the log-gains.
+    xi : float, default=0.99
+        KHA-SMD: decay of the memory of past steps.
+    n_passes : int, default=50
+        The most passes over the data, in this call.
+    tol : float, default=1e-2
+        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair is at most tol times
+        the largest eigenvalue.
+    start : {"orthonormal", "pilot", "paper", "sparse"}, default="orthonormal"
+        Random coefficients over a few points, made orthonormal in feature space; the principal
+        components within the span of a few points; the paper's A ~ N(0, 1/(rl)), which takes a
+        sweep over K' by itself; the same over a few points.
+    initial : ndarray of shape (r, l) or HebbianResult, optional
+        Coefficients to start from instead; a result goes on where it ended, as if the run had
+        never stopped.
+    order : array-like of int of shape (n_passes, l), optional
+        The samples in the order of the visits. Default: a random permutation for each pass.
+    block_size : int, default=256
+        Samples per block. The iterates do not depend on it (but for rounding).
+    polish : bool, default=True
+        End with a Rayleigh-Ritz step within the span of the components.
+    checkpoint : str or path, optional
+        A file that keeps the state after each pass. The same call again goes on from it and ends
+        with the same result as a run that was never interrupted; a file of other data, kernel or
+        parameters is refused. (`n_passes` and `tol` may differ: a finished run can be extended.)
+    checkpoint_seconds : float, optional
+        Write the file every so many seconds instead, also in the middle of a pass.
+    callback : callable, optional
+        Called with each entry of the history as it is made.
+    random_state : int, RandomState, Generator or None
+        Source of the start and the orders.
+
+    Returns
+    -------
+    HebbianResult
+        Coefficients, eigenvalues, eigenvectors, estimated residuals, status, history.
+
+    Notes
+    -----
+    Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
+    :math:`\bar k_i` is what the components before the i-th leave over of the mean
+    :math:`\bar k` of k'(x, x); at each sample all gains are scaled down until
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
+    these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
+    :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
+    pilot start has t begin at ten passes. Results do not depend on the scale of the kernel. Should
+    the components grow beyond measure all the same, the pass is undone and repeated with half the
+    gains, and a warning says so. With a number for `eta0` a run that diverges stops at the end of
+    the last good pass.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006; Kim, Franz and
+    Schölkopf, "Iterative kernel principal component analysis for image modeling", IEEE TPAMI 27
+    (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.eigen import hebbian
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)) * [3, 2, 1]
+    >>> found = hebbian(X @ X.T, 2, random_state=0)
+    >>> exact = np.linalg.eigvalsh(X.T @ X)[::-1]
+    >>> bool(np.allclose(found.eigenvalues, exact[:2], rtol=1e-3))
+    True
+    """
+    if not isinstance(operator, GramOperator):
+        operator = DenseGram(operator)
+    r = check_integer(n_components, "n_components", "hebbian")
+    check_integer(n_passes, "n_passes", "hebbian", minimum=0)
+    check_integer(block_size, "block_size", "hebbian")
+    check_positive(tol, "tol", "hebbian", or_zero=True)
+    check_choice(start, STARTS, "start", "hebbian")
+    check_random_state(random_state, "hebbian")
+    if checkpoint_seconds is not None:
+        check_positive(checkpoint_seconds, "checkpoint_seconds", "hebbian", or_zero=True)
+    gains = choose_gains(gain, eta0, mu, xi, operator.shape[0], operator.diagonal())
+    given = _check_initial(initial, r, operator.shape[0], gains)
+    orders = _check_order(order, n_passes, operator.shape[0])
+    file, saved = None, None
+    if checkpoint is not None:
+        parts = (operator, r, gain, eta0, mu, xi, start, orders, int(block_size))
+        state = given.state if isinstance(given, HebbianResult) else given
+        seeds = random_state if isinstance(random_state, (int, np.integer)) else None
+        file = Checkpoint(checkpoint, digest(*parts, state, seeds), checkpoint_seconds)
+        saved = file.read()
+    with single_threaded_blas():
+        run = _Run(operator, gains, orders, int(block_size), file, callback)
+        if saved is None:
+            saved = _beginning(operator, r, gains, start, given, random_state)
+        return run.finish(saved, given, int(n_passes), tol, polish)
+
+
+def _beginning(
+    operator: Any, r: int, gains: Gains, start: str, given: Any, random_state: Any
+) -> Saved:
+    if isinstance(given, HebbianResult):
+        return Saved(given.state.copy(), None, given.seed, list(given.history))
+    seed = _seed(random_state)
+    if given is None:
+        A, projections = start_with(start, operator, r, np.random.default_rng([seed, 0]))
+    else:
+        A, projections = start_from(operator, given)
+    if gains.meta:
+        A, projections = (np.vstack([part, np.zeros_like(part)]) for part in (A, projections))
+    head_start = _HEAD_START if gains.automatic and given is None and start == "pilot" else 0
+    state = State(A, projections, np.full(r, gains.log_gain), clock=head_start * A.shape[1])
+    state.eigenvalues = state.estimate_eigenvalues()
+    return Saved(state, None, seed, [])
+
+
+class _Run:
+    """Passes over one operator with one rule."""
+
+    def __init__(
+        self,
+        operator: Any,
+        gains: Gains,
+        orders: NDArray[np.intp] | None,
+        block_size: int,
+        checkpoint: Checkpoint | None,
+        callback: Callback | None,
+    ) -> None:
+        self._operator = operator
+        self._gains = gains
+        self._orders = orders
+        self._block_size = block_size
+        self._checkpoint = checkpoint
+        self._callback = callback
+
+    def finish(
+        self, saved: Saved, given: Any, n_passes: int, tol: float, polish: bool
+    ) -> HebbianResult:
+        """Go on from where `saved` stands until all passes are done or the error is small."""
+        self._seed, self._history = saved.seed, list(saved.history)
+        self._first = given.n_passes if isinstance(given, HebbianResult) else 0
+        self._tol = tol
+        state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
+        status = self._status(state, n_passes)
+        while status is None:
+            pass_start = state.copy() if pass_start is None else pass_start
+            pending = pending or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
+            finite = self._pass(state, pass_start, pending)
+            if not finite or self._has_diverged(state, pass_start):
+                state, status = self._undo(pass_start, pending)
+            else:
+                self._record(state, pending, diverged=False)
+            pass_start, pending = None, {}
+            status = self._status(state, n_passes) if status is None else status
+            self._keep(state, None, {}, pass_ended=True, last=status is not None)
+        return self._result(state, status, polish)
+
+    def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
+        """Visit the rest of a pass; return whether all numbers are finite."""
+        order = self._order(state.n_passes)
+        blocks = sweep(state, self._operator, order, self._gains, self._block_size, pending)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for n_clips in blocks:
+                pending["clipped"] += n_clips
+                if not np.all(np.isfinite(state.log_gains)) or not _is_finite(state.projections):
+                    return False
+                if state.position < self._operator.shape[0]:
+                    self._keep(state, pass_start, pending, pass_ended=False)
+        return True
+
+    def _order(self, n_pass: int) -> NDArray[np.intp]:
+        if self._orders is not None:
+            return self._orders[n_pass - self._first]
+        return np.random.default_rng([self._seed, 1, n_pass]).permutation(self._operator.shape[0])
+
+    def _has_diverged(self, state: State, pass_start: State) -> bool:
+        lengths = float(state.squared_lengths().max())
+        if not self._gains.automatic:
+            return not lengths < _BEYOND_ALL_BOUNDS
+        return not lengths <= _GROWTH * max(1.0, float(pass_start.squared_lengths().max()))
+
+    def _undo(self, pass_start: State, pending: dict[str, float]) -> tuple[State, Status | None]:
+        """Go back to the start of the pass, with half the gains if they are ours to choose."""
+        state = pass_start
+        self._record(state, pending, diverged=True)
+        if self._gains.automatic and state.damping > _MOST_DAMPING:
+            state.damping /= 2
+            _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.")
+            return state, None
+        _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.")
+        return state, Status.DIVERGED
+
+    def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
+        since = time.perf_counter()
+        pairs = rayleigh_ritz(state)
+        residuals = self._residuals(pairs, state.n_passes)
+        pending["estimate"] += time.perf_counter() - since
+        decay = 1.0 / (1.0 + state.clock / self._gains.period)
+        base = self._gains.of_pass(state.eigenvalues, state.damping)
+        entry = {
+            "n_pass": state.n_passes + diverged,
+            "eigenvalues": pairs.values.tolist(),
+            "gains": (np.exp(state.log_gains * self._gains.meta) * base * decay).tolist(),
+            "max_residual": _relative(residuals, pairs.values),
+            "clipped": pending["clipped"] / self._operator.shape[0],
+            "diverged": diverged,
+            "seconds": {phase: pending[phase] for phase in (*PHASES, "estimate")},
+        }
+        self._history.append(entry)
+        if self._callback is not None:
+            self._callback(entry)
+
+    def _residuals(self, pairs: Ritz, n_pass: int) -> NDArray[np.float64]:
+        rng = np.random.default_rng([self._seed, 2, n_pass])
+        return estimate_residuals(self._operator, pairs, rng)
+
+    def _status(self, state: State, n_passes: int) -> Status | None:
+        """All stopping tests: tolerance and the number of passes."""
+        last = self._history[-1] if self._history and state.position == 0 else None
+        if last is not None and not last["diverged"] and last["max_residual"] <= self._tol:
+            return Status.CONVERGED
+        return Status.MAX_ITER if state.n_passes - self._first >= n_passes else None
+
+    def _keep(
+        self,
+        state: State,
+        pass_start: State | None,
+        pending: dict[str, float],
+        *,
+        pass_ended: bool,
+        last: bool = False,
+    ) -> None:
+        file = self._checkpoint
+        if file is not None and (last or file.due(pass_ended)):
+            file.write(Saved(state, pass_start, self._seed, self._history, pending))
+
+    def _result(self, state: State, status: Status, polish: bool) -> HebbianResult:
+        pairs = rayleigh_ritz(state) if polish else raw_pairs(state)
+        dtype = self._operator.dtype
+        return HebbianResult(
+            coefficients=pairs.coefficients.astype(dtype),
+            eigenvalues=pairs.values.astype(dtype),
+            eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
+            residuals=self._residuals(pairs, state.n_passes).astype(dtype),
+            n_passes=state.n_passes,
+            status=status,
+            history=tuple(self._history),
+            state=state,
+            seed=self._seed,
+        )
+
+
+def _is_finite(array: NDArray[np.float64]) -> bool:
+    """Look at a sum: an infinity or NaN anywhere makes it one (and costs no array of flags)."""
+    return bool(np.isfinite(array.sum()))
+
+
+def _relative(residuals: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """Return the largest residual in units of the largest eigenvalue; 0 for a zero matrix."""
+    largest = float(np.abs(values).max())
+    return float(residuals.max()) / largest if largest > 0 else 0.0
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
+    return int(random_state)
+
+
+def _check_initial(initial: Any, r: int, n: int, gains: Gains) -> Any:
+    """Return the coefficients or the result to start from, or None."""
+    if isinstance(initial, HebbianResult):
+        shape = (r * (1 + gains.meta), n)
+        if initial.state.coefficients.shape != shape:
+            raise ValueError(
+                f"initial of hebbian is the result of another run: its coefficients have shape "
+                f"{initial.state.coefficients.shape}, this run's {shape}. Go on with the same "
+                "operator, n_components and gain."
+            )
+        return initial
+    if initial is None:
+        return None
+    A = np.asarray(initial)
+    if A.shape != (r, n) or A.dtype.kind not in "fiu" or not np.all(np.isfinite(A)):
+        raise ValueError(
+            f"initial of hebbian must be a finite array of shape ({r}, {n}), one row of "
+            f"coefficients per component; got {A.dtype} of shape {A.shape}."
+        )
+    return A.astype(np.float64)
+
+
+def _check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
+    if order is None:
+        return None
+    indices = np.asarray(order)
+    fits = indices.ndim == 2 and indices.shape[0] >= n_passes and indices.shape[1] == n
+    if not fits or indices.dtype.kind not in "iu" or np.any((indices < 0) | (indices >= n)):
+        raise ValueError(
+            f"order of hebbian must hold integers from 0 to {n - 1} in {n_passes} rows (one per "
+            f"pass) of {n}; got {indices.dtype} of shape {indices.shape}."
+        )
+    return indices.astype(np.intp)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=6)

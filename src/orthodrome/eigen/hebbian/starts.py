@@ -1,0 +1,81 @@
+"""Where the Kernel Hebbian Algorithm starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+__all__ = ["STARTS", "Start", "start_from", "start_with"]
+
+#: A pair A, A K'.
+Start = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+STARTS = ("orthonormal", "pilot", "paper", "sparse")
+
+
+def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
+    """Make r rows of coefficients and their products with K'.
+
+    ``"paper"`` draws A ~ N(0, 1/(rl)), which takes a sweep over K' for A K'; ``"sparse"`` draws
+    it over some of the points only, which takes the rows of these. ``"orthonormal"`` makes such
+    rows orthonormal in feature space. ``"pilot"`` takes the principal components of all data
+    within the span of some.
+    """
+    n = operator.shape[0]
+    if kind == "paper":
+        return start_from(operator, rng.standard_normal((r, n)) / np.sqrt(r * n))
+    m = min(n, max(8 * r, 64) if kind == "pilot" else 4 * r)
+    chosen = np.sort(rng.choice(n, size=m, replace=False))
+    rows = np.asarray(operator.rows(chosen), dtype=np.float64)
+    if kind == "pilot":
+        small = _pilot(rows, rows[:, chosen], r)
+    else:
+        small = rng.standard_normal((r, m)) / np.sqrt(r * m)
+    coefficients, projections = np.zeros((r, n)), small @ rows
+    coefficients[:, chosen] = small
+    if kind == "orthonormal":
+        return orthonormalised(coefficients, projections)
+    return coefficients, projections
+
+
+def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:
+    """Start from given coefficients: one sweep over K' for their products."""
+    A = np.array(coefficients, dtype=np.float64)
+    product = np.ascontiguousarray(np.asarray(operator @ A.T.astype(operator.dtype)).T)
+    start = A, product.astype(np.float64, copy=False)
+    return orthonormalised(*start) if orthonormal else start
+
+
+def orthonormalised(A: NDArray[np.float64], projections: NDArray[np.float64]) -> Start:
+    """Combine the rows so that A K' Aᵀ = I; rows beyond the rank of K' become zeros."""
+    mixing = whitening(A @ projections.T)
+    return mixing @ A, mixing @ projections
+
+
+def whitening(inner: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros."""
+    inner = (inner + inner.T) / 2
+    r = len(inner)
+    try:
+        factor = scipy.linalg.cholesky(inner, lower=True, check_finite=False)
+        if np.diag(factor).min() ** 2 > r * np.finfo(float).eps * np.trace(inner):
+            return scipy.linalg.solve_triangular(factor, np.eye(r), lower=True)
+    except scipy.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(inner, check_finite=False)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > r * np.finfo(float).eps * max(values[0], 0.0)
+    roots = np.sqrt(np.where(kept, values, 1.0))
+    return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
+
+
+def _pilot(rows: NDArray[np.float64], own: NDArray[np.float64], r: int) -> NDArray[np.float64]:
+    """Return the leading components of all data within the span of the pilot points."""
+    mixing = whitening(own)
+    seen = mixing @ rows
+    vectors = scipy.linalg.eigh(seen @ seen.T, check_finite=False)[1]
+    leading = vectors[:, ::-1][:, :r].T @ mixing
+    return np.vstack([leading, np.zeros((r - len(leading), len(own)))])

@@ -1,0 +1,183 @@
+"""A pass of the Kernel Hebbian Algorithm over the data, exactly, in blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.threads import run_over_rows
+from ._loops import visit_with_gains, visit_with_meta_descent
+from .gains import BOUND, Gains
+
+__all__ = ["PHASES", "Seconds", "State", "sweep"]
+
+#: What the time of a pass is spent on: rows of K', the compiled loop over samples, and products.
+PHASES = ("rows", "samples", "products")
+
+Seconds = dict[str, float]
+
+
+@dataclass
+class State:
+    """Everything that the next sample depends on.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (r, l), or (2r, l) for KHA-SMD
+        A, or A and B, one below the other.
+    projections : ndarray of the same shape
+        Their products with K', kept up to date.
+    log_gains : ndarray of shape (r,)
+        ρ of KHA-SMD.
+    clock : int
+        t of the decay l / (t + l): samples visited so far, over all passes, and the head start.
+    n_passes : int
+        Passes finished.
+    position : int
+        Samples visited in the pass that is under way.
+    eigenvalues : ndarray of shape (r,)
+        λ of eq. (13) at the start of the pass, which sets its gains.
+    damping : float
+        What the automatic gains have been multiplied by after divergences.
+    """
+
+    coefficients: NDArray[np.float64]
+    projections: NDArray[np.float64]
+    log_gains: NDArray[np.float64]
+    clock: int = 0
+    n_passes: int = 0
+    position: int = 0
+    eigenvalues: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    damping: float = 1.0
+
+    @property
+    def n_components(self) -> int:
+        """The number of rows of A."""
+        return len(self.log_gains)
+
+    @property
+    def components(self) -> NDArray[np.float64]:
+        """A."""
+        return self.coefficients[: self.n_components]
+
+    @property
+    def component_projections(self) -> NDArray[np.float64]:
+        """A K'."""
+        return self.projections[: self.n_components]
+
+    def copy(self) -> State:
+        """Return a copy that shares nothing."""
+        arrays = {
+            name: np.array(getattr(self, name))
+            for name in ("coefficients", "projections", "log_gains", "eigenvalues")
+        }
+        return State(
+            **arrays,
+            clock=self.clock,
+            n_passes=self.n_passes,
+            position=self.position,
+            damping=self.damping,
+        )
+
+    def squared_lengths(self) -> NDArray[np.float64]:
+        """Return ‖w_i‖² = (A K' Aᵀ)_ii of the components in feature space."""
+        return np.einsum("ij,ij->i", self.components, self.component_projections)
+
+    def estimate_eigenvalues(self) -> NDArray[np.float64]:
+        """Return λ of eq. (13), ‖A_i K'‖ / ‖A_i‖; 0 for a row of zeros."""
+        return _quotient(
+            np.linalg.norm(self.component_projections, axis=1),
+            np.linalg.norm(self.components, axis=1),
+        )
+
+
+def _quotient(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+def sweep(
+    state: State,
+    operator: Any,
+    order: NDArray[np.intp],
+    gains: Gains,
+    block_size: int,
+    seconds: Seconds,
+) -> Iterator[int]:
+    """Visit the rest of a pass; after each block yield how many of its steps were clipped.
+
+    The state is brought up to date in place, and time added to `seconds`, phase by phase.
+    """
+    n = operator.shape[0]
+    if state.position == 0:
+        state.eigenvalues = state.estimate_eigenvalues()
+    base = gains.of_pass(state.eigenvalues, state.damping)
+    while state.position < n:
+        block = order[state.position : state.position + block_size]
+        yield _visit_block(state, operator, block, gains, base, seconds)
+    state.n_passes += 1
+    state.position = 0
+
+
+def _visit_block(
+    state: State,
+    operator: Any,
+    block: NDArray[np.intp],
+    gains: Gains,
+    base: NDArray[np.float64],
+    seconds: Seconds,
+) -> int:
+    since = time.perf_counter()
+    rows = operator.rows(block)
+    since = _spent(seconds, "rows", since)
+    n_rows = len(state.coefficients)
+    inner = state.coefficients @ state.component_projections.T if gains.meta else np.empty((0, 0))
+    since = _spent(seconds, "products", since)
+    own = np.asarray(rows[:, block], dtype=np.float64)  # K'[block, block]
+    columns = np.hstack([state.projections[:, block].T, own])
+    W = np.hstack([np.eye(n_rows), np.zeros((n_rows, len(block)))])
+    shared = (state.clock, gains.period, gains.automatic)
+    if gains.meta:
+        squares = np.diagonal(own).copy()
+        n_clips = visit_with_meta_descent(
+            W, columns, squares, inner, base, state.log_gains, *shared, gains.mu, gains.xi, BOUND
+        )
+    else:
+        n_clips = visit_with_gains(W, columns, base, *shared)
+    since = _spent(seconds, "samples", since)
+    _apply(state, W[:, :n_rows], W[:, n_rows:], rows, block)
+    state.clock += len(block)
+    state.position += len(block)
+    _spent(seconds, "products", since)
+    return int(n_clips)
+
+
+def _apply(
+    state: State,
+    T: NDArray[np.float64],
+    V: NDArray[np.float64],
+    rows: NDArray[Any],
+    block: NDArray[np.intp],
+) -> None:
+    """S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :], by slices of columns."""
+    S, projections = state.coefficients, state.projections
+    narrow = V.astype(rows.dtype, copy=False)  # the steps may be rounded as K' is; sums are not
+
+    def apply_to_columns(columns: slice) -> None:
+        S[:, columns] = T @ S[:, columns]
+        moved = T @ projections[:, columns]
+        moved += narrow @ rows[:, columns]
+        projections[:, columns] = moved
+
+    run_over_rows(apply_to_columns, S.shape[1])
+    np.add.at(S.T, block, V.T)  # a sample may occur twice in a block
+
+
+def _spent(seconds: Seconds, phase: str, since: float) -> float:
+    now = time.perf_counter()
+    seconds[phase] += now - since
+    return now
