@@ -8,6 +8,9 @@ BENCH ?=
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
 
+# Scripts of experiments/, in the order of `make experiments`.
+EXPERIMENTS := kpga/faces kha/usps kha/gains kha/starts kha/clustering kha/denoising
+
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.orthodrome-installed
@@ -19,7 +22,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all lint format bench experiments clean help moved
+.PHONY: demo test test-all lint format bench bench-r experiments clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,8 +48,12 @@ format: $(STAMP) ## rewrite the source in the house format
 bench: $(STAMP) ## measure beside the peers and write benchmarks/RESULTS.md
 	@$(RUN) benchmarks/run.py $(BENCH)
 
+bench-r: $(STAMP) ## measure beside R's kernlab::kha as well (says how to install it)
+	@$(RUN) benchmarks/run.py r_kernlab
+
 experiments: $(STAMP) ## run the papers' experiments on the data in ORTHODROME_DATA (default ../shared/data)
-	@ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}" $(RUN) experiments/kpga/faces.py
+	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; \
+	set -e; for name in $(EXPERIMENTS); do $(RUN) experiments/$$name.py; done
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) benchmarks/.peers report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -49,6 +49,10 @@ class GramOperator(_Operator):
     #: Whether a product evaluates the kernel again: then wide blocks of vectors are cheap.
     recomputes: bool = False
 
+    def _identity(self) -> dict[str, Any]:
+        """Say what the matrix is, for a fingerprint: not where it is kept."""
+        return {name: value for name, value in vars(self).items() if name != "recomputes"}
+
     def _adjoint(self) -> GramOperator:
         return self
 

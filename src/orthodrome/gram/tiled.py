@@ -112,9 +112,8 @@ class TiledGram(GramOperator):
             serial = not kernel.threadsafe
             self._tiles = _Stored(self._tiles, self._layout, self._allocate(), serial)
 
-    def _identity(self) -> tuple[Any, ...]:
-        """Say what the matrix is, wherever it is kept."""
-        return self.kernel, self.points
+    def _identity(self) -> dict[str, Any]:
+        return {"kernel": self.kernel, "points": self.points}
 
     def _allocate(self) -> NDArray[Any]:
         size = self._layout.total

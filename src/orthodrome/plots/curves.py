@@ -30,6 +30,7 @@ def curves(
     xlabel: str,
     ylabel: str,
     xscale: str = "linear",
+    yscale: str = "linear",
     markers: bool = True,
     ax: Axes | None = None,
     title: str | None = None,
@@ -46,6 +47,8 @@ def curves(
         What the axes show.
     xscale : {"linear", "log", "log2"}, default="linear"
         "log2" is for numbers that were doubled; each of them then has its own tick.
+    yscale : {"linear", "log"}, default="linear"
+        The vertical axis; a logarithmic one shows positive values only.
     markers : bool, default=True
         Mark every point. Without, for curves of many points, lines differ by their dashes too.
     ax : matplotlib Axes, optional
@@ -72,6 +75,7 @@ def curves(
     2
     """
     check_choice(xscale, _SCALES, "xscale", "curves")
+    check_choice(yscale, ("linear", "log"), "yscale", "curves")
     positions = check_array(x, ensure_2d=False, dtype=np.float64, input_name="x")
     if positions.ndim != 1:
         raise ValueError(f"x of curves must be one row of numbers; got shape {positions.shape}.")
@@ -88,10 +92,14 @@ def curves(
             )
         if not np.isfinite(row).any():
             raise ValueError(f"values[{name!r}] of curves has no finite entry.")
+        if yscale == "log" and not np.any(row > 0):
+            raise ValueError(f"values[{name!r}] of curves has no positive entry to show on a log.")
     ax = axes_of(ax, (4.8, 3.4))
     draw_lines(ax, positions, rows, xscale, markers=markers)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    if all(np.nanmin(row) >= 0 for row in rows.values()):
+    if yscale == "log":
+        ax.set_yscale("log")
+    elif all(np.nanmin(row) >= 0 for row in rows.values()):
         ax.set_ylim(bottom=0.0)  # so that heights can be compared
     ax.legend(frameon=False)
     if title is not None:
