@@ -16,6 +16,7 @@ import scipy.sparse
 from orthodrome.gram import (
     Centered,
     Combined,
+    Degree,
     DenseGram,
     GramOperator,
     Scaled,
@@ -176,6 +177,32 @@ def tangent(weighted: bool) -> Callable[[Twin], Twin]:
     return wrap
 
 
+def degree(weighted: bool, shift: float) -> Callable[[Twin], Twin]:
+    """A graph of similarities; weighted, with points left out and points of fractional weight."""
+
+    def wrap(twin: Twin) -> Twin:
+        n = len(twin.dense)
+        w = np.array([2.0, 1.0, 2.5, 0.0, 0.75])[np.arange(n) % 5] if weighted else np.ones(n)
+        degrees = twin.dense @ w - np.diagonal(twin.dense) * (w > 0)
+        scale = np.sqrt(np.divide(w, degrees, out=np.zeros(n), where=degrees > 0))
+        new_degrees = twin.cross @ w
+
+        def divide(block):
+            return scale[:, None] * block * scale
+
+        own = np.diag(np.divide(np.diagonal(twin.dense), w, out=np.zeros(n), where=w > 0))
+        return Twin(
+            Degree(twin.operator, w if weighted else None, shift=shift),
+            divide(twin.dense - own) + shift * np.eye(n),
+            twin.new,
+            twin.cross * scale / np.sqrt(new_degrees)[:, None],
+            divide(twin.bound + own) + shift * np.eye(n),
+            twin.cross_bound * scale / np.sqrt(new_degrees)[:, None],
+        )
+
+    return wrap
+
+
 def lengths_of_one(n: int) -> Any:
     """Combinations of two points each, of unit length under a matrix that is near that of data."""
     rows = np.repeat(np.arange(n + 3), 2)
@@ -218,6 +245,9 @@ WRAPPERS = {
     "scaled": scaled,
     "tangent": tangent(weighted=False),
     "tangent-weighted": tangent(weighted=True),
+    "degree": degree(weighted=False, shift=0.0),
+    "degree-weighted": degree(weighted=True, shift=1.0),
+    "degree-of-combined": lambda twin: degree(True, 0.0)(combined(lengths_of_one)(twin)),
     "tangent-of-combined": lambda twin: tangent(True)(combined(lengths_of_one)(twin)),
     "combined-of-centered": lambda twin: combined(sparse_weights)(centered(True)(twin)),
     "centered-of-combined": lambda twin: centered(True)(combined(dense_weights)(twin)),

@@ -1,7 +1,8 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
+from .cluster import KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["KernelPCA", "KernelPGA", "__version__"]
+__all__ = ["KernelPCA", "KernelPGA", "KernelSpectralClustering", "__version__"]

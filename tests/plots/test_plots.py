@@ -230,7 +230,7 @@ def test_curves_without_markers_differ_by_colour_and_dashes():
 
 
 def test_curves_on_a_logarithmic_vertical_axis_leave_its_range_to_the_values():
-    draw = dict(xlabel="n", ylabel="e", yscale="log")
+    draw = {"xlabel": "n", "ylabel": "e", "yscale": "log"}
     ax = plots.curves([1, 2], {"a": [1e-3, 1e-6]}, **draw).axes[0]
     assert ax.get_yscale() == "log"
     assert 1e-8 < ax.get_ylim()[0] < 1e-6 < 1e-3 < ax.get_ylim()[1] < 1e-1

@@ -10,10 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from .._core.checks import check_choice, check_integer, check_positive
+from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
+from ..eigen import SOLVERS, Dense, Options, resolve_solver
 from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
-__all__ = ["KernelEstimator", "last_fit_kept"]
+__all__ = [
+    "KernelEstimator",
+    "check_solver_parameters",
+    "last_fit_kept",
+    "refuse_large_matrix",
+    "resolved_solver",
+    "solver_tolerance",
+]
 
 
 @contextmanager
@@ -52,3 +62,37 @@ class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
         tags.input_tags.sparse = kernel.accepts_sparse
         return tags
+
+
+def check_solver_parameters(estimator: Any) -> None:
+    """Check what estimators with an eigensolver share: how it runs, where the Gram matrix lives."""
+    owner = type(estimator).__name__
+    if isinstance(estimator.solver, str):
+        check_choice(estimator.solver, SOLVERS, "solver", owner)
+    if estimator.tol is not None:
+        check_positive(estimator.tol, "tol", owner, or_zero=True)
+    if estimator.max_iter is not None:
+        check_integer(estimator.max_iter, "max_iter", owner)
+    if not isinstance(estimator.verbose, (bool, np.bool_)):
+        check_integer(estimator.verbose, "verbose", owner, minimum=0)
+    storages = ("auto", "memory", "disk", "recompute")
+    check_choice(estimator.storage, storages, "storage", owner)
+    parse_bytes(estimator.memory_budget)
+
+
+def resolved_solver(estimator: Any, n: int, k: int) -> Any:
+    """Return the solver object that runs for k pairs of n points."""
+    options = Options(estimator.tol, estimator.max_iter, memory_budget=estimator.memory_budget)
+    return resolve_solver(estimator.solver, n, k, options)
+
+
+def solver_tolerance(estimator: Any, n: int, k: int) -> float:
+    """Return the tolerance of the solver that runs; LAPACK has none and is as good as any."""
+    return float(getattr(resolved_solver(estimator, n, k), "tol", 1e-8))
+
+
+def refuse_large_matrix(estimator: Any, n: int, k: int, dtype: Any) -> None:
+    """Raise, before the Gram matrix is made, if LAPACK is to have it whole and it would not fit."""
+    solver = resolved_solver(estimator, n, k)
+    if isinstance(solver, Dense):
+        solver.check_memory(n, dtype)

@@ -14,28 +14,29 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
-from .._core.memory import parse_bytes
+from .._core.checks import check_positive, check_sample_weight
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..eigen import (
-    SOLVERS,
     Components,
-    Dense,
     Eigenpairs,
-    Options,
     leading,
     make_components,
-    resolve_solver,
     solve_components,
     weighted_problem,
 )
 from ..gram import Centered, GramOperator, Tangent, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed, Radial
 from ..preimage import decode_components, radial_preimages
-from .base import KernelEstimator, last_fit_kept
+from .base import (
+    KernelEstimator,
+    check_solver_parameters,
+    last_fit_kept,
+    refuse_large_matrix,
+    solver_tolerance,
+)
 
 __all__ = ["CALLER_OF_FIT", "SpectralDecomposition"]
 
@@ -174,7 +175,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",
             f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
-            f"tol={self._tolerance(X.shape[0], self.n_components_):g}",
+            f"tol={solver_tolerance(self, X.shape[0], self.n_components_):g}",
             stacklevel=CALLER_OF_FIT,
         )
 
@@ -191,21 +192,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 f"n_components of {owner} must be an integer >= 1, a fraction between 0 and 1, "
                 f"or None; got {self.n_components!r}."
             )
-        if isinstance(self.solver, str):
-            check_choice(self.solver, SOLVERS, "solver", owner)
-        if self.tol is not None:
-            check_positive(self.tol, "tol", owner, or_zero=True)
-        if self.max_iter is not None:
-            check_integer(self.max_iter, "max_iter", owner)
+        check_solver_parameters(self)
         if not isinstance(self.warm_start, (bool, np.bool_)):
             raise ValueError(
                 f"warm_start of {owner} must be True or False; got {self.warm_start!r}."
             )
         check_positive(self.inverse_alpha, "inverse_alpha", owner)
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_integer(self.verbose, "verbose", owner, minimum=0)
-        check_choice(self.storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
-        parse_bytes(self.memory_budget)
 
     def _solver_for(
         self, problem: GramOperator, progress: Progress
@@ -224,7 +216,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 initial=earlier if initial is None else initial,
                 memory_budget=self.memory_budget,
                 callback=progress.residual_callback(
-                    self._tolerance(problem.shape[0], k), _GRAM_SHARE
+                    solver_tolerance(self, problem.shape[0], k), _GRAM_SHARE
                 ),
             )
 
@@ -249,21 +241,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             return None
         return pairs.vectors if pairs.resume is None else pairs.resume
 
-    def _tolerance(self, n: int, k: int) -> float:
-        """Return the tolerance of the solver that runs; LAPACK has none and is as good as any."""
-        return float(getattr(self._resolved(n, k), "tol", 1e-8))
-
-    def _resolved(self, n: int, k: int) -> Any:
-        options = Options(self.tol, self.max_iter, memory_budget=self.memory_budget)
-        return resolve_solver(self.solver, n, k, options)
-
     def _refuse_early(self, X: Any) -> None:
         """Raise before the Gram matrix is made if the solver's matrix would not fit."""
         n, wanted = X.shape[0], self.n_components
         if wanted is None or isinstance(wanted, numbers.Integral):
-            solver = self._resolved(n, n if wanted is None else min(int(wanted), n))
-            if isinstance(solver, Dense):
-                solver.check_memory(n, X.dtype)
+            k = n if wanted is None else min(int(wanted), n)
+            refuse_large_matrix(self, n, k, X.dtype)
 
     def _store(self, components: Components, pairs: Eigenpairs, divisor: float) -> None:
         self.eigenvalues_ = components.eigenvalues / divisor

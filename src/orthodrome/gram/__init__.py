@@ -3,6 +3,7 @@
 from .base import CrossOperator, GramOperator
 from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
+from .degree import Degree, DegreeCross
 from .dense import DenseGram
 from .factor import pivoted_cholesky
 from .factory import choose_storage, cross_operator, gram_operator
@@ -14,6 +15,8 @@ __all__ = [
     "Centered",
     "Combined",
     "CrossOperator",
+    "Degree",
+    "DegreeCross",
     "DenseGram",
     "GramOperator",
     "Scaled",

@@ -1,5 +1,14 @@
-"""How good an embedding is: which neighbours it keeps."""
+"""How good a result is: neighbours an embedding keeps, clusterings compared, errors of a rank."""
 
+from .clusterings import variation_of_information
 from .neighborhoods import coranking_matrix, neighborhood_area, neighborhood_preservation
+from .reconstruction import excess_reconstruction_error, reconstruction_error
 
-__all__ = ["coranking_matrix", "neighborhood_area", "neighborhood_preservation"]
+__all__ = [
+    "coranking_matrix",
+    "excess_reconstruction_error",
+    "neighborhood_area",
+    "neighborhood_preservation",
+    "reconstruction_error",
+    "variation_of_information",
+]

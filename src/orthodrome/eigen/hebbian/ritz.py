@@ -63,7 +63,9 @@ def _normalised(
     return Ritz(values, coefficients, vectors)
 
 
-def estimate_residuals(operator: Any, pairs: Ritz, rng: np.random.Generator) -> NDArray[np.float64]:
+def estimate_residuals(
+    operator: Any, pairs: Ritz, rng: np.random.Generator, block_size: int
+) -> NDArray[np.float64]:
     """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
 
     A sample of m of the l rows holds m / l of the squared residual on average. It costs m rows,
@@ -71,9 +73,11 @@ def estimate_residuals(operator: Any, pairs: Ritz, rng: np.random.Generator) -> 
     """
     n = operator.shape[0]
     m = min(n, max(64, min(256, n // 32)))
-    chosen = np.sort(rng.choice(n, size=m, replace=False))
-    rows = operator.rows(chosen)
-    difference = (
-        rows @ pairs.vectors.T.astype(rows.dtype) - pairs.vectors[:, chosen].T * pairs.values
-    )
-    return np.sqrt(n / m) * np.linalg.norm(difference, axis=0)
+    sample = np.sort(rng.choice(n, size=m, replace=False))
+    vectors = pairs.vectors.T.astype(operator.dtype)
+    squares = np.zeros(len(pairs.values))
+    for first in range(0, m, block_size):
+        chosen = sample[first : first + block_size]
+        rest = operator.rows(chosen) @ vectors - pairs.vectors[:, chosen].T * pairs.values
+        squares += np.einsum("ij,ij->j", rest, rest)
+    return np.sqrt(squares * (n / m))

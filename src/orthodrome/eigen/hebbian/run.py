@@ -21,7 +21,7 @@ from .checkpoint import Checkpoint, Saved
 from .gains import Gains, choose_gains
 from .ritz import Ritz, estimate_residuals, raw_pairs, rayleigh_ritz
 from .starts import STARTS, start_from, start_with
-from .sweep import PHASES, State, sweep
+from .sweep import PHASES, State, resolve_block_size, sweep
 
 __all__ = ["HebbianResult", "hebbian"]
 
@@ -98,7 +98,7 @@ def hebbian(
     start: str = "orthonormal",
     initial: ArrayLike | HebbianResult | None = None,
     order: ArrayLike | None = None,
-    block_size: int = 256,
+    block_size: int | None = None,
     polish: bool = True,
     checkpoint: Any = None,
     checkpoint_seconds: float | None = None,
@@ -151,8 +151,9 @@ def hebbian(
         never stopped.
     order : array-like of int of shape (n_passes, l), optional
         The samples in the order of the visits. Default: a random permutation for each pass.
-    block_size : int, default=256
-        Samples per block. The iterates do not depend on it (but for rounding).
+    block_size : int, optional
+        Samples per block; the iterates do not depend on it, but for rounding. Default: 256, or as
+        many rows of K' as 256 MiB hold, but not below 32.
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
     checkpoint : str or path, optional
@@ -204,7 +205,9 @@ def hebbian(
         operator = DenseGram(operator)
     r = check_integer(n_components, "n_components", "hebbian")
     check_integer(n_passes, "n_passes", "hebbian", minimum=0)
-    check_integer(block_size, "block_size", "hebbian")
+    if block_size is not None:
+        check_integer(block_size, "block_size", "hebbian")
+    block_size = resolve_block_size(block_size, operator)
     check_positive(tol, "tol", "hebbian", or_zero=True)
     check_choice(start, STARTS, "start", "hebbian")
     check_random_state(random_state, "hebbian")
@@ -215,13 +218,13 @@ def hebbian(
     orders = _check_order(order, n_passes, operator.shape[0])
     file, saved = None, None
     if checkpoint is not None:
-        parts = (operator, r, gain, eta0, mu, xi, start, orders, int(block_size))
+        parts = (operator, r, gain, eta0, mu, xi, start, orders, block_size)
         state = given.state if isinstance(given, HebbianResult) else given
         seeds = random_state if isinstance(random_state, (int, np.integer)) else None
         file = Checkpoint(checkpoint, digest(*parts, state, seeds), checkpoint_seconds)
         saved = file.read()
     with single_threaded_blas():
-        run = _Run(operator, gains, orders, int(block_size), file, callback)
+        run = _Run(operator, gains, orders, block_size, file, callback)
         if saved is None:
             saved = _beginning(operator, r, gains, start, given, random_state)
         return run.finish(saved, given, int(n_passes), tol, polish)
@@ -276,28 +279,39 @@ class _Run:
         while status is None:
             pass_start = state.copy() if pass_start is None else pass_start
             pending = pending or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
-            finite = self._pass(state, pass_start, pending)
-            if not finite or self._has_diverged(state, pass_start):
-                state, status = self._undo(pass_start, pending)
-            else:
+            if self._pass(state, pass_start, pending):
                 self._record(state, pending, diverged=False)
+            else:
+                state, status = self._undo(pass_start, pending)
             pass_start, pending = None, {}
             status = self._status(state, n_passes) if status is None else status
             self._keep(state, None, {}, pass_ended=True, last=status is not None)
+            if self._callback is not None:  # what it raises finds the pass in the checkpoint
+                self._callback(self._history[-1])
         return self._result(state, status, polish)
 
     def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
-        """Visit the rest of a pass; return whether all numbers are finite."""
+        """Visit the rest of a pass; return whether it went well."""
         order = self._order(state.n_passes)
-        blocks = sweep(state, self._operator, order, self._gains, self._block_size, pending)
+        visits = sweep(state, self._operator, order, self._gains, self._block_size, pending)
         with np.errstate(over="ignore", invalid="ignore"):
-            for n_clips in blocks:
-                pending["clipped"] += n_clips
-                if not np.all(np.isfinite(state.log_gains)) or not _is_finite(state.projections):
+            for block, n_clips in visits:
+                if n_clips is None:
+                    self._check_rows(block)
                     return False
+                pending["clipped"] += n_clips
                 if state.position < self._operator.shape[0]:
                     self._keep(state, pass_start, pending, pass_ended=False)
-        return True
+            return not self._has_diverged(state, pass_start)
+
+    def _check_rows(self, block: NDArray[np.intp]) -> None:
+        """Raise if it was the matrix, not the gains, that brought infinities or NaN."""
+        fault = ~np.isfinite(self._operator.rows(block)).all(axis=1)
+        if np.any(fault):
+            raise ValueError(
+                f"hebbian needs finite numbers; row {int(block[np.argmax(fault)])} of the matrix "
+                "has NaN or infinity."
+            )
 
     def _order(self, n_pass: int) -> NDArray[np.intp]:
         if self._orders is not None:
@@ -338,12 +352,10 @@ class _Run:
             "seconds": {phase: pending[phase] for phase in (*PHASES, "estimate")},
         }
         self._history.append(entry)
-        if self._callback is not None:
-            self._callback(entry)
 
     def _residuals(self, pairs: Ritz, n_pass: int) -> NDArray[np.float64]:
         rng = np.random.default_rng([self._seed, 2, n_pass])
-        return estimate_residuals(self._operator, pairs, rng)
+        return estimate_residuals(self._operator, pairs, rng, self._block_size)
 
     def _status(self, state: State, n_passes: int) -> Status | None:
         """All stopping tests: tolerance and the number of passes."""
@@ -379,11 +391,6 @@ class _Run:
             state=state,
             seed=self._seed,
         )
-
-
-def _is_finite(array: NDArray[np.float64]) -> bool:
-    """Look at a sum: an infinity or NaN anywhere makes it one (and costs no array of flags)."""
-    return bool(np.isfinite(array.sum()))
 
 
 def _relative(residuals: NDArray[np.float64], values: NDArray[np.float64]) -> float:
@@ -438,4 +445,4 @@ def _check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=6)
+    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=5)

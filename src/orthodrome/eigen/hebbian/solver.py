@@ -19,6 +19,7 @@ from .starts import STARTS, start_from
 
 __all__ = ["Hebbian"]
 
+_DENSE_ROWS = 256  # a block, unless another size is asked for
 _DENSE_SHARE = 5  # beyond one pair in so many rows the matrix is LAPACK's
 
 
@@ -49,7 +50,7 @@ class Hebbian:
     n_passes: int = 50
     tol: float = 1e-2
     start: str = "pilot"
-    block_size: int = 256
+    block_size: int | None = None
     checkpoint: Any = None
     checkpoint_seconds: float | None = None
     random_state: Any = None
@@ -62,13 +63,14 @@ class Hebbian:
         check_choice(self.gain, GAINS, "gain", "the hebbian solver")
         check_choice(self.start, STARTS, "start", "the hebbian solver")
         check_integer(self.n_passes, "n_passes", "the hebbian solver")
-        check_integer(self.block_size, "block_size", "the hebbian solver")
+        if self.block_size is not None:
+            check_integer(self.block_size, "block_size", "the hebbian solver")
         check_positive(self.tol, "tol", "the hebbian solver", or_zero=True)
         check_random_state(self.random_state, "the hebbian solver")
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
         """Return what runs for k pairs of an n x n matrix: this solver, or LAPACK if small."""
-        small = n <= self.block_size or k * _DENSE_SHARE > n
+        small = n <= (self.block_size or _DENSE_ROWS) or k * _DENSE_SHARE > n
         return Dense(self.memory_budget) if small else self
 
     def solve(

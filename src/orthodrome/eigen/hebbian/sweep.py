@@ -14,7 +14,11 @@ from ..._core.threads import run_over_rows
 from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
 
-__all__ = ["PHASES", "Seconds", "State", "sweep"]
+__all__ = ["PHASES", "Seconds", "State", "resolve_block_size", "sweep"]
+
+_BLOCK_SIZE = 256
+_LEAST_BLOCK = 32
+_BLOCK_BYTES = 2**28  # of the rows of K' that a block holds
 
 #: What the time of a pass is spent on: rows of K', the compiled loop over samples, and products.
 PHASES = ("rows", "samples", "products")
@@ -100,6 +104,14 @@ def _quotient(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.floa
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
+def resolve_block_size(block_size: int | None, operator: Any) -> int:
+    """Return the samples per block: as asked for, or as many as their rows take little memory."""
+    if block_size is not None:
+        return int(block_size)
+    affordable = _BLOCK_BYTES // (operator.shape[0] * np.dtype(operator.dtype).itemsize)
+    return max(_LEAST_BLOCK, min(_BLOCK_SIZE, affordable))
+
+
 def sweep(
     state: State,
     operator: Any,
@@ -107,10 +119,11 @@ def sweep(
     gains: Gains,
     block_size: int,
     seconds: Seconds,
-) -> Iterator[int]:
-    """Visit the rest of a pass; after each block yield how many of its steps were clipped.
+) -> Iterator[tuple[NDArray[np.intp], int | None]]:
+    """Visit the rest of a pass; yield each block, and how many of its steps were clipped.
 
-    The state is brought up to date in place, and time added to `seconds`, phase by phase.
+    The state is brought up to date in place, and time added to `seconds`, phase by phase. None in
+    place of the number of clips says that numbers were not finite any more.
     """
     n = operator.shape[0]
     if state.position == 0:
@@ -118,7 +131,7 @@ def sweep(
     base = gains.of_pass(state.eigenvalues, state.damping)
     while state.position < n:
         block = order[state.position : state.position + block_size]
-        yield _visit_block(state, operator, block, gains, base, seconds)
+        yield block, _visit_block(state, operator, block, gains, base, seconds)
     state.n_passes += 1
     state.position = 0
 
@@ -130,7 +143,7 @@ def _visit_block(
     gains: Gains,
     base: NDArray[np.float64],
     seconds: Seconds,
-) -> int:
+) -> int | None:
     since = time.perf_counter()
     rows = operator.rows(block)
     since = _spent(seconds, "rows", since)
@@ -149,6 +162,8 @@ def _visit_block(
     else:
         n_clips = visit_with_gains(W, columns, base, *shared)
     since = _spent(seconds, "samples", since)
+    if not (np.isfinite(W.sum()) and np.isfinite(state.log_gains.sum())):
+        return None
     _apply(state, W[:, :n_rows], W[:, n_rows:], rows, block)
     state.clock += len(block)
     state.position += len(block)

@@ -1,0 +1,90 @@
+"""
+Groups that are not round
+=========================
+
+K-means cuts the plane by straight lines. Spectral clustering asks instead which points hang
+together: similar points are neighbours in a graph, and its eigenvectors are nearly constant on each
+group of the graph. Three ways to use eigenvectors, and what each makes of rings and half-moons.
+"""
+
+# %%
+# σ is about the distance between neighbours here: points across the gap have no similarity to speak
+# of, and the graph falls into its groups. ``"njw"`` and ``"ncut"`` take eigenvectors of that graph,
+# ``"kernel-pca"`` those of the centred Gram matrix. These are directions of large variance, which
+# need not be groups.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_circles, make_moons
+
+from orthodrome import KernelSpectralClustering, plots
+from orthodrome.kernels import Gaussian
+from orthodrome.metrics import variation_of_information
+
+data = {
+    "rings": make_circles(500, factor=0.45, noise=0.05, random_state=0),
+    "half-moons": make_moons(500, noise=0.06, random_state=0),
+}
+methods = {"k-means": KMeans(2, n_init=10, random_state=0)}
+for laplacian in ("njw", "ncut", "kernel-pca"):
+    methods[laplacian] = KernelSpectralClustering(
+        2, Gaussian(sigma=0.1), laplacian=laplacian, random_state=0
+    )
+
+# %%
+# The variation of information says how far a clustering is from the truth: 0 is the truth itself,
+# and two clusterings into halves that have nothing to do with each other are 2 log 2 = 1.39 apart.
+
+figure, grid = plt.subplots(
+    len(data), len(methods), figsize=(12, 6), layout="constrained", sharex="row", sharey="row"
+)
+for axes, (name, (X, y)) in zip(grid, data.items(), strict=True):
+    for ax, (method, model) in zip(axes, methods.items(), strict=True):
+        labels = model.fit_predict(X)
+        distance = variation_of_information(y, labels)
+        print(f"{name:>10}, {method:>10}: variation of information {distance:.2f}")
+        for cluster in range(2):
+            color, marker = plots.palette.class_style(cluster)
+            ax.scatter(*X[labels == cluster].T, s=9, color=color, marker=marker, linewidth=0)
+        ax.set(title=f"{method}: {distance:.2f}", aspect="equal")
+    axes[0].set_ylabel(f"{name}\nsecond coordinate")
+for ax in grid[-1]:
+    ax.set_xlabel("first coordinate")
+figure.suptitle("Clusters, and their variation of information from the truth (nats)")
+
+# %%
+# Why it works: the second eigenvector of the graph has one value on each half-moon, and k-means has
+# an easy time. The first component of kernel PCA is large on the end of one moon, where many points
+# are similar to each other, and tells hardly anything about the rest.
+
+X, y = data["half-moons"]
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.2), layout="constrained", sharey=True)
+for ax, (method, column) in zip(axes, {"ncut": 1, "kernel-pca": 0}.items(), strict=True):
+    values = methods[method].fit(X).embedding_[:, column]
+    drawn = ax.scatter(*X.T, c=values, s=12, cmap="cividis")
+    figure.colorbar(drawn, ax=ax, shrink=0.7, label=f"column {column + 1} of the embedding")
+    ax.set(title=method, xlabel="first coordinate", aspect="equal")
+axes[0].set_ylabel("second coordinate")
+
+# %%
+# New points get their place in the embedding by the Nyström extension, from their similarities to
+# the training points, and then the cluster of the nearest centre. The border follows the gap.
+
+model = methods["njw"].fit(X)
+x1, x2 = np.meshgrid(np.linspace(-1.6, 2.6, 300), np.linspace(-1.1, 1.6, 200))
+found = model.predict(np.column_stack([x1.ravel(), x2.ravel()]))
+colors = [plots.palette.class_style(cluster)[0] for cluster in range(2)]
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+ax.contourf(x1, x2, found.reshape(x1.shape), levels=[-0.5, 0.5, 1.5], colors=colors, alpha=0.25)
+for cluster in range(2):
+    color, marker = plots.palette.class_style(cluster)
+    ax.scatter(*X[model.labels_ == cluster].T, s=9, color=color, marker=marker, linewidth=0)
+ax.set(
+    title="The cluster of every point of the plane",
+    xlabel="first coordinate",
+    ylabel="second coordinate",
+    aspect="equal",
+)
+
+plt.show()

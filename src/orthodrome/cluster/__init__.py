@@ -1,0 +1,5 @@
+"""Clustering: thin scikit-learn estimators over kernels, Gram operators and eigensolvers."""
+
+from .spectral import KernelSpectralClustering
+
+__all__ = ["KernelSpectralClustering"]

@@ -1,0 +1,214 @@
+"""Points embedded by leading eigenvectors of their graph or Gram matrix, and new points after them.
+
+Each function takes a Gram operator with weights that mean repetition (:class:`Points`), and a way
+to solve for leading eigenpairs. It returns what the training points become, and an object that does
+the same for new points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..eigen import Eigenpairs, affine_map, make_components, orient, weighted_problem
+from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator
+
+__all__ = ["LAPLACIANS", "Extension", "Points", "SpectralEmbedding"]
+
+_Solve = Callable[[GramOperator], Eigenpairs]
+
+
+class Points(NamedTuple):
+    """The training points as their Gram matrix."""
+
+    gram: GramOperator
+    weights: NDArray[np.float64]  # all positive
+    numbers: NDArray[np.intp]  # what the rows are called in messages
+    definite: bool  # whether the matrix is known to be positive semidefinite
+
+
+class Extension(Protocol):
+    """Embeds new points, from their kernel values with the training points and with themselves."""
+
+    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
+        """Return one row per new point; `cross` is k(x, X), and `own` is k(x, x)."""
+        ...
+
+
+class SpectralEmbedding(NamedTuple):
+    """What the training points become, and how new points follow."""
+
+    points: NDArray[Any]  # (m, k)
+    eigenvalues: NDArray[Any]  # (k,)
+    pairs: Eigenpairs
+    extension: Extension
+    n_isolated: int = 0
+
+
+def njw(points: Points, solve: _Solve) -> SpectralEmbedding:
+    """Embed by rows of eigenvectors of the normalised graph, brought to length 1."""
+    return _graph_embedding(_graph(points), solve, unit_rows=True)
+
+
+def ncut(points: Points, solve: _Solve) -> SpectralEmbedding:
+    """Embed by rows of Δ^-½ times the eigenvectors of the normalised graph."""
+    return _graph_embedding(_graph(points), solve, unit_rows=False)
+
+
+def kernel_pca(points: Points, solve: _Solve) -> SpectralEmbedding:
+    """Embed by rows of eigenvectors of the centred Gram matrix, brought to length 1."""
+    gram, weights = points.gram, points.weights
+    centered = Centered(gram, weights)
+    if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
+        raise ValueError(
+            f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or choose "
+            "other parameters of the kernel."
+        )
+    pairs = solve(weighted_problem(centered, weights))
+    components = make_components(pairs, centered, weights, drop_null=False)
+    # coordinates are eigenvectors times the roots of the eigenvalues; what is rounding stays 0
+    roots = np.sqrt(components.eigenvalues)
+    inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
+    matrix, constant = affine_map(centered, components.coefficients * inverse)
+    return SpectralEmbedding(
+        points=_unit_rows(components.embedding * inverse),
+        eigenvalues=components.eigenvalues,
+        pairs=pairs,
+        extension=AffineExtension(matrix, constant),
+    )
+
+
+#: The names that ``laplacian=`` takes.
+LAPLACIANS: dict[str, Callable[..., SpectralEmbedding]] = {
+    "njw": njw,
+    "kernel-pca": kernel_pca,
+    "ncut": ncut,
+}
+
+
+@dataclass(frozen=True)
+class AffineExtension:
+    """Rows of k(x, X) @ matrix + constant, brought to length 1."""
+
+    matrix: NDArray[Any]
+    constant: NDArray[Any]
+
+    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
+        """Embed new points; their kernel values with themselves do not matter."""
+        return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
+
+
+@dataclass(frozen=True)
+class GraphExtension:
+    r"""The Nyström extension of eigenvectors of a graph, exact at the training points.
+
+    With :math:`f_q(x) = \sum_j k(x, x_j) \sqrt{w_j / \Delta_j}\, v_{jq}` and
+    :math:`\Delta(x) = \sum_j w_j k(x, x_j)` the extension is
+
+    .. math:: u_q(x) = \frac{f_q(x)}{\sqrt{\Delta(x)}} \cdot
+        \frac{\Delta_-(x) + k(x, x)}{\lambda_q \Delta_-(x) + k(x, x)}, \qquad
+        \Delta_-(x) = \max(\Delta(x) - k(x, x), 0).
+
+    The graph leaves out the similarity of a point to itself, and the plain extension
+    :math:`f_q / (\lambda_q \sqrt{\Delta})` does not: at a training point it is a different
+    combination of the eigenvectors, and where λ_q is as small as k(x, x)/Δ it is not even near. The
+    second factor is what makes both the same there. It tends to 1/λ_q, the plain extension, as the
+    degrees grow, and to 1, the mean of the neighbours, for points with little similarity to any.
+    """
+
+    vectors: NDArray[Any]
+    eigenvalues: NDArray[Any]
+    weights: NDArray[np.float64]
+    inverse_roots: NDArray[np.float64]
+    unit_rows: bool
+
+    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
+        """Embed new points."""
+        graph = DegreeCross(cross, self.weights, self.inverse_roots)
+        product, degrees = graph.product_and_degrees(self.vectors)
+        others = np.maximum(degrees - own, 0.0)[:, None]
+        denominators = others * self.eigenvalues + own[:, None]
+        factors = np.divide(
+            others + own[:, None],
+            denominators,
+            out=np.zeros_like(denominators),
+            where=denominators != 0,
+        )
+        rows = product * factors
+        if self.unit_rows:
+            return _unit_rows(rows).astype(product.dtype, copy=False)
+        roots = np.sqrt(degrees)[:, None]
+        np.divide(rows, roots, out=rows, where=roots > 0)
+        return rows.astype(product.dtype, copy=False)
+
+
+def _graph(points: Points) -> Degree:
+    """Return the graph, shifted so that no eigenvalue is below 0, which a Hebbian solver needs.
+
+    Similarities that are not negative have eigenvalues from -1 on. Where K has none below 0, those
+    of the graph are not below -K_ii/Δ_i, which is often nearer: a smaller shift leaves the
+    eigenvalues farther apart, relative to the largest, and is faster.
+    """
+    graph = Degree(points.gram, points.weights, row_numbers=points.numbers)
+    graph.shift = min(1.0, graph.largest_own_share()) if points.definite else 1.0
+    return graph
+
+
+def _graph_embedding(graph: Degree, solve: _Solve, *, unit_rows: bool) -> SpectralEmbedding:
+    pairs, weights = solve(graph), graph.weights
+    values = pairs.values.astype(np.float64) - graph.shift
+    vectors = _with_small_rows(graph, pairs.vectors, values)
+    # with every point written w times its entry in an eigenvector is v / √w
+    points = vectors / np.sqrt(weights)[:, None]
+    if unit_rows:
+        points = _unit_rows(points)
+    else:
+        roots = np.sqrt(graph.degrees)[:, None]
+        points = np.divide(points, roots, out=np.zeros_like(points), where=roots > 0)
+    signs = orient(points, weights)
+    dtype = pairs.vectors.dtype
+    extension = GraphExtension(
+        vectors * signs.astype(dtype), values, weights, graph.inverse_roots, unit_rows
+    )
+    return SpectralEmbedding(
+        points=(points * signs).astype(dtype),
+        eigenvalues=values.astype(dtype),
+        pairs=pairs,
+        extension=extension,
+        n_isolated=int(np.count_nonzero(graph.inverse_roots == 0)),
+    )
+
+
+def _with_small_rows(
+    graph: Degree, vectors: NDArray[Any], values: NDArray[np.float64]
+) -> NDArray[Any]:
+    """Return eigenvectors whose small rows have digits too, and those of isolated points none.
+
+    A solver leaves errors of the size of rounding relative to the largest entries. The row of a
+    loosely connected point is far below them, and yet its direction counts: it is taken from its
+    neighbours, by the equation of the eigenvector.
+    """
+    lengths = np.linalg.norm(vectors, axis=1)
+    eps = float(np.finfo(vectors.dtype).eps)
+    small = np.flatnonzero((lengths < np.sqrt(eps) * lengths.max()) & (graph.inverse_roots > 0))
+    found = np.where(graph.inverse_roots[:, None] > 0, vectors, 0)
+    clear = values > 0.1 * values[0]  # the others would be divided by hardly anything
+    for start in range(0, len(small), 256):
+        chosen = small[start : start + 256]
+        block = graph.rows(chosen)
+        block[np.arange(len(chosen)), chosen] -= graph.shift
+        taken = (block @ vectors[:, clear]) / values[clear]
+        found[np.ix_(chosen, np.flatnonzero(clear))] = taken
+    return found
+
+
+def _unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
+    """Divide each row by its length; a row of zeros stays one."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # squares neither over- nor underflow
+    scaled = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, lengths, out=scaled, where=lengths > 0)

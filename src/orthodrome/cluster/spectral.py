@@ -1,0 +1,443 @@
+"""Spectral clustering with any kernel and any eigensolver."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.progress import Progress, tracked, with_callbacks
+from .._core.status import warn_unless_converged
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..decomposition.base import (
+    KernelEstimator,
+    check_solver_parameters,
+    last_fit_kept,
+    refuse_large_matrix,
+    solver_tolerance,
+)
+from ..decomposition.spectral import CALLER_OF_FIT
+from ..eigen import Eigenpairs, leading
+from ..gram import GramOperator, cross_operator, gram_operator
+from ..kernels import Precomputed
+from .laplacians import LAPLACIANS, Points, SpectralEmbedding
+
+__all__ = ["KernelSpectralClustering"]
+
+# Of the progress bar: about what the Gram matrix takes of a fit.
+_GRAM_SHARE = 0.2
+
+
+class KernelSpectralClustering(ClusterMixin, KernelEstimator):
+    r"""Spectral clustering of any size, with any kernel, that can also place new points.
+
+    The kernel makes a graph of the points, with the degrees
+    :math:`\Delta_i = \sum_{j \ne i} K_{ij}`. Its normalised matrix
+
+    .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2}, \qquad
+        N v_q = \lambda_q v_q
+
+    has eigenvectors v that are nearly constant within each group of points that hang together. The
+    points are embedded by their rows in the leading ones, where k-means finds the groups. The
+    matrix need not be made: a solver needs products with N, and these are products with K.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters, and how many eigenvectors.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` its values are
+        similarities, whose sums must not be negative. The scale matters: σ of about the distance
+        between neighbours follows curved groups, the default (the mean over all pairs) only round
+        ones.
+    laplacian : {"njw", "kernel-pca", "ncut"}, default="njw"
+        Which eigenvectors. ``"njw"`` takes those of N and brings each row to length 1 (Ng, Jordan
+        and Weiss). ``"ncut"`` divides them by the roots of the degrees and leaves the lengths
+        (Shi and Malik: normalised cuts). ``"kernel-pca"`` takes those of the centred Gram
+        matrix, rows brought to length 1 (KHA §5.3).
+    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
+        The eigensolver, whatever :func:`orthodrome.eigen.leading` takes.
+    tol : float, optional
+        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
+    max_iter : int, optional
+        For iterative solvers: the most products with the Gram matrix, or passes over its rows
+        (hebbian); default: the solver's own.
+    n_init : int, default=10
+        Starts of k-means; the best is kept.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the starts of k-means and of iterative solvers. With the same value the result is
+        the same.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each training point. Clusters are numbered by their first member when the
+        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        The training points embedded.
+    eigenvalues_ : ndarray of shape (n_clusters,)
+        Eigenvalues of N, or of K', descending. For a graph the first is 1, and as many are near 1
+        as there are groups apart; those not above 0 tell nothing.
+    cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
+        The centres of the clusters in the embedding. Where the data have fewer different points
+        than `n_clusters`, there are fewer clusters and columns, and a warning.
+    X_fit_ : ndarray, sparse array or None
+        The training data of positive weight, each different row once, sorted; None for a
+        precomputed kernel.
+    kernel_ : Kernel
+        The fitted kernel.
+    extension_ : callable object
+        What embeds new points; see :meth:`embed`.
+    solver_ : str
+        The solver that ran.
+    n_iter_ : int
+        Products with the Gram matrix that the solver made.
+    converged_ : bool
+        Whether it reached `tol`.
+    residuals_ : ndarray of shape (n_clusters,)
+        ‖Nv - λv‖ of each eigenvector.
+    history_ : list of dict
+        The solver's iterations.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : Of matrices that fit, and without `predict`.
+    orthodrome.metrics.variation_of_information : How far a clustering is from another.
+
+    Notes
+    -----
+    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
+    of 2 is the row written twice, to the last bit, and the order of rows does not matter. (With a
+    precomputed kernel, points are equal whose rows are, to the last bit.) Since a point's
+    similarity to itself is left out, weights below 1 may leave a degree negative, which is an
+    error: ``"njw"`` and ``"ncut"`` need weights that count.
+
+    References
+    ----------
+    Ng, Jordan and Weiss, "On spectral clustering: analysis and an algorithm", NIPS 14, 2002; Shi
+    and Malik, "Normalized cuts and image segmentation", IEEE TPAMI 22, 2000; Bengio et al.,
+    "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral clustering", NIPS 16,
+    2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from orthodrome import KernelSpectralClustering
+    >>> from orthodrome.kernels import Gaussian
+    >>> from orthodrome.metrics import variation_of_information
+    >>> X, y = make_moons(300, noise=0.05, random_state=0)
+    >>> model = KernelSpectralClustering(2, kernel=Gaussian(sigma=0.1), random_state=0).fit(X)
+    >>> variation_of_information(y, model.labels_)
+    0.0
+    >>> model.predict([[0.0, 1.0], [1.0, -0.5]]) == model.labels_[[y.argmin(), y.argmax()]]
+    array([ True,  True])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Any = "gaussian",
+        *,
+        laplacian: str = "njw",
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        n_init: int = 10,
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.laplacian = laplacian
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
+            then gets its label as a new point does).
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit; what fails on the way may leave anything behind."""
+        self._check_parameters()
+        solver_seed, means_seed = _two_seeds(self.random_state)
+        kernel = self._kernel_object()
+        X = kernel.validate(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        canonical = (canonical_gram if isinstance(kernel, Precomputed) else canonical_rows)(
+            X, weights
+        )
+        k = self._number_of_clusters(canonical)
+        with tracked(self, bool(self.verbose)) as progress:
+            with single_threaded_blas():
+                gram = self._gram(X, weights, canonical)
+            progress.advance(_GRAM_SHARE, "Gram matrix")
+            points = Points(
+                gram, canonical.weights, canonical.index, self.kernel_.positive_definite
+            )
+            found = LAPLACIANS[self.laplacian](
+                points, lambda operator: self._solve(operator, k, solver_seed, progress)
+            )
+            labels, centers = _k_means(
+                found.points, canonical.weights, self.n_clusters, self.n_init, means_seed
+            )
+            progress.advance(1.0, "k-means")
+        self._store(found, gram, canonical)
+        self.cluster_centers_ = centers
+        self._label(X, canonical, found.points, labels)
+        _warn(found, len(centers), self)
+
+    def _gram(
+        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical
+    ) -> GramOperator:
+        """Fit the kernel and return the Gram operator of the canonical rows."""
+        try:
+            self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
+            return gram_operator(
+                self.kernel_,
+                canonical.data,
+                memory_budget=self.memory_budget,
+                storage=self.storage,
+            )
+        except ValueError:
+            # a message that names a row should name the caller's, not that of the sorted ones
+            self._fit_kernel(X, weights).prepare(X)
+            raise
+
+    def fit_predict(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Find the clusters and return the label of each training point."""
+        return self.fit(X, sample_weight=sample_weight).labels_.copy()
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        check_integer(self.n_clusters, "n_clusters", owner)
+        check_choice(self.laplacian, LAPLACIANS, "laplacian", owner)
+        check_solver_parameters(self)
+        check_integer(self.n_init, "n_init", owner)
+
+    def _number_of_clusters(self, canonical: Canonical) -> int:
+        """Return how many clusters there can be; raise before any work where that makes no sense.
+
+        Rows count as often as their weights say, so that both ways to write copies are the same.
+        """
+        n = len(canonical.weights)
+        n_samples = max(n, canonical.weights.sum())
+        if n_samples < self.n_clusters:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} of {type(self).__name__} must not exceed the number "
+                f"of points of positive weight, n_samples={n_samples:g}. Ask for fewer clusters."
+            )
+        k = min(n, self.n_clusters)
+        refuse_large_matrix(self, n, k, canonical.data.dtype)
+        return k
+
+    def _solve(self, operator: GramOperator, k: int, seed: int, progress: Progress) -> Eigenpairs:
+        return leading(
+            operator,
+            k,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=seed,
+            memory_budget=self.memory_budget,
+            callback=progress.residual_callback(
+                solver_tolerance(self, operator.shape[0], k), _GRAM_SHARE
+            ),
+        )
+
+    def _store(self, found: SpectralEmbedding, gram: GramOperator, canonical: Canonical) -> None:
+        self.eigenvalues_ = found.eigenvalues
+        self.extension_ = found.extension
+        self.solver_ = found.pairs.solver
+        self.n_iter_ = found.pairs.n_iter
+        self.converged_ = found.pairs.converged
+        self.residuals_ = found.pairs.residuals
+        self.history_ = list(found.pairs.history)
+        precomputed = isinstance(self.kernel_, Precomputed)
+        self.X_fit_ = None if precomputed else canonical.data
+        # of a precomputed kernel: which columns new rows are read from, and k(x, x) for them
+        self._columns_ = canonical.index if precomputed else None
+        self._mean_diagonal_ = float(np.average(gram.diagonal(), weights=canonical.weights))
+
+    def _label(
+        self, X: Any, canonical: Canonical, points: NDArray[Any], labels: NDArray[Any]
+    ) -> None:
+        """Give every row of X the label and the place of its twin, or that of a new point."""
+        self.labels_ = labels[canonical.inverse]
+        self.embedding_ = points[canonical.inverse]
+        alone = np.flatnonzero(canonical.inverse < 0)
+        if len(alone):
+            self.embedding_[alone] = self._embed(X[alone])
+            self.labels_[alone] = self._nearest(self.embedding_[alone])
+
+    # ------------------------------------------------------------------ new data
+
+    def embed(self, X: Data) -> NDArray[Any]:
+        r"""Embed points, new or not, where k-means has looked for clusters.
+
+        For a graph this is a Nyström extension: from the similarities to the training points,
+        :math:`f_q(x) = \sum_j k(x, x_j) \sqrt{w_j / \Delta_j}\, v_{jq}` and their sum Δ(x),
+
+        .. math:: u_q(x) = \frac{f_q(x)}{\sqrt{\Delta(x)}} \cdot
+            \frac{\Delta_-(x) + k(x, x)}{\lambda_q \Delta_-(x) + k(x, x)}, \qquad
+            \Delta_-(x) = \max(\Delta(x) - k(x, x), 0),
+
+        brought to length 1 for ``"njw"``, divided by :math:`\sqrt{\Delta(x)}` for ``"ncut"``. The
+        plain extension has 1/λ_q for the second factor, to which it tends for large degrees. Unlike
+        the plain one, which counts a point's similarity to itself where the graph does not, it
+        gives the training points their own place. For ``"kernel-pca"`` the coordinates are those of
+        kernel PCA, divided by the roots of the eigenvalues, and the row brought to length 1.
+
+        Points without any similarity to the training points are put at the origin.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
+            be the mean of the training diagonal.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            The embedding.
+        """
+        check_is_fitted(self)
+        return self._embed(self.kernel_.validate(X, estimator=self, reset=False))
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """Return the cluster of each point: that of the nearest centre in the embedding.
+
+        Training points get the labels that they have, up to points half-way between centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`embed`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._nearest(self.embed(X))
+
+    def _embed(self, X: Any) -> NDArray[Any]:
+        if self.X_fit_ is None:
+            X = X[:, self._columns_]
+            own = np.full(X.shape[0], self._mean_diagonal_)
+        else:
+            own = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
+        return self.extension_(cross_operator(self.kernel_, X, self.X_fit_), own)
+
+    def _nearest(self, embedding: NDArray[Any]) -> NDArray[Any]:
+        return pairwise_distances_argmin(embedding, self.cluster_centers_).astype(np.int32)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+
+def _two_seeds(random_state: Any) -> tuple[int, int]:
+    """Draw seeds for the solver and for k-means, so that neither depends on the other."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        drawn = np.random.default_rng(random_state).integers(2**31 - 1, size=2)
+    else:
+        drawn = check_random_state(random_state).randint(2**31 - 1, size=2)
+    return int(drawn[0]), int(drawn[1])
+
+
+def _k_means(
+    points: NDArray[Any], weights: NDArray[np.float64], n_clusters: int, n_init: int, seed: int
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return labels and centres, clusters numbered by the first of their points.
+
+    There are no more clusters than different points.
+    """
+    n_clusters = min(n_clusters, len(canonical_rows(points).weights))
+    # until no label changes: with a tolerance, rounding would decide about points near a boundary
+    means = KMeans(n_clusters, n_init=n_init, tol=0.0, random_state=seed)
+    found = means.fit(points, sample_weight=weights / weights.mean())
+    present, first = np.unique(found.labels_, return_index=True)
+    order = present[np.argsort(first)]
+    order = np.concatenate([order, np.setdiff1d(np.arange(n_clusters), order)])
+    number = np.empty(n_clusters, dtype=np.int32)
+    number[order] = np.arange(n_clusters)
+    return number[found.labels_], found.cluster_centers_[order]
+
+
+def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering) -> None:
+    owner, pairs = type(estimator).__name__, found.pairs
+    if n_found < estimator.n_clusters:
+        warnings.warn(
+            f"{owner} found {n_found} of n_clusters={estimator.n_clusters} clusters: there are no "
+            "more different points, or the kernel does not tell more of them apart. Ask for fewer "
+            "clusters, or choose another scale (sigma) of the kernel.",
+            ConvergenceWarning,
+            stacklevel=CALLER_OF_FIT,
+        )
+    if found.n_isolated and len(found.points) > 1:
+        warnings.warn(
+            f"{found.n_isolated} of the {len(found.points)} different points have no similarity to "
+            "any other; they are put at the origin of the embedding. Choose a larger scale (sigma) "
+            "of the kernel, or leave them out.",
+            UserWarning,
+            stacklevel=CALLER_OF_FIT,
+        )
+    warn_unless_converged(
+        pairs.status,
+        f"{owner} ({pairs.solver})",
+        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
+        f"tol={solver_tolerance(estimator, len(found.points), len(pairs.values)):g}",
+        stacklevel=CALLER_OF_FIT + 1,
+    )

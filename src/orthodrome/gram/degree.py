@@ -1,0 +1,266 @@
+"""The Gram matrix as a graph: similarities between points, divided by their degrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.checks import check_sample_weight
+from .base import CrossOperator, GramOperator, as_indices
+
+__all__ = ["Degree", "DegreeCross"]
+
+_BLOCK = 256  # rows taken at once where a row is needed in full
+
+
+class Degree(GramOperator):
+    r"""Degree geometry over any Gram operator, matrix-free: the graph of spectral clustering.
+
+    .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2} + \sigma I, \qquad
+        \Delta_i = \sum_{j \ne i} K_{ij}
+
+    (Ng, Jordan and Weiss, NIPS 14, 2002; the shift σ is ours). With weights w, which mean
+    repetition, it is
+
+    .. math:: \Delta^{-1/2} W^{1/2} (K - \operatorname{diag}(K_{ii} / w_i)) W^{1/2} \Delta^{-1/2}
+        + \sigma I, \qquad \Delta_i = \sum_j w_j K_{ij} - K_{ii} :
+
+    its eigenvalues are those of the matrix with every point written w times, and its eigenvectors
+    are :math:`W^{1/2}` times those that are the same on all copies of a point. (The others have the
+    eigenvalues :math:`\sigma - K_{ii}/\Delta_i`.) A product costs one product with K.
+
+    Parameters
+    ----------
+    operator : GramOperator
+        The matrix K of similarities. Degrees must not be negative.
+    sample_weight : array-like of shape (n,), optional
+        Weights w. A point of weight 0 is left out: its row is zero. Default: all 1.
+    shift : float, default=0.0
+        σ. Similarities that are not negative have eigenvalues from -1 to 1, so that a shift of 1
+        makes the matrix positive semidefinite; see also :meth:`largest_own_share`.
+    row_numbers : array-like of shape (n,), optional
+        What the rows are called in messages. Default: 0, 1, 2, …
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,)
+        w.
+    degrees : ndarray of shape (n,)
+        Δ, in float64.
+    inverse_roots : ndarray of shape (n,)
+        W^½ Δ^-½; 0 for isolated points, whose degree is 0 and whose row is zero but for the shift.
+    shift : float
+        σ; it may be set.
+
+    Notes
+    -----
+    Where a point has hardly any similarity to others, K_ii dwarfs the rest of its row, and
+    taking it off a product would leave rounding. These rows are taken from K in full, without their
+    diagonal entry; among points that have neighbours there are none.
+
+    Examples
+    --------
+    >>> from orthodrome.gram import DenseGram
+    >>> K = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> Degree(DenseGram(K)).degrees
+    array([0.5, 1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        operator: GramOperator,
+        sample_weight: ArrayLike | None = None,
+        *,
+        shift: float = 0.0,
+        row_numbers: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(shape=operator.shape, dtype=operator.dtype)
+        n = self.shape[0]
+        weights = check_sample_weight(sample_weight, n, "Degree")
+        self.operator = operator
+        self.recomputes = operator.recomputes
+        self.shift = float(shift)
+        self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
+        self._own = operator.diagonal().astype(np.float64)
+        self.degrees: NDArray[np.float64] = self._sum_rows()
+        loose = np.flatnonzero(self._doubtful())
+        self._sum_without_own(loose)
+        self._check_degrees(np.arange(n) if row_numbers is None else np.asarray(row_numbers))
+        self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
+            self.degrees
+        )
+        self._loose = loose[self.inverse_roots[loose] > 0]
+
+    # ------------------------------------------------------------------ degrees
+
+    def _sum_rows(self) -> NDArray[np.float64]:
+        """Return Σ_j w_j K_ij - K_ii; a point of weight 0 is not there to be left out."""
+        # in float64 also over a float32 Gram: K_ii is subtracted
+        sums = np.asarray(self.operator @ self.weights[:, None], dtype=np.float64)[:, 0]
+        if not np.all(np.isfinite(sums)):
+            raise ValueError(
+                f"Similarities or their sums overflow in {self.dtype}; rescale the data, or choose "
+                "other parameters of the kernel."
+            )
+        return sums - np.where(self.weights > 0, self._own, 0.0)
+
+    def _doubtful(self) -> NDArray[np.bool_]:
+        """Tell where too few digits are left when K_ii is taken off: a quarter is given up."""
+        share = float(np.finfo(self.dtype).eps) ** 0.25
+        return (self.degrees < share * np.abs(self._own)) & (self.weights > 0)
+
+    def _sum_without_own(self, loose: NDArray[np.intp]) -> None:
+        """Sum these rows again, leaving K_ii out rather than subtracting it."""
+        for start in range(0, len(loose), _BLOCK):
+            chosen = loose[start : start + _BLOCK]
+            block = self._rows_without_own(chosen).astype(np.float64)
+            own = (self.weights[chosen] - 1) * self._own[chosen]
+            sums, sizes = block @ self.weights + own, np.abs(block) @ self.weights + np.abs(own)
+            # similarities of both signs that cancel to rounding: no degree is left
+            rounding = 4 * float(np.finfo(self.dtype).eps) * sizes
+            self.degrees[chosen] = np.where(np.abs(sums) <= rounding, 0.0, sums)
+
+    def _rows_without_own(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return rows of K with a zero in the place of K_ii."""
+        block = self.operator.rows(chosen)
+        block[np.arange(len(chosen)), chosen] = 0
+        return block
+
+    def _check_degrees(self, row_numbers: NDArray[Any]) -> None:
+        negative = np.flatnonzero((self.degrees < 0) & (self.weights > 0))
+        if len(negative) == 0:
+            return
+        row = int(negative[0])
+        advice = (
+            "Weights count copies, and a copy's similarity to itself is left out: multiply the "
+            "weights so that none is below 1, or leave them out."
+            if self.weights[row] < 1
+            else "A graph needs similarities that are not negative on the whole: choose a kernel "
+            "such as Gaussian, or add a constant to this one."
+        )
+        raise ValueError(
+            f"The degree of row {row_numbers[row]}, the sum of its similarities to the other "
+            f"points, is {self.degrees[row]:.4g} (one of {len(negative)} below 0). {advice}"
+        )
+
+    def largest_own_share(self) -> float:
+        r"""Return the largest K_ii / Δ_i of a point that has a degree, 0 where there is none.
+
+        Where K is positive semidefinite, so is :math:`N + \operatorname{diag}(K_{ii}/\Delta_i)`:
+        a shift by this number is enough then.
+        """
+        with np.errstate(over="ignore"):  # of a point that is all but isolated
+            return float(self._over_degrees(self._own).max(initial=0.0))
+
+    # ------------------------------------------------------------------ the matrix
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        dtype = np.result_type(V.dtype, self.dtype)
+        scale = self.inverse_roots.astype(dtype, copy=False)[:, None]
+        scaled = V * scale
+        product = np.asarray(self.operator @ scaled).astype(dtype, copy=False)
+        for start in range(0, len(self._loose), _BLOCK):
+            chosen = self._loose[start : start + _BLOCK]
+            product[chosen] = self._rows_without_own(chosen) @ scaled
+        product *= scale
+        # of w K_ii, which is in the product, (w - 1) K_ii is to be left; loose rows have none of it
+        own = -self._own
+        own[self._loose] *= 1 - self.weights[self._loose]
+        product += (self._over_degrees(own) + self.shift).astype(dtype, copy=False)[:, None] * V
+        return product
+
+    def _over_degrees(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return values / Δ, 0 where the row is zero."""
+        zero = np.zeros_like(values)
+        return np.divide(values, self.degrees, out=zero, where=self.inverse_roots > 0)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of N."""
+        chosen = as_indices(indices, self.shape[0])
+        return self._divide(self.operator.rows(chosen), chosen)
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix N."""
+        return self._divide(self.operator.toarray(), np.arange(self.shape[0]))
+
+    def _divide(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        # by the root of one degree and then by that of the other: their product may underflow
+        block *= self.inverse_roots.astype(block.dtype, copy=False)
+        block *= self.inverse_roots.astype(block.dtype, copy=False)[chosen, None]
+        block[np.arange(len(chosen)), chosen] = self.diagonal()[chosen]
+        return block
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the diagonal: the similarity of a point to its further copies, and the shift."""
+        copies = self._over_degrees((self.weights - 1) * self._own)
+        return (copies + self.shift).astype(self.dtype)
+
+    def cross(self, X_new: Any) -> DegreeCross:
+        """Return similarities of new points, divided by the degrees on both sides."""
+        return DegreeCross(self.operator.cross(X_new), self.weights, self.inverse_roots)
+
+
+class DegreeCross(CrossOperator):
+    r"""Rows :math:`k(x, X) W^{1/2} / \sqrt{\Delta(x) \Delta}`, with Δ(x) = Σ_j w_j k(x, x_j).
+
+    For an eigenvector v of the graph, with eigenvalue λ (without shift), ``cross @ v / λ`` is its
+    Nyström extension. A new point without similarity to any training point has a row of zeros.
+
+    Parameters
+    ----------
+    cross : CrossOperator
+        The similarities k(x, X).
+    weights, inverse_roots : ndarrays of shape (n,)
+        Those of the :class:`Degree` of the training points.
+    """
+
+    def __init__(
+        self,
+        cross: CrossOperator,
+        weights: NDArray[np.float64],
+        inverse_roots: NDArray[np.float64],
+    ) -> None:
+        super().__init__(shape=cross.shape, dtype=cross.dtype)
+        self._cross = cross
+        self._weights = weights
+        self._inverse_roots = inverse_roots
+
+    def product_and_degrees(self, V: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return the product with V, shape (n, k), and the degrees Δ(x), from one pass."""
+        dtype = np.result_type(V.dtype, self.dtype)
+        scaled = V * self._inverse_roots.astype(dtype, copy=False)[:, None]
+        product = self._cross @ np.hstack([scaled, self._weights[:, None]])
+        degrees = self._checked(product[:, -1].real.astype(np.float64))
+        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
+        block *= _inverse_roots(degrees).astype(dtype, copy=False)[:, None]
+        return block, degrees
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self.product_and_degrees(V)[0]
+
+    def _checked(self, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+        negative = np.flatnonzero(degrees < 0)
+        if len(negative):
+            row = int(negative[0])
+            raise ValueError(
+                f"The degree of row {row} of the new points, the sum of its similarities to the "
+                f"training points, is {degrees[row]:.4g}. A graph needs similarities that are not "
+                "negative on the whole: choose a kernel such as Gaussian, or leave such points out."
+            )
+        return degrees
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of these new points."""
+        block = self._cross.rows(indices)
+        degrees = self._checked(block @ self._weights)
+        block *= self._inverse_roots.astype(block.dtype, copy=False)
+        block *= _inverse_roots(degrees).astype(block.dtype, copy=False)[:, None]
+        return block
+
+
+def _inverse_roots(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 / √Δ, and 0 where the degree is not positive."""
+    roots = np.sqrt(np.maximum(degrees, 0.0))
+    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)

@@ -1,0 +1,188 @@
+"""How well a few components reconstruct a Gram matrix, without ever making the matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from .._core.checks import check_positive
+from .._core.status import warn_unless_converged
+from ..eigen import leading
+from ..gram import DenseGram, GramOperator
+
+__all__ = ["excess_reconstruction_error", "reconstruction_error"]
+
+_BLOCK_ELEMENTS = 2**22  # entries of the matrix looked at in one block of rows
+_EXACT = 1e-12  # relative residual of the eigenvectors that make the least error
+_DENSE_BUDGET = "2GiB"  # for the whole matrix, where so many components are asked for
+
+
+def reconstruction_error(
+    operator: GramOperator | ArrayLike,
+    coefficients: ArrayLike,
+    *,
+    projections: ArrayLike | None = None,
+) -> float:
+    r"""Return the error of reconstructing a Gram matrix from r components.
+
+    .. math:: \mathcal E(A) = \left\| K' - (A K')^\top A K' \right\|_F
+
+    (KHA, eq. 22), summed over blocks of rows in float64: two sweeps over K', one where its
+    projections are known. The residual itself is squared and summed, so that an error far below
+    ‖K'‖ keeps its digits.
+
+    Parameters
+    ----------
+    operator : GramOperator or array-like of shape (n, n)
+        K', taken as it is: centre it first, for instance with
+        :class:`~orthodrome.gram.Centered`.
+    coefficients : array-like of shape (r, n)
+        A; each row is a component over the n points.
+    projections : array-like of shape (r, n), optional
+        AK', where it is known.
+
+    Returns
+    -------
+    float
+        The error.
+
+    See Also
+    --------
+    excess_reconstruction_error : The same, relative to the least possible.
+
+    Examples
+    --------
+    >>> K = np.diag([4.0, 3.0, 2.0])
+    >>> round(reconstruction_error(K, [[0.5, 0.0, 0.0]]), 6)  # the root of 3² + 2²
+    3.605551
+    """
+    gram, A = _checked(operator, coefficients)
+    return _residual(gram, _projections(gram, A, projections))[0]
+
+
+def excess_reconstruction_error(
+    operator: GramOperator | ArrayLike,
+    coefficients: ArrayLike,
+    *,
+    minimal: float | None = None,
+    projections: ArrayLike | None = None,
+) -> float:
+    r"""Return how much larger the reconstruction error of r components is than it need be.
+
+    .. math:: \mathcal E(A) / \mathcal E_{\min} - 1, \qquad
+        \mathcal E_{\min} = \min_A \mathcal E(A)
+
+    (KHA §5). The least error is that of the r leading eigenvectors of K', about 0 for which is
+    returned.
+
+    Parameters
+    ----------
+    operator : GramOperator or array-like of shape (n, n)
+        K', taken as it is.
+    coefficients : array-like of shape (r, n)
+        A.
+    minimal : float, optional
+        The least error, where it is known (the error of the same number of exact components);
+        default: eigenvectors are computed for it.
+    projections : array-like of shape (r, n), optional
+        AK', where it is known.
+
+    Returns
+    -------
+    float
+        The excess. Where the least error is nothing but rounding (r components are enough for the
+        whole of K'), 0.0 if the error is rounding as well, else infinity.
+
+    Examples
+    --------
+    >>> K = np.diag([4.0, 3.0, 2.0])
+    >>> excess_reconstruction_error(K, [[0.5, 0.0, 0.0]])
+    0.0
+    >>> round(excess_reconstruction_error(K, [[0.0, 0.0, 0.5**0.5]]), 3)
+    0.387
+    """
+    gram, A = _checked(operator, coefficients)
+    error, size = _residual(gram, _projections(gram, A, projections))
+    rounding = _rounding(gram, size)
+    if minimal is None:
+        least = _least_error(gram, min(len(A), gram.shape[0]), size, rounding)
+    else:
+        least = check_positive(minimal, "minimal", "excess_reconstruction_error", or_zero=True)
+    if least > rounding:
+        return error / least - 1
+    return 0.0 if error <= 10 * rounding else math.inf
+
+
+def _checked(
+    operator: GramOperator | ArrayLike, coefficients: ArrayLike
+) -> tuple[GramOperator, NDArray[np.float64]]:
+    gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
+    return gram, _rows_over_points(coefficients, gram.shape[0], "coefficients")
+
+
+def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+    rows = check_array(matrix, dtype=np.float64, input_name=name)
+    if rows.shape[1] != n:
+        raise ValueError(
+            f"{name} must have one row per component and one column per point, {n}; got shape "
+            f"{rows.shape}."
+        )
+    return rows
+
+
+def _projections(
+    gram: GramOperator, A: NDArray[np.float64], projections: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Return AK', shape (r, n), in float64."""
+    if projections is None:
+        return np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
+    given = _rows_over_points(projections, gram.shape[0], "projections")
+    if given.shape != A.shape:
+        raise ValueError(
+            f"projections must have the shape of coefficients, {A.shape}; got {given.shape}."
+        )
+    return given
+
+
+def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:
+    """Return the error of r exact components; `size` is ‖K'‖."""
+    # residuals well below what the entries are rounded to have nothing to converge to
+    tol = max(_EXACT, 0.1 * rounding / size) if size > 0 else _EXACT
+    pairs = leading(gram, r, tol=tol, max_iter=1000, random_state=0, memory_budget=_DENSE_BUDGET)
+    # of exact components AK' is eigenvectors times the roots of their eigenvalues
+    roots = np.sqrt(np.maximum(pairs.values.astype(np.float64), 0.0))
+    least = _residual(gram, (pairs.vectors * roots).T)[0]
+    if least > rounding:  # eigenvalues that are rounding have no vectors to converge to
+        warn_unless_converged(
+            pairs.status,
+            "excess_reconstruction_error, the least error",
+            f"largest residual {pairs.residuals.max():.1e}; give minimal if it is known",
+            stacklevel=4,
+        )
+    return least
+
+
+def _residual(gram: GramOperator, P: NDArray[np.float64]) -> tuple[float, float]:
+    """Return ‖K' - PᵀP‖ and ‖K'‖, from one sweep over blocks of rows."""
+    n = gram.shape[0]
+    step = max(1, _BLOCK_ELEMENTS // n)
+    errors, sizes = [], []
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        block = gram.rows(rows).astype(np.float64, copy=False)
+        sizes.append(np.linalg.norm(block))
+        block -= P[:, rows].T @ P
+        errors.append(np.linalg.norm(block))
+    return float(np.linalg.norm(errors)), float(np.linalg.norm(sizes))
+
+
+def _rounding(gram: GramOperator, size: float) -> float:
+    """Return the size up to which a residual may be nothing but rounding."""
+    n = gram.shape[0]
+    eps = float(np.finfo(gram.dtype).eps)
+    # entries that are differences (of a centred matrix, say) carry the rounding of their terms
+    terms = gram.term_size() if hasattr(gram, "term_size") else 0.0
+    return eps * (10 * math.sqrt(n) * size + 30 * n * terms)

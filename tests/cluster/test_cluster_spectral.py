@@ -1,0 +1,440 @@
+"""Laws of spectral clustering: its naive twin, weights, order, storage, solvers, new points."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.manifold import spectral_embedding
+
+from laws_cluster import (
+    blobs,
+    every_laplacian,
+    every_solver,
+    gaussian,
+    graphs_only,
+    moons,
+    naive_embedding,
+    naive_labels,
+    rings,
+    same_partition,
+    up_to_sign,
+)
+from orthodrome import KernelPCA, KernelSpectralClustering
+from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
+from orthodrome.metrics import variation_of_information
+from real_data import load_or_skip
+
+K = 3
+SIGMA = 1.5
+KERNEL = Gaussian(sigma=SIGMA)
+
+
+def fit(X, laplacian="njw", *, n_clusters=K, sample_weight=None, **options):
+    options = {"kernel": KERNEL, "n_init": 4, "random_state": 0, **options}
+    model = KernelSpectralClustering(n_clusters, laplacian=laplacian, **options)
+    return model.fit(X, sample_weight=sample_weight)
+
+
+def assert_same_model(first, second, new, tol=1e-10):
+    np.testing.assert_allclose(first.eigenvalues_, second.eigenvalues_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(first.cluster_centers_, second.cluster_centers_, rtol=0, atol=tol)
+    np.testing.assert_allclose(first.embed(new), second.embed(new), rtol=0, atol=tol)
+    np.testing.assert_array_equal(first.predict(new), second.predict(new))
+
+
+# ------------------------------------------------------------------ against others
+
+
+@every_solver
+@every_laplacian
+def test_against_the_naive_twin(laplacian, solver):
+    X = blobs()
+    model = fit(X, laplacian, n_init=20, **solver)
+    values, rows = naive_embedding(gaussian(X, sigma=SIGMA), K, laplacian)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-10)
+    np.testing.assert_allclose(model.embedding_, up_to_sign(model.embedding_, rows), atol=1e-9)
+    expected = naive_labels(gaussian(X, sigma=SIGMA), K, laplacian)
+    assert same_partition(model.labels_, expected)
+    assert len(set(expected)) == K
+
+
+def test_ncut_is_the_spectral_embedding_of_scikit_learn():
+    affinity = gaussian(blobs(), sigma=SIGMA)
+    model = fit(affinity, "ncut", kernel="precomputed")
+    expected = spectral_embedding(
+        affinity, n_components=K, drop_first=False, eigen_solver="arpack", random_state=0
+    )
+    lengths = [np.linalg.norm(rows, axis=0) for rows in (model.embedding_, expected)]
+    expected = expected * (lengths[0] / lengths[1])
+    np.testing.assert_allclose(
+        model.embedding_, up_to_sign(model.embedding_, expected), rtol=0, atol=1e-8
+    )
+
+
+@every_laplacian
+def test_eigenvectors_of_kernel_pca(laplacian):
+    X = blobs()
+    pca = KernelPCA(K, kernel=KERNEL).fit(X)
+    rows = pca.eigenvectors_ / np.linalg.norm(pca.eigenvectors_, axis=1, keepdims=True)
+    same = np.allclose(fit(X, "kernel-pca").embedding_, rows, atol=1e-10)
+    assert same
+    if laplacian != "kernel-pca":
+        assert not np.allclose(fit(X, laplacian).embedding_, rows, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [rings, moons])
+@graphs_only
+def test_curved_groups_are_told_apart(shape, laplacian):
+    X, y = shape()
+    new, y_new = shape(200, seed=1)
+    model = fit(X, laplacian, n_clusters=2, kernel=Gaussian(sigma=0.1))
+    assert variation_of_information(y, model.labels_) == 0
+    both = np.concatenate([model.labels_, model.predict(new)])
+    assert variation_of_information(np.concatenate([y, y_new]), both) < 0.05
+    assert variation_of_information(y, KMeans(2, random_state=0).fit_predict(X)) > 0.5
+
+
+@every_laplacian
+def test_round_groups_are_told_apart(laplacian):
+    y = np.arange(150) % 3
+    centers = np.array([[0.0, 0.0], [6.0, 1.0], [0.0, 6.0]])
+    X = centers[y] + np.random.default_rng(0).standard_normal((150, 2))
+    model = fit(X, laplacian, kernel="gaussian")
+    assert variation_of_information(y, model.labels_) < 0.1
+
+
+def test_usps_is_clustered_as_by_exact_kernel_pca():
+    """KHA §5.3: 10 kernel PCs, σ = 8; of the first 500 digits, over the seeds of k-means."""
+    bunch = load_or_skip("usps")
+    X, y = bunch.data[:500].astype(np.float64), bunch.target[:500]
+    options = {"n_clusters": 10, "kernel": Gaussian(sigma=8.0), "n_init": 10}
+    exact = KernelPCA(10, kernel=Gaussian(sigma=8.0), solver="dense").fit(X).eigenvectors_
+    rows = exact / np.linalg.norm(exact, axis=1, keepdims=True)
+
+    def mean_distance(cluster):
+        return np.mean([variation_of_information(y, cluster(seed)) for seed in range(6)])
+
+    expected = mean_distance(
+        lambda seed: KMeans(10, n_init=10, random_state=seed).fit_predict(rows)
+    )
+    for solver in ("dense", "krylov"):
+        found = mean_distance(
+            lambda seed, solver=solver: (
+                fit(X, "kernel-pca", solver=solver, **(options | {"random_state": seed})).labels_
+            )
+        )
+        assert found == pytest.approx(expected, abs=0.05)
+    assert expected < 1.7  # of random labels it is about 4.5
+    for laplacian in ("njw", "ncut"):
+        assert variation_of_information(y, fit(X, laplacian, **options).labels_) < 2
+
+
+# ------------------------------------------------------------------ weights and order
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(sigma="median"), KERNEL], ids=repr)
+@every_solver
+@every_laplacian
+def test_weights_are_repetition(laplacian, solver, kernel):
+    X, new = blobs(), blobs(40, seed=1)
+    w = np.random.default_rng(2).integers(0, 4, size=len(X))
+    weighted = fit(X, laplacian, kernel=kernel, sample_weight=w, **solver)
+    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), w))
+    repeated = fit(X[copies], laplacian, kernel=kernel, **solver)
+    assert_same_model(weighted, repeated, new, 1e-12)
+    np.testing.assert_array_equal(weighted.labels_[copies], repeated.labels_)
+    np.testing.assert_array_equal(weighted.embedding_[copies], repeated.embedding_)
+    np.testing.assert_array_equal(weighted.labels_[w == 0], weighted.predict(X[w == 0]))
+    sigma = clone(kernel).fit(np.repeat(X, w, axis=0)).sigma_
+    assert weighted.kernel_.sigma_ == pytest.approx(sigma, rel=1e-12)
+
+
+@every_laplacian
+def test_weights_against_the_naive_twin(laplacian):
+    X = blobs(60)
+    w = 1 + np.arange(60) % 3
+    repeated = np.repeat(X, w, axis=0)
+    model = fit(X, laplacian, sample_weight=w)
+    values, rows = naive_embedding(gaussian(repeated, sigma=SIGMA), K, laplacian)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-10)
+    embedding = np.repeat(model.embedding_, w, axis=0)
+    np.testing.assert_allclose(embedding, up_to_sign(embedding, rows), atol=1e-9)
+
+
+@graphs_only
+def test_signs_are_those_of_the_repeated_points(laplacian):
+    """Each column has a positive third moment, counting copies: without, some would not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    turned = 0
+    for _ in range(5):
+        w = rng.integers(1, 9, size=60)
+        embedding = fit(X, laplacian, sample_weight=w).embedding_
+        assert np.all(w @ embedding**3 > 0)
+        turned += np.count_nonzero(np.sum(embedding**3, axis=0) < 0)
+    assert turned > 0
+
+
+@every_laplacian
+def test_clusters_are_a_fixed_point_of_k_means(laplacian):
+    X = np.random.default_rng(0).standard_normal((900, 4))
+    w = 1.0 + np.arange(900) % 3
+    model = fit(X, laplacian, n_clusters=6, sample_weight=w, n_init=1)
+    means = [
+        np.average(model.embedding_[model.labels_ == c], axis=0, weights=w[model.labels_ == c])
+        for c in range(6)
+    ]
+    np.testing.assert_allclose(model.cluster_centers_, means, rtol=0, atol=1e-12)
+
+
+@every_laplacian
+def test_a_row_of_weight_zero_has_the_label_of_its_twin(laplacian):
+    X = blobs()
+    w = np.ones(len(X) + 1)
+    w[-1] = 0
+    model = fit(np.concatenate([X, X[:1]]), laplacian, sample_weight=w)
+    plain = fit(X, laplacian)
+    assert model.labels_[-1] == plain.labels_[0]
+    np.testing.assert_array_equal(model.embedding_[-1], plain.embedding_[0])
+    np.testing.assert_array_equal(model.labels_[:-1], plain.labels_)
+
+
+@every_solver
+@every_laplacian
+def test_the_order_of_rows_does_not_matter(laplacian, solver):
+    X, new = blobs(), blobs(40, seed=1)
+    w = np.random.default_rng(2).random(len(X)) + 1
+    order = np.random.default_rng(4).permutation(len(X))
+    plain = fit(X, laplacian, sample_weight=w, **solver)
+    permuted = fit(X[order], laplacian, sample_weight=w[order], **solver)
+    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
+    np.testing.assert_array_equal(permuted.embedding_, plain.embedding_[order])
+    np.testing.assert_array_equal(permuted.embed(new), plain.embed(new))
+
+
+@every_laplacian
+def test_the_order_of_a_gram_matrix_does_not_matter(laplacian):
+    X = np.repeat(blobs(80), 1 + np.arange(80) % 2, axis=0)
+    matrix = gaussian(X, sigma=SIGMA)
+    order = np.random.default_rng(4).permutation(len(X))
+    plain = fit(matrix, laplacian, kernel="precomputed")
+    permuted = fit(matrix[np.ix_(order, order)], laplacian, kernel="precomputed")
+    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
+    np.testing.assert_array_equal(permuted.embedding_, plain.embedding_[order])
+
+
+@every_laplacian
+def test_weights_times_a_constant(laplacian):
+    """Of a centred matrix only the eigenvalues change; of a graph, since copies see each other."""
+    X = blobs()
+    one, two = (fit(X, laplacian, sample_weight=np.full(len(X), w)) for w in (1.0, 2.0))
+    if laplacian == "kernel-pca":
+        np.testing.assert_allclose(two.embedding_, one.embedding_, atol=1e-12)
+        np.testing.assert_allclose(two.eigenvalues_, 2 * one.eigenvalues_, rtol=1e-12)
+    else:
+        assert np.abs(two.eigenvalues_ - one.eigenvalues_)[1:].min() > 1e-3
+    assert same_partition(two.labels_, one.labels_)
+
+
+# ------------------------------------------------------------------ one result, however computed
+
+
+@every_laplacian
+def test_gram_matrix_or_data(laplacian):
+    X, new = blobs(), blobs(40, seed=1)
+    w = np.random.default_rng(2).integers(0, 3, size=len(X))
+    data = fit(X, laplacian, sample_weight=w)
+    given = fit(gaussian(X, sigma=SIGMA), laplacian, kernel="precomputed", sample_weight=w)
+    np.testing.assert_allclose(given.embedding_, data.embedding_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        given.embed(gaussian(new, X, SIGMA)), data.embed(new), rtol=0, atol=1e-9
+    )
+    assert same_partition(given.labels_, data.labels_)
+    both = np.concatenate([given.labels_, given.predict(gaussian(new, X, SIGMA))])
+    assert same_partition(both, np.concatenate([data.labels_, data.predict(new)]))
+    assert given.X_fit_ is None
+    assert given.n_features_in_ == len(X)
+
+
+WAYS = {
+    "memory": {"storage": "memory"},
+    "disk": {"storage": "disk"},
+    "recompute": {"storage": "recompute"},
+    "small budget": {"memory_budget": "1KiB"},
+    "krylov": {"solver": "krylov", "tol": 1e-12},
+    "callable": {"kernel": lambda A, B: gaussian(A, B, SIGMA)},
+    "embedded": {"kernel": Embedded(np.asarray, KERNEL)},
+    "normalized": {"kernel": Normalized(KERNEL)},
+    "rbf": {"kernel": "rbf"},
+}
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@every_laplacian
+def test_storage_solver_and_kind_of_kernel_do_not_matter(laplacian, options):
+    X, new = blobs(600), blobs(40, seed=1)
+    if options.get("kernel") == "rbf":
+        X, new = X * np.sqrt(2 / 3), new * np.sqrt(2 / 3)  # its γ is 1/3
+        expected = fit(X, laplacian, kernel=Gaussian(sigma=np.sqrt(1.5)), solver="dense")
+    else:
+        expected = fit(X, laplacian, solver="dense")
+    model = fit(X, laplacian, **options)
+    assert_same_model(model, expected, new, 1e-9)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, Gaussian(), "precomputed"], ids=str)
+@every_laplacian
+def test_hebbian_labels(laplacian, kernel):
+    """Some passes are enough for them; a matrix that may be indefinite has the larger shift."""
+    X = blobs(300)
+    X = gaussian(X, sigma=SIGMA) if kernel == "precomputed" else X
+    exact = fit(X, laplacian, kernel=kernel)
+    model = fit(X, laplacian, kernel=kernel, solver="hebbian", tol=0.05, max_iter=100)
+    assert model.solver_ == "hebbian"
+    assert variation_of_information(exact.labels_, model.labels_) < 0.25
+
+
+@every_laplacian
+def test_sparse_is_dense(laplacian):
+    X, new = np.maximum(blobs(), 0), np.maximum(blobs(40, seed=1), 0)
+    dense = fit(X, laplacian)
+    for convert in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        sparse = fit(convert(X), laplacian)
+        np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+        np.testing.assert_allclose(sparse.embedding_, dense.embedding_, rtol=0, atol=1e-10)
+        np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
+        np.testing.assert_array_equal(sparse.predict(new), dense.predict(new))
+
+
+@every_solver
+@every_laplacian
+def test_float32(laplacian, solver):
+    X, new = blobs(dtype=np.float32), blobs(40, dtype=np.float32, seed=1)
+    model, double = fit(X, laplacian, **solver), fit(X.astype(np.float64), laplacian, **solver)
+    assert model.embedding_.dtype == model.eigenvalues_.dtype == np.float32
+    assert model.embed(new).dtype == model.cluster_centers_.dtype == np.float32
+    np.testing.assert_allclose(model.embedding_, double.embedding_, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(model.embed(new), double.embed(new.astype(float)), rtol=0, atol=1e-4)
+    np.testing.assert_array_equal(model.labels_, double.labels_)
+
+
+@every_laplacian
+def test_the_seed_decides(laplacian):
+    X = np.random.default_rng(0).standard_normal((120, 4))  # no groups: k-means has many ends
+    seeds = [7, np.random.RandomState(7), 8]
+    fits = [fit(X, laplacian, n_clusters=6, n_init=1, random_state=seed) for seed in seeds]
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    assert not np.array_equal(fits[0].labels_, fits[2].labels_)
+    seeds = [np.random.default_rng(seed) for seed in (7, 7, 8)]
+    fits = [fit(X, laplacian, n_clusters=6, n_init=1, random_state=seed) for seed in seeds]
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    assert not np.array_equal(fits[0].labels_, fits[2].labels_)
+    fit(X, laplacian, random_state=None)
+
+
+@every_laplacian
+def test_clusters_are_numbered_by_their_first_point_when_sorted(laplacian):
+    X = blobs()
+    for seed in range(3):
+        model = fit(X, laplacian, random_state=seed)
+        labels = model.labels_[np.lexsort(X.T[::-1])]
+        assert list(dict.fromkeys(labels.tolist())) == [0, 1, 2]
+        np.testing.assert_array_equal(model.X_fit_, X[np.lexsort(X.T[::-1])])
+
+
+# ------------------------------------------------------------------ new points
+
+
+@pytest.mark.parametrize("sigma", ["mean", 3.0, 0.7])
+@pytest.mark.parametrize("k", [3, 8])  # 8 of three groups: eigenvalues that tell nothing
+@every_laplacian
+def test_training_points_keep_their_place(laplacian, k, sigma):
+    X = blobs()
+    w = np.random.default_rng(2).integers(1, 3, size=len(X))
+    model = fit(X, laplacian, n_clusters=k, kernel=Gaussian(sigma=sigma), sample_weight=w)
+    np.testing.assert_allclose(model.embed(X), model.embedding_, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])  # the diagonal of similarities, which may be 0
+@graphs_only
+def test_training_points_of_a_precomputed_kernel_keep_their_place(laplacian, shift):
+    matrix = gaussian(blobs(), sigma=SIGMA)
+    np.fill_diagonal(matrix, shift)
+    model = fit(matrix, laplacian, kernel="precomputed")
+    np.testing.assert_allclose(model.embed(matrix), model.embedding_, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(matrix), model.labels_)
+
+
+@graphs_only
+def test_the_extension_tends_to_the_plain_one(laplacian):
+    """As a point's similarity to itself becomes a small part of its degree."""
+    rng = np.random.default_rng(0)
+    off = []
+    for n in (60, 240, 960):
+        X, new = rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, (20, 2))
+        model = fit(X, laplacian, kernel=Gaussian(sigma=0.5), n_clusters=3)
+        matrix = gaussian(X, sigma=0.5) - np.eye(n)
+        degrees, cross = matrix.sum(axis=1), gaussian(new, X, 0.5)
+        values, vectors = (
+            part[..., -3:][..., ::-1]
+            for part in np.linalg.eigh(matrix / np.sqrt(np.outer(degrees, degrees)))
+        )
+        plain = cross @ (vectors / np.sqrt(degrees)[:, None]) / values
+        sums = cross.sum(axis=1)[:, None]
+        rows = (
+            plain / sums
+            if laplacian == "ncut"
+            else plain / np.linalg.norm(plain, axis=1, keepdims=True)
+        )
+        found = model.embed(new)
+        difference = np.abs(found - up_to_sign(found, rows)).max() / np.abs(found).max()
+        off.append(difference)
+    assert off[0] < 0.2
+    assert off[2] < off[1] / 2 < off[0] / 4
+
+
+@every_laplacian
+def test_new_points_follow_their_neighbours(laplacian):
+    X = blobs(300)
+    new = X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+    model = fit(X, laplacian)
+    assert np.mean(model.predict(new) == model.labels_) > 0.99
+    whole = fit(np.concatenate([X, blobs(60, seed=1)]), laplacian)
+    assert variation_of_information(whole.labels_[-60:], model.predict(blobs(60, seed=1))) < 0.15
+
+
+@graphs_only
+def test_a_new_point_far_from_all_others_follows_the_nearest(laplacian):
+    """Its similarities are 1e-40 and less, and still one group has nearly all of them."""
+    X = blobs()
+    model = fit(X, laplacian)
+    ends = np.array([[20.0, 5.0, 0.0], [0.0, 20.0, 5.0], [-14.0, -14.0, 0.0]])
+    assert gaussian(ends, X, SIGMA).max() < 1e-15
+    inside = np.array([[4.0, 1.0, 0.0], [0.0, 4.0, 1.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(model.predict(ends), model.predict(inside))
+
+
+@graphs_only
+def test_a_new_point_without_any_similarity_is_at_the_origin(laplacian):
+    model = fit(blobs(), laplacian)
+    np.testing.assert_array_equal(model.embed([[1e6, 0.0, 0.0]]), np.zeros((1, K)))
+    assert model.predict([[1e6, 0.0, 0.0]])[0] in range(K)
+
+
+def test_new_points_one_at_a_time():
+    model, new = fit(blobs()), blobs(40, seed=1)
+    each = np.concatenate([model.embed(new[i : i + 1]) for i in range(40)])
+    np.testing.assert_allclose(each, model.embed(new), rtol=0, atol=1e-13)
+
+
+def test_kernels_whose_diagonal_varies():
+    """Of positive data, so that all similarities are positive."""
+    X = np.abs(blobs()) + 0.5
+    model = fit(X, kernel=Polynomial(degree=3))
+    values, rows = naive_embedding((X @ X.T / 3 + 1) ** 3, K, "njw")
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
+    np.testing.assert_allclose(model.embedding_, up_to_sign(model.embedding_, rows), atol=1e-8)
+    np.testing.assert_allclose(model.embed(X), model.embedding_, rtol=0, atol=1e-7)

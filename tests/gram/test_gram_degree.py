@@ -1,0 +1,272 @@
+"""The graph of a Gram matrix: weights as repetition, isolated and loose points, new points."""
+
+import numpy as np
+import pytest
+
+from orthodrome.gram import Degree, DenseGram, TiledGram
+from orthodrome.kernels import Gaussian
+
+N = 60
+
+
+def points(n=N, dtype=np.float64):
+    return np.random.default_rng(5).standard_normal((n, 3)).astype(dtype)
+
+
+def gaussian(X, Y=None, sigma=1.0):
+    Y = X if Y is None else Y
+    return np.exp(-np.square(X[:, None] - Y).sum(axis=-1) / (2 * sigma**2))
+
+
+def naive(K):
+    """Ng, Jordan and Weiss, literally: a zero diagonal, divided by the roots of the row sums."""
+    A = K - np.diag(np.diagonal(K))
+    roots = np.sqrt(A.sum(axis=1))
+    return A / roots[:, None] / roots
+
+
+# ------------------------------------------------------------------ weights
+
+
+def test_weights_are_repetition():
+    """The spectrum of the repeated matrix, on vectors that are the same on all copies."""
+    K = gaussian(points())
+    w = np.arange(N) % 4
+    weighted = Degree(DenseGram(K), w)
+    copies = np.repeat(np.arange(N), w)
+    repeated = Degree(DenseGram(K[np.ix_(copies, copies)]))
+    np.testing.assert_allclose(repeated.degrees, weighted.degrees[copies], rtol=1e-12)
+    # W^½ times the indicator of each point is an isometry onto the vectors constant on copies
+    spread = np.zeros((len(copies), N))
+    spread[np.arange(len(copies)), copies] = 1 / np.sqrt(w[copies])
+    np.testing.assert_allclose(
+        spread.T @ repeated.toarray() @ spread, weighted.toarray(), rtol=0, atol=1e-14
+    )
+    kept = w > 0
+    own = np.diagonal(K) / weighted.degrees
+    expected = np.concatenate(
+        [
+            np.linalg.eigvalsh(weighted.toarray()[np.ix_(kept, kept)]),
+            np.repeat(-own, np.maximum(w - 1, 0)),  # of vectors that add up to 0 on the copies
+        ]
+    )
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(repeated.toarray()), np.sort(expected), rtol=0, atol=1e-13
+    )
+
+
+def test_a_point_of_weight_zero_is_left_out():
+    K = gaussian(points())
+    w = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
+    graph, kept = Degree(DenseGram(K), w, shift=0.5), w > 0
+    np.testing.assert_allclose(
+        graph.toarray()[np.ix_(kept, kept)],
+        Degree(DenseGram(K[np.ix_(kept, kept)]), shift=0.5).toarray(),
+        atol=1e-15,
+    )
+    np.testing.assert_array_equal(graph.rows(np.flatnonzero(~kept)), 0.5 * np.eye(N)[~kept])
+    # its degree is that of a new point
+    np.testing.assert_allclose(graph.degrees[~kept], (K @ w)[~kept], rtol=1e-13)
+
+
+def test_the_leading_eigenvector_is_the_root_of_the_degrees():
+    w = 1.0 + np.arange(N) % 3
+    graph = Degree(DenseGram(gaussian(points())), w, shift=1.0)
+    vector = np.sqrt(w * graph.degrees)
+    np.testing.assert_allclose(graph @ vector, 2 * vector, rtol=1e-13)
+    assert np.linalg.eigvalsh(graph.toarray())[[0, -1]] == pytest.approx([0.9, 2], abs=0.1)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 5.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_shift_that_is_enough_where_the_matrix_is_definite(sigma, weighted):
+    K = gaussian(points(), sigma=sigma)
+    K = np.block([[K, np.zeros((N, 1))], [np.zeros((1, N)), np.ones((1, 1))]])  # one is isolated
+    w = 1.0 + np.arange(N + 1) % 3 if weighted else np.ones(N + 1)
+    w[-1] = 1.0
+    graph = Degree(DenseGram(K), w)
+    share = graph.largest_own_share()
+    assert share == pytest.approx(np.max(1 / graph.degrees[:-1]))
+    graph.shift = share
+    assert np.linalg.eigvalsh(graph.toarray())[0] > -1e-12
+    if sigma == 5.0:
+        assert share < 0.1
+    assert Degree(DenseGram(np.eye(3))).largest_own_share() == 0
+    assert Degree(DenseGram(np.diag([1e300, 1e300]) + 1e-200)).largest_own_share() == np.inf
+
+
+# ------------------------------------------------------------------ loose and isolated points
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
+def test_points_with_hardly_any_neighbours(storage, dtype, tolerance):
+    """Similarities down to 1e-30 of k(x, x): taken off, nothing but rounding would be left."""
+    X = np.concatenate([points(), [[9.0, 0, 0], [0, -10.0, 0], [0, 0, 11.0]]]).astype(dtype)
+    expected = naive(gaussian(X.astype(np.float64)))
+    graph = Degree(TiledGram(Gaussian(sigma=1.0).fit(X), X, storage))
+    assert graph.degrees.min() < 1e-8
+    assert graph.degrees == pytest.approx(
+        gaussian(X.astype(np.float64)).sum(axis=1) - 1, rel=2e-3, abs=1e-8
+    )
+    V = np.random.default_rng(0).standard_normal((len(X), 3)).astype(dtype)
+    # distances of such points are rounded, and exp of them is off by some ten times as much
+    np.testing.assert_allclose(graph.toarray(), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(graph @ V, graph.toarray() @ V, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_points_loose(weighted):
+    """With weights of nearly 1, too, of which little is left when 1 is taken off."""
+    K = gaussian(300 * points(300)) + 1e-9 * gaussian(points(300))
+    np.fill_diagonal(K, 1.0)
+    w = np.where(np.arange(300) % 2, 1.0, 1 + 1e-7) if weighted else np.ones(300)
+    A = K - np.diag(np.diagonal(K))
+    degrees = A @ w + (w - 1)
+    expected = (A + np.diag(1 - 1 / w)) * np.sqrt(np.outer(w, w) / np.outer(degrees, degrees))
+    graph = Degree(DenseGram(K), w)
+    np.testing.assert_allclose(graph.degrees, degrees, rtol=1e-13)
+    V = np.random.default_rng(0).standard_normal((300, 3))
+    np.testing.assert_allclose(graph @ V, expected @ V, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(graph.toarray(), expected, rtol=0, atol=1e-9)
+
+
+def test_isolated_points_have_rows_of_zeros():
+    K = np.zeros((5, 5))
+    K[:3, :3] = gaussian(points(3))
+    K[3, 3], K[4, 4] = 1.0, 0.0
+    graph = Degree(DenseGram(K), shift=1.0)
+    assert graph.degrees[3] == graph.degrees[4] == 0
+    np.testing.assert_array_equal(graph.inverse_roots[3:], 0)
+    np.testing.assert_array_equal(graph.toarray()[3:], np.eye(5)[3:])
+    np.testing.assert_allclose(graph @ np.eye(5), graph.toarray(), atol=1e-15)
+    np.testing.assert_array_equal(graph.cross(np.eye(5)).toarray()[3:], 0)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e150, 1e300])
+def test_products_of_degrees_may_underflow_or_overflow(scale):
+    K = gaussian(points())
+    graph, plain = Degree(DenseGram(scale * K)), Degree(DenseGram(K))
+    np.testing.assert_allclose(graph.toarray(), plain.toarray(), rtol=1e-12)
+    V = np.eye(N)[:, :3]
+    np.testing.assert_allclose(graph @ V, plain @ V, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        graph.cross(scale * K[:4]).toarray(), plain.cross(K[:4]).toarray(), rtol=1e-12
+    )
+
+
+def test_similarities_that_cancel_leave_no_degree():
+    """0.1 + 0.2 - 0.3 is 5.6e-17, by rounding alone."""
+    K = np.array(
+        [[1.0, 0.1, 0.2, -0.3], [0.1, 1.0, 0.5, 0.5], [0.2, 0.5, 1.0, 0.5], [-0.3, 0.5, 0.5, 1.0]]
+    )
+    for sign in (1, -1):
+        K[0, 1:] = K[1:, 0] = sign * np.array([0.1, 0.2, -0.3])
+        assert Degree(DenseGram(K)).degrees[0] == 0
+
+
+def test_degrees_of_a_float32_matrix_are_summed_in_float64():
+    K = np.full((3000, 3000), 0.1, dtype=np.float32)
+    graph = Degree(DenseGram(K))
+    assert graph.degrees.dtype == np.float64
+    np.testing.assert_allclose(graph.degrees, 2999 * float(np.float32(0.1)), rtol=1e-14)
+
+
+# ------------------------------------------------------------------ cost
+
+
+class Counting(DenseGram):
+    products = 0
+    taken = 0
+
+    def _matmat(self, V):
+        Counting.products += 1
+        return super()._matmat(V)
+
+    def rows(self, indices):
+        Counting.taken += len(indices)
+        return super().rows(indices)
+
+
+def test_a_product_takes_one_product():
+    graph = Degree(Counting(gaussian(points())))
+    before, taken = Counting.products, Counting.taken
+    assert before == 1  # the degrees
+    graph @ np.ones((N, 4))
+    assert Counting.products == before + 1
+    assert taken == Counting.taken == 0  # no point is loose
+    cross = graph.cross(gaussian(points()[:3], points()))
+    cross @ np.ones((N, 4))
+    assert Counting.products == before + 1
+
+
+# ------------------------------------------------------------------ new points
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nystrom_extension_at_the_training_points(weighted):
+    """There it differs from the eigenvector by a factor that is known: its own similarity counts.
+
+    Multiplied out, cross @ v / λ is u (1 + κ/λ) / √(1 + κ), with κ = K_ii / Δ_i and u = v / √w.
+    """
+    K = gaussian(points())
+    w = 1.0 + np.arange(N) % 3 if weighted else np.ones(N)
+    graph = Degree(DenseGram(K), w)
+    values, vectors = (part[..., -4:] for part in np.linalg.eigh(graph.toarray()))
+    kappa = (np.diagonal(K) / graph.degrees)[:, None]
+    expected = vectors / np.sqrt(w)[:, None] * (1 + kappa / values) / np.sqrt(1 + kappa)
+    np.testing.assert_allclose(graph.cross(K) @ vectors / values, expected, rtol=0, atol=1e-12)
+
+
+def test_degrees_of_new_points():
+    X, new = points(), points(8)[::-1] + 0.1
+    w = 1.0 + np.arange(N) % 3
+    graph = Degree(TiledGram(Gaussian(sigma=1.0).fit(X), X, "memory"), w)
+    product, degrees = graph.cross(new).product_and_degrees(np.eye(N))
+    np.testing.assert_allclose(degrees, gaussian(new, X) @ w, rtol=1e-12)
+    np.testing.assert_allclose(product, graph.cross(new).toarray(), rtol=1e-12)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_negative_degrees_name_the_row():
+    X = points() - points().mean(axis=0)
+    K = X @ X.T
+    degrees = K.sum(axis=1) - np.diagonal(K)
+    row = int(np.argmax(degrees < 0))
+    message = rf"degree of row {row}, .*is {degrees[row]:.4g} \(one of \d+ below 0\).*Gaussian"
+    with pytest.raises(ValueError, match=message):
+        Degree(DenseGram(K))
+    with pytest.raises(ValueError, match=rf"degree of row {row + 100},"):
+        Degree(DenseGram(K), row_numbers=np.arange(N) + 100)
+
+
+def test_fractional_weights_that_leave_a_degree_negative():
+    K = gaussian(points())
+    w = np.ones(N)
+    w[7:] = 1e-3
+    degrees = K @ w - 1
+    row = 7 + int(np.argmax(degrees[7:] < 0))
+    with pytest.raises(ValueError, match=rf"row {row}, .*Weights count copies.*none is below 1"):
+        Degree(DenseGram(K), w)
+    assert np.all(Degree(DenseGram(K), 1000 * w).degrees > 0)
+
+
+def test_new_points_of_negative_degree():
+    K = gaussian(points())
+    new = np.stack([K[0], -K[1]])
+    cross = Degree(DenseGram(K)).cross(new)
+    for use in (lambda: cross @ np.ones(N), cross.toarray):
+        with pytest.raises(ValueError, match="degree of row 1 of the new points"):
+            use()
+
+
+def test_bad_weights_and_overflow():
+    K = gaussian(points())
+    with pytest.raises(ValueError, match=r"sample_weight of Degree must have shape \(60,\)"):
+        Degree(DenseGram(K), np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight of Degree must not be negative"):
+        Degree(DenseGram(K), -np.ones(N))
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="overflow in float64"):
+        Degree(DenseGram(np.full((5, 5), 1e308)))

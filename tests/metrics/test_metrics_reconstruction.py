@@ -1,0 +1,202 @@
+"""Reconstruction errors, eq. (22) of KHA, against the whole matrix."""
+
+import numpy as np
+import pytest
+
+from orthodrome.gram import Centered, Combined, DenseGram, TiledGram
+from orthodrome.kernels import Gaussian
+from orthodrome.metrics import excess_reconstruction_error, reconstruction_error
+from orthodrome.metrics import reconstruction as module
+
+N, R = 90, 4
+
+
+def data(n=N, dtype=np.float64):
+    return np.random.default_rng(3).standard_normal((n, 4)).astype(dtype)
+
+
+def operator(n=N, dtype=np.float64, storage="memory"):
+    X = data(n, dtype)
+    return Centered(TiledGram(Gaussian(sigma=2.0).fit(X), X, storage))
+
+
+def coefficients(n=N, r=R, seed=0):
+    return np.random.default_rng(seed).standard_normal((r, n)) / np.sqrt(r * n)
+
+
+def exact(K, r):
+    """A of the r leading eigenvectors, of unit length in feature space."""
+    values, vectors = np.linalg.eigh(K)
+    return (vectors[:, -r:] / np.sqrt(values[-r:])).T
+
+
+def naive(K, A):
+    return np.linalg.norm(K - (A @ K).T @ (A @ K))
+
+
+# ------------------------------------------------------------------ the error
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+@pytest.mark.parametrize("elements", [1, 1000, 2**22])  # one row at a time, uneven blocks, all
+def test_against_the_whole_matrix(storage, elements, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK_ELEMENTS", elements)
+    gram = operator(storage=storage)
+    K, A = gram.toarray(), coefficients()
+    expected = naive(K, A)
+    for given in (gram, K, K.tolist()):
+        assert reconstruction_error(given, A) == pytest.approx(expected, rel=1e-12)
+        known = reconstruction_error(given, A, projections=A @ K)
+        assert known == pytest.approx(expected, rel=1e-12)
+    assert excess_reconstruction_error(gram, A) == pytest.approx(
+        expected / naive(K, exact(K, R)) - 1, rel=1e-10
+    )
+
+
+def test_any_operator():
+    gram = Combined(operator(), np.linspace(0.5, 2, N))
+    A = coefficients()
+    assert reconstruction_error(gram, A) == pytest.approx(naive(gram.toarray(), A), rel=1e-12)
+
+
+def test_a_small_error_keeps_its_digits():
+    """The expansion ‖K‖² - 2 tr + ‖·‖² would be left with rounding of ‖K‖², 1e-8 of ‖K‖."""
+    U = np.linalg.qr(np.random.default_rng(0).standard_normal((N, 3)))[0]
+    K = U @ np.diag([1.0, 0.5, 1e-11]) @ U.T
+    A = (U[:, :2] / np.sqrt([1.0, 0.5])).T
+    assert reconstruction_error(K, A) == pytest.approx(1e-11, rel=1e-3)
+
+
+def test_projections_save_a_sweep():
+    class Counting(DenseGram):
+        products = taken = 0
+
+        def _matmat(self, V):
+            self.products += 1
+            return super()._matmat(V)
+
+        def rows(self, indices):
+            self.taken += len(indices)
+            return super().rows(indices)
+
+    K, A = operator().toarray(), coefficients()
+    for projections, products in ((None, 1), (A @ K, 0)):
+        gram = Counting(K)
+        excess_reconstruction_error(gram, A, minimal=1.0, projections=projections)
+        assert (gram.products, gram.taken) == (products, N)
+
+
+def test_blocks_are_never_large(monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK_ELEMENTS", 10 * N)
+
+    class Watching(DenseGram):
+        largest = 0
+
+        def rows(self, indices):
+            Watching.largest = max(Watching.largest, len(indices))
+            return super().rows(indices)
+
+        def toarray(self):
+            raise AssertionError("the whole matrix")
+
+    reconstruction_error(Watching(operator().toarray()), coefficients())
+    assert Watching.largest == 10
+
+
+@pytest.mark.parametrize("coefficient_type", [np.float32, np.float64])
+def test_float32_matrices_are_summed_in_float64(coefficient_type):
+    gram = operator(dtype=np.float32)
+    A = coefficients().astype(coefficient_type)
+    K = gram.toarray().astype(np.float64)
+    expected = naive(K, A.astype(np.float64))
+    known = reconstruction_error(gram, A, projections=A.astype(np.float64) @ K)
+    assert known == pytest.approx(expected, rel=1e-13)
+    assert reconstruction_error(gram, A) == pytest.approx(expected, rel=1e-6)
+
+
+# ------------------------------------------------------------------ the excess
+
+
+@pytest.mark.parametrize("n", [N, 1100])  # by LAPACK, by Krylov
+@pytest.mark.parametrize("r", [1, R])
+def test_exact_eigenvectors_have_no_excess(n, r):
+    gram = operator(n)
+    A = exact(gram.toarray(), r)
+    assert excess_reconstruction_error(gram, A) == pytest.approx(0, abs=1e-12)
+    rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((r, r)))[0]
+    assert excess_reconstruction_error(gram, rotation @ A) == pytest.approx(0, abs=1e-12)
+
+
+def test_no_components_do_better():
+    gram = operator()
+    K = gram.toarray()
+    best = exact(K, R)
+    for size in (1e-6, 1e-3, 1e-1, 10.0):
+        assert excess_reconstruction_error(gram, best + size * coefficients()) > 0
+    # to second order in the mistake
+    small = excess_reconstruction_error(gram, best + 1e-5 * coefficients())
+    smaller = excess_reconstruction_error(gram, best + 1e-6 * coefficients())
+    assert small == pytest.approx(100 * smaller, rel=0.1)
+
+
+def test_a_given_minimum():
+    gram, A = operator(), coefficients()
+    least = reconstruction_error(gram, exact(gram.toarray(), R))
+    expected = excess_reconstruction_error(gram, A)
+    given = excess_reconstruction_error(gram, A, minimal=least)
+    assert given == pytest.approx(expected, rel=1e-10)
+
+
+def test_an_indefinite_matrix_keeps_its_negative_part():
+    """AK of any A makes a positive semidefinite reconstruction."""
+    K = np.diag([3.0, 2.0, -1.0, -4.0])
+    A = np.zeros((3, 4))
+    A[0, 0], A[1, 1] = 3**-0.5, 2**-0.5
+    assert reconstruction_error(K, A) == pytest.approx(np.sqrt(17))
+    assert excess_reconstruction_error(K, A) == pytest.approx(0, abs=1e-14)
+
+
+@pytest.mark.parametrize("n", [N, 1100])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("r", [3, 4, 6])
+def test_a_rank_of_at_most_r(n, offset, r):
+    """The least error is rounding: 0 for what is exact, infinite for what is not."""
+    X = np.random.default_rng(0).standard_normal((n, 3)) + offset
+    gram = Centered(DenseGram(X @ X.T, check=False))
+    values, vectors = np.linalg.eigh(gram.toarray())
+    A = (vectors[:, -3:] / np.sqrt(values[-3:])).T
+    A = np.vstack([A, np.zeros((r - 3, n))])
+    assert excess_reconstruction_error(gram, A) == 0.0
+    assert excess_reconstruction_error(gram, A, minimal=0.0) == 0.0
+    for wrong in (0.9 * A, 0 * A):
+        assert excess_reconstruction_error(gram, wrong) == np.inf
+        assert excess_reconstruction_error(gram, wrong, minimal=0.0) == np.inf
+
+
+def test_more_components_than_points():
+    K = np.diag([3.0, 2.0, 1.0])
+    A = np.vstack([np.diag(1 / np.sqrt([3.0, 2.0, 1.0])), np.zeros((2, 3))])
+    assert excess_reconstruction_error(K, A) == 0.0
+    assert excess_reconstruction_error(np.zeros((3, 3)), A) == 0.0
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("function", [reconstruction_error, excess_reconstruction_error])
+def test_refusals(function):
+    K, A = np.eye(5), np.ones((2, 5))
+    with pytest.raises(ValueError, match=r"coefficients must have .* 5; got shape \(5, 2\)"):
+        function(K, A.T)
+    with pytest.raises(ValueError, match=r"projections must have the shape .*\(2, 5\); got \(3, 5"):
+        function(K, A, projections=np.ones((3, 5)))
+    with pytest.raises(ValueError, match="coefficients contains NaN"):
+        function(K, A * np.nan)
+    with pytest.raises(ValueError, match="symmetric"):
+        function(np.triu(np.ones((5, 5))), A)
+
+
+@pytest.mark.parametrize("minimal", [-1.0, np.nan, "none"])
+def test_a_bad_minimum(minimal):
+    with pytest.raises(ValueError, match="minimal of excess_reconstruction_error must be"):
+        excess_reconstruction_error(np.eye(5), np.ones((2, 5)), minimal=minimal)
