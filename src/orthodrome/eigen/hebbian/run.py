@@ -33,9 +33,9 @@ Callback = Callable[[dict[str, Any]], None]
 _GROWTH = 10.0
 _BEYOND_ALL_BOUNDS = 1e12
 _MOST_DAMPING = 2.0**-20
-# A pilot is as good as a random start after several passes, and full gains would undo it. In trials
-# (experiments/kha) decays that began between 5 and 20 passes later were about as good.
-_HEAD_START = 10
+# Full gains would undo a good pilot, small ones would leave a bad one as it is: t begins at as many
+# passes as one over the residual of the pilot, within these limits (experiments/kha/starts.py).
+_HEAD_STARTS = (3.0, 40.0)
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,10 @@ def hebbian(
     :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
     these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
     :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
-    pilot start has t begin at ten passes. Results do not depend on the scale of the kernel. Should
-    the components grow beyond measure all the same, the pass is undone and repeated with half the
-    gains, and a warning says so. With a number for `eta0` a run that diverges stops at the end of
-    the last good pass.
+    pilot start has t begin at 3 to 40 passes, the more the smaller the residual of the pilot.
+    Results do not depend on the scale of the kernel. Should the components grow beyond measure all
+    the same, the pass is undone and repeated with half the gains, and a warning says so. With a
+    number for `eta0` a run that diverges stops at the end of the last good pass.
 
     References
     ----------
@@ -226,12 +226,18 @@ def hebbian(
     with single_threaded_blas():
         run = _Run(operator, gains, orders, block_size, file, callback)
         if saved is None:
-            saved = _beginning(operator, r, gains, start, given, random_state)
+            saved = _beginning(operator, r, gains, start, given, random_state, block_size)
         return run.finish(saved, given, int(n_passes), tol, polish)
 
 
 def _beginning(
-    operator: Any, r: int, gains: Gains, start: str, given: Any, random_state: Any
+    operator: Any,
+    r: int,
+    gains: Gains,
+    start: str,
+    given: Any,
+    random_state: Any,
+    block_size: int,
 ) -> Saved:
     if isinstance(given, HebbianResult):
         return Saved(given.state.copy(), None, given.seed, list(given.history))
@@ -242,10 +248,21 @@ def _beginning(
         A, projections = start_from(operator, given)
     if gains.meta:
         A, projections = (np.vstack([part, np.zeros_like(part)]) for part in (A, projections))
-    head_start = _HEAD_START if gains.automatic and given is None and start == "pilot" else 0
-    state = State(A, projections, np.full(r, gains.log_gain), clock=head_start * A.shape[1])
+    state = State(A, projections, np.full(r, gains.log_gain))
     state.eigenvalues = state.estimate_eigenvalues()
+    if gains.automatic and given is None and start == "pilot":
+        rng = np.random.default_rng([seed, 3])
+        state.clock = round(_head_start(state, operator, rng, block_size) * A.shape[1])
     return Saved(state, None, seed, [])
+
+
+def _head_start(state: State, operator: Any, rng: np.random.Generator, block_size: int) -> float:
+    """Return after how many passes a random start would be about as good as this state."""
+    pairs = rayleigh_ritz(state)
+    residual = float(np.linalg.norm(estimate_residuals(operator, pairs, rng, block_size)))
+    size = float(np.linalg.norm(pairs.values))
+    fewest, most = _HEAD_STARTS
+    return most if residual * most <= size else max(fewest, size / residual)
 
 
 class _Run:
