@@ -27,7 +27,7 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     n = operator.shape[0]
     if kind == "paper":
         return start_from(operator, rng.standard_normal((r, n)) / np.sqrt(r * n))
-    m = min(n, max(8 * r, 64) if kind == "pilot" else 4 * r)
+    m = min(n, _pilot_size(n, r) if kind == "pilot" else 4 * r)
     chosen = np.sort(rng.choice(n, size=m, replace=False))
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
     if kind == "pilot":
@@ -39,6 +39,11 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     if kind == "orthonormal":
         return orthonormalised(coefficients, projections)
     return coefficients, projections
+
+
+def _pilot_size(n: int, r: int) -> int:
+    """Return how many points a pilot has: a small part of a sweep, and enough for r components."""
+    return max(8 * r, min(256, n // 16))
 
 
 def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:
