@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import numbers
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,8 +18,9 @@ __all__ = ["digest"]
 def digest(*things: Any) -> str:
     """Return a hexadecimal SHA-256 of the content of these things.
 
-    Arrays and sparse arrays count by dtype, shape and values, functions by their name and compiled
-    code, everything else by type and attributes. An object that holds more than what it *is* (a
+    Arrays and sparse arrays count by dtype, shape and values, functions by their name, compiled
+    code, constants and what they were given in advance (not by the functions that they call by
+    name), everything else by type and attributes. An object that holds more than what it *is* (a
     cache, a place on disk) says what counts in a method ``_identity()``.
 
     Examples
@@ -38,7 +41,7 @@ def _feed(thing: Any, update: Callable[[Any], None]) -> None:
         for part in _rows_in_order(thing):
             update(part)
     elif scipy.sparse.issparse(thing):
-        csr = thing.tocsr()
+        csr = thing.tocsr(copy=True)
         csr.sum_duplicates()
         _feed(("sparse", csr.shape, csr.data, csr.indices, csr.indptr), update)
     elif thing is None or isinstance(thing, (str, bytes, numbers.Number, np.generic, np.dtype)):
@@ -54,9 +57,16 @@ def _feed(thing: Any, update: Callable[[Any], None]) -> None:
             _feed(part, update)
     elif hasattr(thing, "_identity"):
         _feed((_name(type(thing)), thing._identity()), update)
-    elif hasattr(thing, "__code__"):
+    elif isinstance(thing, types.CodeType):
+        _feed((thing.co_name, thing.co_code, thing.co_names, thing.co_consts), update)
+    elif isinstance(thing, functools.partial):
+        _feed(("partial", thing.func, thing.args, thing.keywords), update)
+    elif isinstance(thing, types.MethodType):
+        _feed((thing.__func__, thing.__self__), update)
+    elif isinstance(thing, types.FunctionType):
         closure = [cell.cell_contents for cell in thing.__closure__ or ()]
-        _feed((_name(thing), thing.__code__.co_code, thing.__defaults__, closure), update)
+        defaults = (thing.__defaults__, thing.__kwdefaults__)
+        _feed((_name(thing), thing.__code__, defaults, closure), update)
     else:
         _feed(
             (_name(thing if isinstance(thing, type) else type(thing)), _attributes(thing)), update

@@ -193,11 +193,23 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 f"or None; got {self.n_components!r}."
             )
         check_solver_parameters(self)
+        self._refuse_checkpoint_of_several_runs(owner)
         if not isinstance(self.warm_start, (bool, np.bool_)):
             raise ValueError(
                 f"warm_start of {owner} must be True or False; got {self.warm_start!r}."
             )
         check_positive(self.inverse_alpha, "inverse_alpha", owner)
+
+    def _refuse_checkpoint_of_several_runs(self, owner: str) -> None:
+        """Raise if a fraction of the variance is asked for, and its runs are to share a file."""
+        wanted = self.n_components
+        if wanted is None or isinstance(wanted, numbers.Integral):
+            return
+        if getattr(self.solver, "checkpoint", None) is not None:
+            raise ValueError(
+                f"n_components of {owner} must be an integer with a checkpoint, which keeps one "
+                f"run; a fraction takes several. Got {wanted!r}."
+            )
 
     def _solver_for(
         self, problem: GramOperator, progress: Progress

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from ..gram import DenseGram, GramOperator
 from .dense import Dense
-from .hebbian import Hebbian
+from .hebbian import Hebbian, HebbianResult
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
@@ -46,6 +46,12 @@ class Options:
         if self.max_iter is not None:
             check_integer(self.max_iter, "max_iter", "leading")
         check_random_state(self.random_state, "leading")
+
+    def for_vectors(self) -> Options:
+        """Return the same options for a solver that starts from vectors alone."""
+        if isinstance(self.initial, HebbianResult):
+            return replace(self, initial=self.initial.eigenvectors)
+        return self
 
     def given(self, **names: str) -> dict[str, Any]:
         """Return the options that are set, under the names that a solver has for them."""
@@ -148,7 +154,7 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options) -> Any:
     shared = {name: name for name in ("tol", *_OPEN)}
     if name == "hebbian":
         return Hebbian(**options.given(n_passes="max_iter", **shared)).for_size(n, k)
-    return Krylov(**options.given(max_iter="max_iter", **shared))
+    return Krylov(**options.for_vectors().given(max_iter="max_iter", **shared))
 
 
 _OPEN = ("initial", "random_state", "memory_budget")
@@ -158,6 +164,7 @@ def _completed(solver: Any, options: Options) -> Any:
     """Fill in what a solver object leaves open: where to start, the seed, the memory budget."""
     if not isinstance(solver, (Krylov, Dense, Hebbian)):
         return solver
+    options = options if isinstance(solver, Hebbian) else options.for_vectors()
     open_fields = {
         field.name: getattr(options, field.name)
         for field in fields(solver)

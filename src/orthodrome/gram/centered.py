@@ -58,6 +58,10 @@ class Centered(GramOperator):
         )[:, 0]
         self.mean_square = float(self.weights @ self.means)
 
+    def _identity(self) -> dict[str, Any]:
+        # not the means: their last bits depend on the number of threads
+        return {"operator": self.operator, "weights": self.weights}
+
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         product = self.operator @ V
         return self._correct(product, self.means, V)

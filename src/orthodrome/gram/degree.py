@@ -93,6 +93,10 @@ class Degree(GramOperator):
         )
         self._loose = loose[self.inverse_roots[loose] > 0]
 
+    def _identity(self) -> dict[str, Any]:
+        # not the degrees: their last bits depend on the number of threads
+        return {"operator": self.operator, "weights": self.weights, "shift": self.shift}
+
     # ------------------------------------------------------------------ degrees
 
     def _sum_rows(self) -> NDArray[np.float64]:

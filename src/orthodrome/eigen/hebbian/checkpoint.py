@@ -89,7 +89,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with open(self.path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 meta = json.loads(str(file["meta"]))
                 if meta["format"] != _FORMAT:
                     raise ValueError(meta["format"])

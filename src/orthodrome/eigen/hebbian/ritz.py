@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .starts import whitening
+from .starts import nonzero_rows, whitening
 from .sweep import State
 
 __all__ = ["Ritz", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
@@ -69,15 +69,19 @@ def estimate_residuals(
     """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
 
     A sample of m of the l rows holds m / l of the squared residual on average. It costs m rows,
-    which is a small part of a sweep.
+    which is a small part of a sweep. Rows of zeros, which have no residual, are left out.
     """
-    n = operator.shape[0]
+    present = nonzero_rows(operator)
+    n = len(present)
     m = min(n, max(64, min(256, n // 32)))
-    sample = np.sort(rng.choice(n, size=m, replace=False))
+    sample = np.sort(present[rng.choice(n, size=m, replace=False)]) if n else present
     vectors = pairs.vectors.T.astype(operator.dtype)
+    # in units of the largest eigenvalue: squares neither over- nor underflow
+    scale = float(np.abs(pairs.values).max()) or 1.0
     squares = np.zeros(len(pairs.values))
     for first in range(0, m, block_size):
         chosen = sample[first : first + block_size]
         rest = operator.rows(chosen) @ vectors - pairs.vectors[:, chosen].T * pairs.values
+        rest = rest / scale
         squares += np.einsum("ij,ij->j", rest, rest)
-    return np.sqrt(squares * (n / m))
+    return scale * np.sqrt(squares * (n / max(m, 1)))

@@ -219,15 +219,27 @@ def hebbian(
     file, saved = None, None
     if checkpoint is not None:
         parts = (operator, r, gain, eta0, mu, xi, start, orders, block_size)
-        state = given.state if isinstance(given, HebbianResult) else given
-        seeds = random_state if isinstance(random_state, (int, np.integer)) else None
-        file = Checkpoint(checkpoint, digest(*parts, state, seeds), checkpoint_seconds)
-        saved = file.read()
+        from_array = None if isinstance(given, HebbianResult) else given
+        seed = random_state if isinstance(random_state, (int, np.integer)) else None
+        file = Checkpoint(checkpoint, digest(*parts, from_array, seed), checkpoint_seconds)
+        saved = _further(file.read(), given, file)
     with single_threaded_blas():
         run = _Run(operator, gains, orders, block_size, file, callback)
         if saved is None:
             saved = _beginning(operator, r, gains, start, given, random_state, block_size)
         return run.finish(saved, given, int(n_passes), tol, polish)
+
+
+def _further(saved: Saved | None, given: Any, file: Checkpoint) -> Saved | None:
+    """Return what a checkpoint holds unless the result that is to be gone on with is further."""
+    if saved is None or not isinstance(given, HebbianResult):
+        return saved
+    if saved.seed != given.seed:
+        raise ValueError(
+            f"{file.path} is the checkpoint of another run than the result given as initial: their "
+            "seeds differ. Delete it, or name another file."
+        )
+    return saved if saved.state.n_passes >= given.n_passes else None
 
 
 def _beginning(
@@ -240,6 +252,7 @@ def _beginning(
     block_size: int,
 ) -> Saved:
     if isinstance(given, HebbianResult):
+        _check_same_matrix(given.state, operator)
         return Saved(given.state.copy(), None, given.seed, list(given.history))
     seed = _seed(random_state)
     if given is None:
@@ -259,10 +272,11 @@ def _beginning(
 def _head_start(state: State, operator: Any, rng: np.random.Generator, block_size: int) -> float:
     """Return after how many passes a random start would be about as good as this state."""
     pairs = rayleigh_ritz(state)
-    residual = float(np.linalg.norm(estimate_residuals(operator, pairs, rng, block_size)))
-    size = float(np.linalg.norm(pairs.values))
+    largest = float(pairs.values.max()) or 1.0
+    residuals = estimate_residuals(operator, pairs, rng, block_size) / largest
+    residual, size = np.linalg.norm(residuals), np.linalg.norm(pairs.values / largest)
     fewest, most = _HEAD_STARTS
-    return most if residual * most <= size else max(fewest, size / residual)
+    return most if residual * most <= size else max(fewest, float(size / residual))
 
 
 class _Run:
@@ -446,6 +460,20 @@ def _check_initial(initial: Any, r: int, n: int, gains: Gains) -> Any:
             f"coefficients per component; got {A.dtype} of shape {A.shape}."
         )
     return A.astype(np.float64)
+
+
+def _check_same_matrix(state: State, operator: Any) -> None:
+    """Raise unless the products with K' that a state holds are those with this matrix."""
+    n = operator.shape[0]
+    sample = np.unique(np.linspace(0, n - 1, 32).astype(np.intp))
+    expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
+    held = state.projections[:, sample]
+    allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
+    if not np.all(np.abs(expected - held) <= allowed):
+        raise ValueError(
+            "initial of hebbian is a result on another matrix. Go on with the same data, kernel "
+            "and weights, or start anew."
+        )
 
 
 def _check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:

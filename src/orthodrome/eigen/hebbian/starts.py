@@ -27,8 +27,11 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     n = operator.shape[0]
     if kind == "paper":
         return start_from(operator, rng.standard_normal((r, n)) / np.sqrt(r * n))
-    m = min(n, _pilot_size(n, r) if kind == "pilot" else 4 * r)
-    chosen = np.sort(rng.choice(n, size=m, replace=False))
+    present = nonzero_rows(operator)
+    if len(present) == 0:
+        return np.zeros((r, n)), np.zeros((r, n))
+    m = min(len(present), _pilot_size(n, r) if kind == "pilot" else 4 * r)
+    chosen = np.sort(present[rng.choice(len(present), size=m, replace=False)])
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
     if kind == "pilot":
         small = _pilot(rows, rows[:, chosen], r)
@@ -36,9 +39,34 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
         small = rng.standard_normal((r, m)) / np.sqrt(r * m)
     coefficients, projections = np.zeros((r, n)), small @ rows
     coefficients[:, chosen] = small
-    if kind == "orthonormal":
-        return orthonormalised(coefficients, projections)
-    return coefficients, projections
+    if kind == "sparse":
+        return coefficients, projections
+    return _topped_up(operator, *orthonormalised(coefficients, projections), rng)
+
+
+def nonzero_rows(operator: Any) -> NDArray[np.intp]:
+    """Return the rows of a semidefinite matrix that are not zeros, as those of weight 0 are."""
+    return np.flatnonzero(operator.diagonal() > 0)
+
+
+def _topped_up(
+    operator: Any,
+    A: NDArray[np.float64],
+    projections: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Start:
+    """Replace rows of zeros by random ones over all points, orthonormal to the rest.
+
+    The points drawn may be copies of each other. What a start has not got is lost for good: a row
+    of zeros stays one. One more sweep over K' makes sure that there is one only beyond its rank.
+    """
+    missing = np.flatnonzero(~A.any(axis=1))
+    if len(missing) == 0:
+        return A, projections
+    A[missing], projections[missing] = start_from(
+        operator, rng.standard_normal((len(missing), A.shape[1])) / A.shape[1]
+    )
+    return orthonormalised(A, projections)
 
 
 def _pilot_size(n: int, r: int) -> int:

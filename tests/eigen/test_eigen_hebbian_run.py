@@ -1,0 +1,415 @@
+"""A run of the Kernel Hebbian Algorithm: convergence, scale, Ritz step, estimates, divergence."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from laws_hebbian import (
+    GAINS,
+    OPERATORS,
+    Counted,
+    estimated_eigenvalues,
+    random_start,
+    relative_difference,
+    semidefinite,
+    without_limit,
+)
+from orthodrome._core.status import Status
+from orthodrome.eigen import hebbian
+from orthodrome.eigen.hebbian.ritz import Ritz, estimate_residuals
+from orthodrome.gram import DenseGram
+from orthodrome.metrics import excess_reconstruction_error
+
+every_gain = pytest.mark.parametrize("gain", GAINS)
+every_operator = pytest.mark.parametrize("operator", OPERATORS)
+
+
+def gaussian_like(n=200, seed=0):
+    """A linear kernel on points whose axes shrink: a full, falling spectrum."""
+    X = np.random.default_rng(seed).standard_normal((n, 40)) * 0.8 ** np.arange(40)
+    X -= X.mean(axis=0)
+    return X @ X.T
+
+
+def residuals_of(K, found):
+    return np.linalg.norm(K @ found.eigenvectors - found.eigenvectors * found.eigenvalues, axis=0)
+
+
+# ------------------------------------------------------------------ convergence
+
+
+SPECTRA = {
+    "fast": 2.0 ** -np.arange(160),
+    "steps": np.r_[8.0, 6, 4, 2, np.full(156, 0.1)],
+    "power law": 1 / np.arange(1.0, 161) ** 2,
+    "rank 5": np.r_[9.0, 7, 5, 3, 1, np.zeros(155)],
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@every_gain
+def test_automatic_gains_find_the_eigenvectors(gain, spectrum):
+    values = SPECTRA[spectrum]
+    K, vectors = semidefinite(values)
+    r = 3
+    found = hebbian(K, r, gain=gain, random_state=0, n_passes=300)
+    assert not any(entry["diverged"] for entry in found.history)
+    assert found.converged
+    np.testing.assert_allclose(found.eigenvalues, values[:r], rtol=0, atol=0.01 * values[0])
+    # a residual of tol λ_1 is an angle of about tol λ_1 / gap
+    gap = values[r - 1] - values[r]
+    angle = scipy.linalg.subspace_angles(found.eigenvectors, vectors[:, :r]).max()
+    assert angle <= 2 * 1e-2 * values[0] / gap
+
+
+@pytest.mark.parametrize("seed", range(3))
+@every_gain
+def test_errors_fall_with_the_passes(gain, seed):
+    """Without the Rayleigh-Ritz step; KHA alone, whose gain is constant, keeps some error."""
+    K = gaussian_like(seed=seed)
+    found, errors = None, []
+    for n_passes in (0, 3, 20, 80):
+        found = hebbian(
+            K, 4, gain=gain, n_passes=n_passes, initial=found, tol=0, polish=False,
+            random_state=seed,
+        )  # fmt: skip
+        errors.append(excess_reconstruction_error(K, found.coefficients))
+    assert errors[1] < 0.7 * errors[0]
+    assert errors[2] < 0.5 * errors[1]
+    if gain != "constant":
+        assert errors[3] < 0.5 * errors[2]
+    assert errors[3] < (0.05 if gain == "constant" else 0.01)
+
+
+@pytest.mark.parametrize("gain", ["et", "smd"])
+def test_raw_components_become_orthonormal(gain):
+    K = gaussian_like()
+    found = hebbian(K, 4, gain=gain, n_passes=150, tol=0, polish=False, random_state=0)
+    A = found.coefficients
+    np.testing.assert_allclose(A @ K @ A.T, np.eye(4), atol=0.02)
+    np.testing.assert_allclose(found.eigenvalues, estimated_eigenvalues(A, K), rtol=1e-10)
+    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(K)[::-1][:4], rtol=0.02)
+
+
+# ------------------------------------------------------------------ scale
+
+
+@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
+@every_gain
+def test_powers_of_four_change_nothing_at_all(gain, start):
+    """The kernel times 4^p, the data times 2^p: coefficients over 2^p, bit for bit."""
+    K = gaussian_like()
+    settings = {"gain": gain, "start": start, "random_state": 0, "n_passes": 4, "tol": 0}
+    one = hebbian(K, 3, **settings)
+    for power in (-10, 10):
+        factor = 4.0**power
+        other = hebbian(K * factor, 3, **settings)
+        np.testing.assert_array_equal(other.coefficients * 2.0**power, one.coefficients)
+        np.testing.assert_array_equal(other.eigenvalues / factor, one.eigenvalues)
+        np.testing.assert_array_equal(other.eigenvectors, one.eigenvectors)
+        np.testing.assert_array_equal(other.residuals / factor, one.residuals)
+        np.testing.assert_array_equal(other.state.log_gains, one.state.log_gains)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 0.3, 2.0, 1e3, 1e-6, 1e6, 1e-140, 1e140])
+@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
+@every_gain
+def test_no_scale_changes_more_than_rounding(gain, start, factor):
+    K = gaussian_like()
+    settings = {"gain": gain, "start": start, "random_state": 0, "n_passes": 6, "tol": 0}
+    one, other = (hebbian(matrix, 3, **settings) for matrix in (K, K * factor))
+    # LAPACK may turn an eigenvector round where rounding differs
+    signs = np.sign(np.sum(one.eigenvectors * other.eigenvectors, axis=0))[:, None]
+    assert relative_difference(signs.T * other.eigenvectors, one.eigenvectors) <= 1e-10
+    # over points that depend on each other, coefficients that cancel carry more rounding
+    coefficients = signs * other.coefficients * np.sqrt(factor)
+    assert relative_difference(coefficients, one.coefficients) <= 1e-7
+    assert relative_difference(other.eigenvalues / factor, one.eigenvalues) <= 1e-12
+    assert relative_difference(other.residuals / factor, one.residuals) <= 1e-8
+    for a, b in zip(one.history, other.history, strict=True):
+        assert b["max_residual"] == pytest.approx(a["max_residual"], rel=1e-7)
+        np.testing.assert_allclose(np.array(b["gains"]) * factor, a["gains"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [2.0**-900, 2.0**900])
+def test_scales_at_the_ends_of_the_floating_point_numbers(factor):
+    K = gaussian_like()
+    one, other = (hebbian(matrix, 3, random_state=0) for matrix in (K, K * factor))
+    assert other.n_passes == one.n_passes > 1
+    np.testing.assert_allclose(other.eigenvalues / factor, one.eigenvalues, rtol=1e-10)
+    np.testing.assert_allclose(other.residuals / factor, one.residuals, rtol=1e-8)
+
+
+# ------------------------------------------------------------------ Rayleigh-Ritz
+
+
+@every_operator
+@every_gain
+def test_the_ritz_step(gain, operator):
+    operator = OPERATORS[operator](np.float64)
+    K, r = operator.toarray(), 4
+    settings = {"gain": gain, "n_passes": 2, "tol": 0, "random_state": 0}
+    found = hebbian(operator, r, **settings)
+    raw = hebbian(operator, r, polish=False, **settings)
+    A, values, vectors = found.coefficients, found.eigenvalues, found.eigenvectors
+    assert np.all(np.diff(values) <= 0)
+    np.testing.assert_allclose(A @ K @ A.T, np.eye(r), atol=1e-10)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(r), atol=1e-10)
+    np.testing.assert_allclose(K @ A.T, vectors * np.sqrt(values), atol=1e-10 * values[0])
+    # the same span as without it, and within the span the best: (A K² Aᵀ) u = λ (A K Aᵀ) u
+    angle = scipy.linalg.subspace_angles(A.T, raw.coefficients.T).max()
+    assert angle < 1e-6
+    B = raw.coefficients
+    best = scipy.linalg.eigh(B @ K @ K @ B.T, B @ K @ B.T, eigvals_only=True)[::-1]
+    np.testing.assert_allclose(values, best, rtol=1e-8)
+    np.testing.assert_array_equal(raw.state.coefficients, found.state.coefficients)
+
+
+@every_gain
+def test_the_ritz_step_never_does_harm(gain):
+    K = gaussian_like()
+    for seed in range(4):
+        found = None
+        for n_passes in (0, 1, 2, 7):
+            settings = {"gain": gain, "tol": 0, "random_state": seed, "n_passes": n_passes}
+            polished = hebbian(K, 4, initial=found, **settings)
+            found = hebbian(K, 4, initial=found, polish=False, **settings)
+            before = excess_reconstruction_error(K, found.coefficients)
+            after = excess_reconstruction_error(K, polished.coefficients)
+            assert after <= before * (1 + 1e-12)
+
+
+def test_without_the_ritz_step_nothing_is_turned():
+    K, A = gaussian_like(), random_start(3, 200)
+    found = hebbian(K, 3, initial=A, n_passes=0, polish=False)
+    np.testing.assert_array_equal(found.coefficients, A)
+    np.testing.assert_allclose(found.eigenvalues, estimated_eigenvalues(A, K))
+    AK = A @ K
+    np.testing.assert_allclose(found.eigenvectors.T, AK / np.linalg.norm(AK, axis=1)[:, None])
+    np.testing.assert_allclose(found.residuals.shape, (3,))
+
+
+# ------------------------------------------------------------------ the estimate
+
+
+@pytest.mark.parametrize("polish", [True, False])
+@pytest.mark.parametrize("block_size", [5, None])
+@every_gain
+def test_small_matrices_have_their_true_residuals(gain, block_size, polish):
+    K = gaussian_like(n=64)
+    found = hebbian(
+        K, 3, gain=gain, n_passes=3, tol=0, polish=polish, block_size=block_size, random_state=0
+    )
+    np.testing.assert_allclose(found.residuals, residuals_of(K, found), rtol=1e-9)
+    if polish:
+        largest = found.residuals.max() / found.eigenvalues[0]
+        assert found.history[-1]["max_residual"] == pytest.approx(largest, rel=1e-12)
+
+
+def test_estimates_are_near_the_true_residuals():
+    K = gaussian_like(n=900)
+    for seed in range(12):
+        found = hebbian(K, 4, n_passes=1, tol=0, random_state=seed)
+        ratio = found.residuals / residuals_of(K, found)
+        assert 0.5 < ratio.min() <= ratio.max() < 2
+
+
+def test_squared_estimates_are_right_in_the_mean():
+    """A sample of m of l rows holds m / l of the square: over 400 samples to a few per cent."""
+    n = 500
+    K = gaussian_like(n=n)
+    found = hebbian(K, 3, n_passes=1, tol=0, random_state=0)
+    pairs = Ritz(found.eigenvalues, found.coefficients, found.eigenvectors.T)
+    squares = [
+        estimate_residuals(DenseGram(K), pairs, np.random.default_rng(seed), 48) ** 2
+        for seed in range(400)
+    ]
+    np.testing.assert_allclose(np.mean(squares, axis=0), residuals_of(K, found) ** 2, rtol=0.06)
+    assert np.std(squares, axis=0).min() > 0  # they are samples
+
+
+def test_an_estimate_is_cheap():
+    """64 rows, or one in 32 where they are many, up to 256."""
+    for n, expected in ((40, 40), (64, 64), (700, 64), (3200, 100)):
+        operator = Counted(DenseGram(np.eye(n), check=False))
+        pairs = Ritz(np.ones(1), np.eye(1, n), np.eye(1, n))
+        estimate_residuals(operator, pairs, np.random.default_rng(0), 256)
+        assert operator.n_rows == expected
+
+
+def test_a_pass_asks_for_each_row_once():
+    n, passes, r = 400, 3, 2
+    operator = Counted(DenseGram(gaussian_like(n=n)))
+    hebbian(operator, r, n_passes=passes, tol=0, random_state=0)
+    # the start, the passes, an estimate after each and one at the end
+    assert operator.n_rows == 4 * r + passes * n + (passes + 1) * 64
+    assert operator.n_products == 0
+
+
+# ------------------------------------------------------------------ stopping
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 3e-3])
+@every_gain
+def test_it_stops_when_the_error_is_small_and_not_later(gain, tol):
+    K = gaussian_like()
+    found = hebbian(K, 3, gain=gain, tol=tol, n_passes=500, random_state=0)
+    errors = [entry["max_residual"] for entry in found.history]
+    assert found.converged
+    assert found.status is Status.CONVERGED
+    assert errors[-1] <= tol < min(errors[:-1], default=np.inf)
+    assert residuals_of(K, found).max() <= 2 * tol * found.eigenvalues[0]
+
+
+def test_it_stops_at_the_number_of_passes():
+    found = hebbian(gaussian_like(), 3, tol=1e-9, n_passes=4, random_state=0)
+    assert not found.converged
+    assert found.status is Status.MAX_ITER
+    assert found.n_passes == len(found.history) == 4
+
+
+def test_history():
+    operator = OPERATORS["centered"](np.float64)
+    for gain in GAINS:
+        seen = []
+        found = hebbian(
+            operator, 3, gain=gain, n_passes=3, tol=0, random_state=0, callback=seen.append
+        )
+        assert tuple(seen) == found.history
+        assert json.loads(json.dumps(found.history)) == list(found.history)
+        assert [entry["n_pass"] for entry in seen] == [1, 2, 3]
+        for entry in seen:
+            assert set(entry) == {
+                "n_pass", "eigenvalues", "gains", "max_residual", "clipped", "diverged", "seconds"
+            }  # fmt: skip
+            assert set(entry["seconds"]) == {"rows", "samples", "products", "estimate"}
+            assert all(value >= 0 for value in entry["seconds"].values())
+            assert len(entry["eigenvalues"]) == len(entry["gains"]) == 3
+            assert entry["diverged"] is False
+            assert 0 <= entry["clipped"] <= 1
+        np.testing.assert_allclose(seen[-1]["eigenvalues"], found.eigenvalues, rtol=1e-12)
+        assert all(sum(entry["seconds"].values()) > 0 for entry in seen)
+
+
+def test_history_of_an_unpolished_run_is_that_of_the_polished_one():
+    """The error estimate is that of the best in the span, whether it is returned or not."""
+    K = gaussian_like()
+    settings = {"n_passes": 3, "tol": 0, "random_state": 0}
+    one, other = (hebbian(K, 3, polish=polish, **settings) for polish in (True, False))
+    for a, b in zip(one.history, other.history, strict=True):
+        assert a["max_residual"] == b["max_residual"]
+        assert a["eigenvalues"] == b["eigenvalues"]
+
+
+# ------------------------------------------------------------------ divergence
+
+
+@every_gain
+def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(gain):
+    K = gaussian_like()
+    settings = {"gain": gain, "random_state": 0, "tol": 0, "polish": False}
+    numbers = {"eta0": 1e3, "mu": 0}  # with a larger μ the log-gains fall and all stands still
+    with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone") as caught:
+        found = hebbian(K, 3, **numbers, **settings)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert found.status is Status.DIVERGED
+    assert not found.converged
+    assert "eta0='auto'" in found.status.advice
+    assert found.n_passes == 0
+    before = hebbian(K, 3, n_passes=0, **settings)
+    np.testing.assert_array_equal(found.coefficients, before.coefficients)
+    (entry,) = found.history
+    assert entry["diverged"] is True
+    assert entry["n_pass"] == 1
+    json.dumps(entry, allow_nan=False)
+
+
+def test_a_run_that_diverges_later_ends_with_the_pass_before():
+    """Good passes first, then one in an order that only visits the same long point."""
+    K = gaussian_like()
+    settings = {"gain": "constant", "tol": 0, "random_state": 0}
+    longest = int(np.argmax(np.diag(K)))
+    eta0 = 2.5 / K[longest, longest]
+    order = np.array([np.random.default_rng(p).permutation(200) for p in range(2)])
+    good = hebbian(K, 3, eta0=1e-2 * eta0, order=order, n_passes=2, **settings)
+    worst = np.full((1, 200), longest)
+    with pytest.warns(ConvergenceWarning, match="Pass 3 diverged and was undone"):
+        found = hebbian(K, 3, eta0=eta0, order=worst, n_passes=1, initial=good, **settings)
+    assert found.status is Status.DIVERGED
+    assert found.n_passes == 2
+    np.testing.assert_array_equal(found.coefficients, good.coefficients)
+    np.testing.assert_array_equal(found.eigenvalues, good.eigenvalues)
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    return lambda factor: without_limit(monkeypatch, factor)
+
+
+# how much larger than the automatic gains, each a power of two, so that halving is exact
+TOO_LARGE = {"constant": 256.0, "t": 64.0, "et": 64.0, "smd": 64.0}
+
+
+@every_gain
+def test_a_divergence_is_rolled_back_and_survived(gain, unlimited):
+    K = gaussian_like()
+    settings = {"gain": gain, "n_passes": 12, "tol": 0, "random_state": 0, "block_size": 64}
+    unlimited(TOO_LARGE[gain])
+    with pytest.warns(ConvergenceWarning, match="diverged; it is repeated with half") as caught:
+        found = hebbian(K, 3, **settings)
+    undone = [entry for entry in found.history if entry["diverged"]]
+    assert 0 < len(undone) == len(caught)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert found.n_passes == 12
+    assert len(found.history) == 12 + len(undone)
+    assert found.state.damping == 0.5 ** len(undone)
+    assert found.status is Status.MAX_ITER
+    assert np.all(np.isfinite(found.coefficients))
+    json.dumps(found.history, allow_nan=False)
+    exact = np.linalg.eigvalsh(K)[::-1][:3]
+    np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.1 * exact[0])
+    # nothing is left of the passes undone: as if half the gains had been taken from the start
+    if all(entry["n_pass"] == 1 for entry in undone):
+        unlimited(TOO_LARGE[gain] * found.state.damping)
+        smaller = hebbian(K, 3, **settings)
+        np.testing.assert_array_equal(smaller.coefficients, found.coefficients)
+        assert smaller.state.clock == found.state.clock
+
+
+def test_some_divergences_are_in_the_first_pass(unlimited):
+    """Else the last law above holds for want of cases."""
+    unlimited(TOO_LARGE["et"])
+    with pytest.warns(ConvergenceWarning):
+        found = hebbian(gaussian_like(), 3, n_passes=12, tol=0, random_state=0, block_size=64)
+    assert {entry["n_pass"] for entry in found.history if entry["diverged"]} == {1}
+
+
+@every_gain
+def test_what_always_diverges_ends(gain, unlimited):
+    K = gaussian_like()
+    unlimited(1e30)
+    with pytest.warns(ConvergenceWarning) as caught:
+        found = hebbian(K, 3, gain=gain, tol=0, polish=False, random_state=0)
+    assert found.status is Status.DIVERGED
+    assert found.n_passes == 0
+    assert 10 < len(caught) == len(found.history) < 40
+    assert "run ends before it" in str(caught[-1].message)
+    start = hebbian(K, 3, gain=gain, n_passes=0, polish=False, random_state=0)
+    np.testing.assert_array_equal(found.coefficients, start.coefficients)
+
+
+@every_gain
+@pytest.mark.parametrize("length", [1e-8, 1e-3, 1e3, 1e8])
+def test_starts_of_any_length_come_to_unit_length(gain, length):
+    """The limit on steps brings long components back; short ones grow, which is no divergence."""
+    K = gaussian_like()
+    A = length * random_start(3, 200) / np.sqrt(np.mean(np.diag(K)))
+    found = hebbian(K, 3, gain=gain, initial=A, n_passes=60, tol=0, polish=False, random_state=0)
+    assert not any(entry["diverged"] for entry in found.history)
+    lengths = np.einsum("ij,ij->i", found.coefficients @ K, found.coefficients)
+    if gain != "constant" or length > 1:  # which is slow to grow
+        np.testing.assert_allclose(lengths, 1.0, atol=0.2)

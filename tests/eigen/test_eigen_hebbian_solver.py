@@ -1,0 +1,227 @@
+"""The Kernel Hebbian Algorithm as a solver among the others."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from laws_eigen import OPERATORS, planted
+from laws_hebbian import semidefinite
+from orthodrome.eigen import (
+    Dense,
+    Hebbian,
+    Krylov,
+    Options,
+    choose_solver,
+    hebbian,
+    leading,
+    resolve_solver,
+)
+from orthodrome.gram import DenseGram
+
+K = 4
+N = 300
+
+
+def operator(dtype=np.float64):
+    return OPERATORS["centered"](dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("gain", ["constant", "t", "et", "smd"])
+def test_a_solver_is_the_function_from_a_pilot(gain, dtype):
+    gram = operator(dtype)
+    found = hebbian(gram, K, gain=gain, start="pilot", random_state=3)
+    pairs = leading(gram, K, solver=Hebbian(gain=gain), random_state=3)
+    np.testing.assert_array_equal(pairs.values, found.eigenvalues)
+    np.testing.assert_array_equal(pairs.vectors, found.eigenvectors)
+    np.testing.assert_array_equal(pairs.residuals, found.residuals)
+    np.testing.assert_array_equal(pairs.coefficients, found.coefficients.T)
+    assert pairs.solver == "hebbian"
+    assert pairs.status is found.status
+    assert pairs.n_iter == found.n_passes == len(pairs.history)
+    assert pairs.values.dtype == pairs.vectors.dtype == pairs.coefficients.dtype == dtype
+
+
+def test_coefficients_are_those_of_components_of_unit_length():
+    gram = operator()
+    matrix = gram.toarray()
+    pairs = leading(gram, K, solver=Hebbian(n_passes=1, tol=0), random_state=0)
+    inner = pairs.coefficients.T @ matrix @ pairs.coefficients
+    np.testing.assert_allclose(inner, np.eye(K), atol=1e-10)
+    np.testing.assert_allclose(
+        matrix @ pairs.coefficients, pairs.vectors * np.sqrt(pairs.values), atol=1e-10
+    )
+    first = pairs.first(2)
+    np.testing.assert_array_equal(first.coefficients, pairs.coefficients[:, :2])
+    assert first.resume is pairs.resume
+    assert leading(gram, K, solver="krylov", random_state=0).coefficients is None
+
+
+def test_parameters_are_passed_on():
+    """Each parameter, at a value that is not the default, changes the run as in `hebbian`."""
+    gram = operator()
+    for arguments in (
+        {"gain": "smd"},
+        {"eta0": 0.01},
+        {"gain": "smd", "mu": 0.3},
+        {"gain": "smd", "xi": 0.5},
+        {"n_passes": 2},
+        {"tol": 0.1},
+        {"start": "paper"},
+        {"block_size": 40},
+    ):
+        settings = {"start": "pilot", "tol": 0, "n_passes": 3, "random_state": 0, **arguments}
+        found = hebbian(gram, K, **settings)
+        pairs = leading(gram, K, solver=Hebbian(**settings))
+        np.testing.assert_array_equal(pairs.vectors, found.eigenvectors)
+        assert pairs.n_iter == found.n_passes
+
+
+def test_names_and_options():
+    gram = operator()
+    by_name = leading(gram, K, solver="hebbian", tol=0.03, max_iter=7, random_state=1)
+    by_object = leading(gram, K, solver=Hebbian(tol=0.03, n_passes=7, random_state=1))
+    np.testing.assert_array_equal(by_name.vectors, by_object.vectors)
+    # an object keeps its own tolerance and number of passes, and takes the seed if it has none
+    kept = leading(gram, K, solver=Hebbian(tol=0, n_passes=2), tol=0.5, max_iter=9, random_state=1)
+    assert kept.n_iter == 2
+    own = leading(gram, K, solver=Hebbian(tol=0, n_passes=2, random_state=1), random_state=5)
+    np.testing.assert_array_equal(kept.vectors, own.vectors)
+
+
+def test_each_solver_has_its_own_defaults():
+    options = Options()
+    krylov, heb = (resolve_solver(name, 5000, K, options) for name in ("krylov", "hebbian"))
+    assert (krylov.tol, krylov.max_iter) == (1e-8, 200) == (Krylov().tol, Krylov().max_iter)
+    assert (heb.tol, heb.n_passes) == (1e-2, 50) == (Hebbian().tol, Hebbian().n_passes)
+    options = Options(tol=1e-5, max_iter=3, random_state=4, memory_budget="1GiB")
+    krylov, heb = (resolve_solver(name, 5000, K, options) for name in ("krylov", "hebbian"))
+    assert (krylov.tol, krylov.max_iter, krylov.random_state) == (1e-5, 3, 4)
+    assert (heb.tol, heb.n_passes, heb.random_state) == (1e-5, 3, 4)
+    assert krylov.memory_budget == heb.memory_budget == "1GiB"
+    assert resolve_solver("dense", 5000, K, options) == Dense("1GiB")
+    assert resolve_solver("krylov", 5000, K, Options(tol=0)).tol == 0  # 0 is given, None is not
+
+
+def test_options_are_checked():
+    for arguments, message in (
+        ({"tol": -1}, "tol of leading"),
+        ({"max_iter": 0}, "max_iter of leading"),
+        ({"random_state": "x"}, "random_state of leading"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            leading(np.eye(3), 1, **arguments)
+
+
+def test_auto_never_takes_it():
+    for n in (10, 1000, 10**4, 10**6):
+        for k in (1, 20, n // 2):
+            assert choose_solver(n, k).solver != "hebbian"
+
+
+@pytest.mark.parametrize(
+    ("block_size", "n", "k", "solver"),
+    [
+        (None, 256, 1, "dense"),
+        (None, 257, 1, "hebbian"),
+        (100, 100, 1, "dense"),
+        (100, 101, 1, "hebbian"),
+        (1, 100, 20, "hebbian"),
+        (1, 100, 21, "dense"),
+        (1, 1, 1, "dense"),
+    ],
+)
+def test_small_problems_go_to_lapack(block_size, n, k, solver):
+    heb = Hebbian(block_size=block_size, random_state=0)
+    K, _ = semidefinite(1.0 / np.arange(1, n + 1) ** 2)
+    assert leading(K, k, solver=heb).solver == solver
+    assert heb.solve(DenseGram(K), k).solver == solver
+    assert heb.for_size(n, k).name == solver
+
+
+def test_lapack_in_its_place_keeps_the_memory_budget():
+    gram = DenseGram(np.eye(1300))
+    with pytest.raises(ValueError, match="dense solver needs the whole 1300 x 1300"):
+        leading(gram, 300, solver="hebbian", memory_budget="1MiB")
+
+
+# ------------------------------------------------------------------ initial
+
+
+def test_vectors_to_start_from():
+    """Fewer than asked for are filled up, more are cut off."""
+    gram = operator()
+    exact = leading(gram, 8, solver="dense")
+    for given in (2, 4, 8):
+        pairs = leading(gram, K, solver="hebbian", initial=exact.vectors[:, :given], random_state=0)
+        assert pairs.converged
+        np.testing.assert_allclose(
+            pairs.values, exact.values[:K], rtol=0, atol=0.01 * pairs.values[0]
+        )
+
+
+def test_vectors_are_taken_as_directions():
+    """Their lengths do not matter: they are made orthonormal in feature space."""
+    gram = operator()
+    exact = leading(gram, K, solver="dense").vectors
+    settings = {"solver": Hebbian(tol=0, n_passes=1, random_state=0)}
+    one, other = (
+        leading(gram, K, initial=vectors, **settings) for vectors in (exact, 2.0**20 * exact)
+    )
+    np.testing.assert_allclose(one.values, other.values, rtol=1e-10)
+
+
+def test_a_run_to_go_on_with():
+    gram = operator()
+    settings = {"tol": 0, "random_state": 0}
+    whole = leading(gram, K, solver="hebbian", max_iter=5, **settings)
+    part = leading(gram, K, solver="hebbian", max_iter=2, **settings)
+    part = leading(gram, K, solver="hebbian", max_iter=3, initial=part.resume, **settings)
+    np.testing.assert_array_equal(part.vectors, whole.vectors)
+    np.testing.assert_array_equal(part.coefficients, whole.coefficients)
+    assert part.n_iter == whole.n_iter == 5
+
+
+@pytest.mark.parametrize("gain", ["et", "smd"])
+def test_a_run_of_another_size_is_where_to_start(gain):
+    """Of more or fewer components, or other gains: its vectors count, not its state."""
+    gram = operator()
+    part = leading(gram, K, solver=Hebbian(gain=gain), random_state=0)
+    for k, other in ((K - 1, gain), (K + 2, gain), (K, "t" if gain == "smd" else "smd")):
+        pairs = leading(gram, k, solver=Hebbian(gain=other), initial=part.resume, random_state=0)
+        assert pairs.values.shape == (k,)
+        assert pairs.converged
+        exact = leading(gram, k, solver="dense").values
+        np.testing.assert_allclose(pairs.values, exact, rtol=0, atol=0.05 * exact[0])
+
+
+@pytest.mark.parametrize("shape", [(300,), (299, 2), (4, 300)])
+def test_vectors_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"initial of the hebbian solver must have shape \(300, m"):
+        leading(operator(), K, solver="hebbian", initial=np.ones(shape))
+
+
+# ------------------------------------------------------------------ beyond the rank
+
+
+def test_vectors_are_orthonormal_beyond_the_rank():
+    """Zeros for components, but vectors that complete the basis, as the other solvers have."""
+    matrix, values, _ = planted("rank 5")
+    heb = Hebbian(block_size=64, random_state=0)
+    pairs = leading(matrix, 9, solver=heb)
+    np.testing.assert_allclose(pairs.values, values[:9], rtol=0, atol=0.01 * values[0])
+    assert not np.any(pairs.values[5:])
+    assert not np.any(pairs.coefficients[:, 5:])
+    np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(9), atol=1e-10)
+    zeros = leading(np.zeros((240, 240)), 3, solver=heb)
+    assert zeros.converged
+    assert not np.any(zeros.values)
+    np.testing.assert_allclose(zeros.vectors.T @ zeros.vectors, np.eye(3), atol=1e-10)
+
+
+def test_the_solver_is_frozen_and_has_a_name():
+    heb = Hebbian()
+    assert heb.name == "hebbian"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        heb.tol = 1

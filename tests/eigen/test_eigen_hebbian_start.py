@@ -1,0 +1,477 @@
+"""The Kernel Hebbian Algorithm: where it starts, what it is given, and what it refuses."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from laws_hebbian import (
+    GAINS,
+    OPERATORS,
+    Counted,
+    automatic_iterates,
+    check_same_run,
+    random_orders,
+    random_start,
+    relative_difference,
+    semidefinite,
+)
+from orthodrome._core.status import Status
+from orthodrome.eigen import Hebbian, hebbian
+from orthodrome.gram import Centered, Combined, DenseGram
+
+STARTS = ("orthonormal", "pilot", "paper", "sparse")
+every_start = pytest.mark.parametrize("start", STARTS)
+every_gain = pytest.mark.parametrize("gain", GAINS)
+
+
+def matrix(n=150, d=6, seed=0):
+    """A linear kernel: rank d, with axes of different length."""
+    X = np.random.default_rng(seed).standard_normal((n, d)) * np.linspace(3, 0.5, d)
+    return X @ X.T
+
+
+def started(K, r, start, seed=0, **arguments):
+    """The state before the first pass."""
+    arguments = {"n_passes": 0, "polish": False, **arguments}
+    return hebbian(K, r, start=start, random_state=seed, **arguments).state
+
+
+# ------------------------------------------------------------------ starts
+
+
+@every_gain
+@every_start
+def test_projections_of_the_start(start, gain):
+    K = matrix()
+    state = started(K, 3, start, gain=gain)
+    assert state.coefficients.shape == (6 if gain == "smd" else 3, 150)
+    assert not np.any(state.coefficients[3:])  # B is 0
+    assert relative_difference(state.projections, state.coefficients @ K) <= 1e-12
+
+
+def test_the_papers_start_has_its_distribution():
+    """A ~ N(0, 1/(rl)): mean, variance and fourth moment of 60,000 numbers."""
+    r, n = 6, 2000
+    A = np.vstack([started(np.eye(n), r, "paper", seed).components for seed in range(5)]) * np.sqrt(
+        r * n
+    )
+    count = A.size
+    assert abs(A.mean()) < 4 / np.sqrt(count)
+    assert abs(np.mean(A**2) - 1) < 4 * np.sqrt(2 / count)
+    assert abs(np.mean(A**4) - 3) < 4 * np.sqrt(96 / count)
+    correlations = np.corrcoef(A)[np.triu_indices(5 * r, 1)]  # between rows, and between seeds
+    assert np.abs(correlations).max() < 5 / np.sqrt(n)
+
+
+def test_the_sparse_start_has_few_points_and_the_papers_length():
+    """The same squared length as the paper's in the mean, 1/r for each row, over 4 r points."""
+    r, n = 5, 400
+    rows = []
+    for seed in range(60):
+        A = started(np.eye(n), r, "sparse", seed).components
+        assert np.count_nonzero(np.any(A, axis=0)) == 4 * r
+        rows.append(np.sum(A**2, axis=1))
+    assert np.mean(rows) == pytest.approx(1 / r, rel=0.05)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_orthonormal_start_is_orthonormal(operator):
+    operator = OPERATORS[operator](np.float64)
+    for seed in range(3):
+        A = started(operator, 4, "orthonormal", seed).components
+        assert np.count_nonzero(np.any(A, axis=0)) <= 16
+        np.testing.assert_allclose(A @ operator.toarray() @ A.T, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_pilot_is_the_best_that_its_points_hold(operator):
+    """Within the span of the chosen points: orthonormal, and the largest sum of eigenvalues."""
+    operator = OPERATORS[operator](np.float64)
+    K = operator.toarray()
+    n, r = len(K), 2
+    A = started(operator, r, "pilot").components
+    np.testing.assert_allclose(A @ K @ A.T, np.eye(r), atol=1e-10)
+    chosen = np.flatnonzero(np.any(A, axis=0))
+    assert 8 * r <= len(chosen) < n
+    # of all A over these points with A K Aᵀ = I the sum of squared projections is largest
+    values, vectors = np.linalg.eigh(K[np.ix_(chosen, chosen)])
+    kept = values > 1e-10 * values[-1]
+    basis = (vectors[:, kept] / np.sqrt(values[kept])).T @ K[chosen]
+    best = np.linalg.eigvalsh(basis @ basis.T)[::-1][:r]
+    np.testing.assert_allclose(np.linalg.norm(A @ K, axis=1) ** 2, best, rtol=1e-6)
+
+
+def test_a_pilot_has_a_head_start():
+    """t begins where a random start would be as good: at one over the residual, 3 to 40 passes."""
+    for n, d, seed in ((150, 6, 0), (500, 30, 0), (500, 30, 1), (500, 400, 0)):
+        K = matrix(n=n, d=d)
+        found = hebbian(K, 3, start="pilot", n_passes=0, random_state=seed)
+        rest = K @ found.eigenvectors - found.eigenvectors * found.eigenvalues
+        ratio = np.linalg.norm(found.eigenvalues) / np.linalg.norm(rest)
+        # the residual is estimated, to a factor of 2 at the worst
+        assert np.clip(ratio / 2, 3, 40) <= found.state.clock / n <= np.clip(2 * ratio, 3, 40)
+    # neither the paper's gains nor other starts have one
+    assert started(K, 2, "pilot", eta0=0.1).clock == 0
+    assert started(K, 2, "pilot", initial=random_start(2, 500)).clock == 0
+    for start in ("orthonormal", "paper", "sparse"):
+        assert started(K, 2, start).clock == 0
+
+
+@every_gain
+def test_gains_after_a_head_start(gain):
+    K = matrix(d=40)
+    order = random_orders(2, len(K))
+    state = started(K, 2, "pilot", gain=gain)
+    assert 3 * len(K) <= state.clock < 40 * len(K)
+    expected = automatic_iterates(K, state.components, order, gain, clock=state.clock)
+    settings = {"start": "pilot", "order": order, "n_passes": 2, "tol": 0, "polish": False}
+    found = hebbian(K, 2, gain=gain, random_state=0, **settings)
+    assert relative_difference(found.coefficients, expected.A) <= 1e-10
+
+
+@every_start
+def test_rows_that_a_start_costs(start):
+    """Few for all but the paper's, which takes a product with the whole matrix."""
+    operator = Counted(DenseGram(matrix(n=700)))
+    started(operator, 3, start)
+    before_estimate = operator.n_rows - 64
+    assert operator.n_products == (start == "paper")
+    if start == "pilot":  # whose residual is estimated too, to see how good it is
+        assert 8 * 3 + 64 <= before_estimate <= 256 + 64
+    else:
+        assert before_estimate == (0 if start == "paper" else 4 * 3)
+
+
+def test_a_pilot_is_nearer_than_a_random_start():
+    K = matrix(n=500, d=30)
+    errors = {
+        start: hebbian(K, 5, start=start, n_passes=0, random_state=0).residuals.max()
+        for start in ("orthonormal", "pilot")
+    }
+    assert errors["pilot"] < 0.2 * errors["orthonormal"]
+
+
+def few_among_many(case):
+    """Twelve points among 600: the others have no length, or are copies of one point."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4)) * [4, 3, 2, 1]
+    weights = np.zeros(600)
+    weights[:12] = 1
+    if case == "of weight 0":
+        return Combined(Centered(DenseGram(X @ X.T), weights), np.sqrt(weights))
+    X[12:] = 0 if case == "zeros" else [1.0, 0, 0, 0]
+    return DenseGram(X @ X.T)
+
+
+@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
+@pytest.mark.parametrize("case", ["of weight 0", "zeros", "copies"])
+def test_a_start_does_not_miss_the_points_that_matter(case, start):
+    """Components that a start has not got are lost for good, and look as if they had converged."""
+    operator = few_among_many(case)
+    exact = np.linalg.eigvalsh(operator.toarray())[::-1][:3]
+    for seed in range(4):
+        found = hebbian(operator, 3, start=start, random_state=seed)
+        if found.converged:
+            np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.02 * exact[0])
+
+
+# ------------------------------------------------------------------ initial
+
+
+@every_gain
+def test_going_on_is_never_having_stopped(gain):
+    """Bit for bit, whatever the gains, with a result as `initial`."""
+    K = matrix()
+    settings = {"gain": gain, "tol": 0, "block_size": 64}
+    whole = hebbian(K, 3, n_passes=5, random_state=7, **settings)
+    part = hebbian(K, 3, n_passes=2, random_state=7, **settings)
+    before = part.state.copy()
+    for n_passes in (1, 0, 2):
+        part = hebbian(K, 3, n_passes=n_passes, initial=part, **settings)
+    assert part.n_passes == whole.n_passes == 5
+    check_same_run(part, whole)
+    assert before.clock == 2 * len(K)  # the first result is as it was
+
+
+def test_going_on_leaves_the_result_alone():
+    K = matrix()
+    first = hebbian(K, 3, n_passes=2, tol=0, random_state=7)
+    kept = first.state.copy()
+    hebbian(K, 3, n_passes=2, tol=0, initial=first)
+    np.testing.assert_array_equal(first.state.coefficients, kept.coefficients)
+    np.testing.assert_array_equal(first.state.projections, kept.projections)
+    assert first.state.clock == kept.clock
+    assert len(first.history) == 2
+
+
+def test_going_on_in_a_given_order():
+    """`order` holds the passes of the call, not of the whole run."""
+    K = matrix()
+    order = random_orders(4, len(K))
+    settings = {"tol": 0, "polish": False}
+    whole = hebbian(K, 3, n_passes=4, order=order, random_state=1, **settings)
+    part = hebbian(K, 3, n_passes=3, order=order[:3], random_state=1, **settings)
+    part = hebbian(K, 3, n_passes=1, order=order[3:], initial=part, **settings)
+    check_same_run(part, whole)
+
+
+def test_going_on_with_a_tolerance_that_is_reached_takes_no_pass():
+    K = matrix()
+    first = hebbian(K, 3, random_state=7)
+    again = hebbian(K, 3, initial=first)
+    assert first.converged
+    check_same_run(again, first)
+    assert hebbian(K, 3, initial=first, tol=0, n_passes=1).n_passes == first.n_passes + 1
+
+
+def test_a_result_of_other_data_is_not_gone_on_with_silently():
+    """Its projections are of another matrix: an error, or a run that notices, but no nonsense."""
+    K, other = matrix(), matrix(seed=1)
+    first = hebbian(K, 3, random_state=0)
+    exact = np.linalg.eigvalsh(other)[::-1][:3]
+    with contextlib.suppress(ValueError):  # which would do as well
+        found = hebbian(other, 3, initial=first)
+        np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.05 * exact[0])
+
+
+def test_initial_may_be_any_array_like():
+    K = matrix(n=30)
+    A = np.random.default_rng(0).integers(-3, 4, size=(2, 30))
+    given = [A, A.tolist(), A.astype(np.float32), np.asfortranarray(A.astype(float))]
+    found = [hebbian(K, 2, initial=a, n_passes=2, tol=0, random_state=0) for a in given]
+    for other in found[1:]:
+        np.testing.assert_allclose(other.coefficients, found[0].coefficients, atol=1e-12)
+
+
+def test_initial_and_matrix_are_not_changed():
+    K, A = matrix(), random_start(3, 150)
+    frozen, start = K.copy(), A.copy()
+    frozen.flags.writeable = start.flags.writeable = False
+    for gain in GAINS:
+        hebbian(frozen, 3, gain=gain, initial=start, n_passes=2, random_state=0)
+    np.testing.assert_array_equal(frozen, K)
+    np.testing.assert_array_equal(start, A)
+
+
+# ------------------------------------------------------------------ seeds
+
+
+def test_random_states():
+    K = matrix()
+
+    def run(random_state):
+        return hebbian(K, 2, n_passes=2, tol=0, random_state=random_state)
+
+    check_same_run(run(3), run(3))
+    check_same_run(run(np.int64(3)), run(3))
+    check_same_run(run(np.random.RandomState(3)), run(np.random.RandomState(3)))
+    check_same_run(run(np.random.default_rng(3)), run(np.random.default_rng(3)))
+    generator = np.random.default_rng(3)
+    results = [run(3), run(4), run(None), run(None), run(generator), run(generator)]
+    seeds = [found.seed for found in results]
+    assert len(set(seeds)) == len(seeds)
+    assert len({found.coefficients.tobytes() for found in results}) == len(seeds)
+    check_same_run(run(seeds[2]), results[2])  # the seed of a run without one is known
+
+
+def test_the_global_generator_is_left_alone():
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    hebbian(matrix(), 2, n_passes=1)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+# ------------------------------------------------------------------ edges
+
+
+def test_no_pass_at_all():
+    K = matrix()
+    found = hebbian(K, 3, n_passes=0, random_state=0)
+    assert found.status is Status.MAX_ITER
+    assert found.history == ()
+    assert found.n_passes == 0
+    np.testing.assert_allclose(found.eigenvectors.T @ found.eigenvectors, np.eye(3), atol=1e-12)
+
+
+@every_start
+@every_gain
+def test_more_components_than_the_rank(gain, start):
+    """The rest are zeros, to the end."""
+    n, rank, r = 100, 3, 6
+    K, _ = semidefinite(np.r_[9.0, 5.0, 2.0, np.zeros(n - rank)])
+    found = hebbian(K, r, gain=gain, start=start, random_state=0, n_passes=40)
+    np.testing.assert_allclose(found.eigenvalues, [9, 5, 2, 0, 0, 0], rtol=0, atol=0.05)
+    assert np.all(found.eigenvalues[rank:] <= 1e-8)
+    big = found.eigenvalues > 1e-8
+    np.testing.assert_allclose(np.linalg.norm(found.eigenvectors[:, big], axis=0), 1.0)
+    assert np.all(np.isfinite(found.coefficients))
+    if start in ("orthonormal", "pilot"):
+        assert not np.any(found.eigenvalues[rank:])
+        assert not np.any(found.coefficients[rank:])
+        assert not np.any(found.eigenvectors[:, rank:])
+
+
+@every_start
+@every_gain
+@pytest.mark.parametrize("eta0", ["auto", 0.1])
+def test_zero_matrix(eta0, gain, start):
+    found = hebbian(np.zeros((20, 20)), 3, gain=gain, start=start, eta0=eta0, random_state=0)
+    assert found.converged
+    for name in ("coefficients", "eigenvalues", "eigenvectors", "residuals"):
+        assert not np.any(getattr(found, name))
+
+
+@every_start
+@every_gain
+def test_one_component(gain, start):
+    K, vectors = semidefinite(1 / np.arange(1.0, 101) ** 2)
+    found = hebbian(K, 1, gain=gain, start=start, random_state=0, n_passes=100)
+    assert found.eigenvalues == pytest.approx([1.0], rel=1e-2)
+    assert abs(found.eigenvectors[:, 0] @ vectors[:, 0]) > 0.99
+
+
+@every_start
+@every_gain
+def test_one_point(gain, start):
+    found = hebbian([[4.0]], 1, gain=gain, start=start, random_state=0, n_passes=200)
+    np.testing.assert_allclose(found.eigenvalues, [4.0])
+    np.testing.assert_allclose(np.abs(found.eigenvectors), [[1.0]])
+    np.testing.assert_allclose(np.abs(found.coefficients), [[0.5]])
+    two = hebbian([[4.0]], 2, gain=gain, start=start, random_state=0)
+    np.testing.assert_allclose(two.eigenvalues, [4.0, 0.0])
+
+
+@every_start
+@every_gain
+@pytest.mark.parametrize("extra", [0, 2])
+def test_as_many_components_as_points(gain, start, extra):
+    """The Rayleigh-Ritz step of the whole space is exact; beyond it there is nothing."""
+    K, _ = semidefinite(np.array([5.0, 4, 3, 2, 1]))
+    found = hebbian(K, 5 + extra, gain=gain, start=start, random_state=0, n_passes=3)
+    np.testing.assert_allclose(found.eigenvalues, [5, 4, 3, 2, 1, 0, 0][: 5 + extra], atol=1e-8)
+    assert found.residuals.max() < 1e-6
+
+
+@every_gain
+def test_indefinite_matrices_have_a_defined_end(gain):
+    """Not what it is for: finite numbers, or an error where the trace gives it away."""
+    for values in (np.r_[5.0, 4, 3, np.linspace(1, -1, 97)], np.r_[np.ones(50), -np.ones(49)]):
+        K, _ = semidefinite(values)
+        found = hebbian(K, 3, gain=gain, random_state=0, n_passes=10)
+        assert np.all(np.isfinite(found.coefficients))
+        assert np.all(np.isfinite(found.eigenvalues))
+        assert np.all(found.eigenvalues >= 0)
+    K, _ = semidefinite(np.r_[5.0, 4, 3, -np.ones(97)])
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        hebbian(K, 3, gain=gain)
+
+
+def test_a_negative_diagonal_is_refused():
+    with pytest.raises(ValueError, match=r"positive semidefinite .* -1\. .*krylov"):
+        hebbian(-np.eye(5), 2)
+
+
+@every_start
+def test_nan_and_infinity_are_refused(start):
+    K = matrix()
+    for where in ((3, 3), (3, 140)):
+        for value in (np.nan, np.inf):
+            broken = K.copy()
+            broken[where] = broken[where[::-1]] = value
+            with (
+                np.errstate(invalid="ignore"),
+                pytest.raises(ValueError, match="finite"),
+            ):
+                hebbian(broken, 2, start=start, random_state=0, n_passes=2)
+
+
+A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_components": 0}, "n_components of hebbian must be an integer >= 1; got 0"),
+        ({"n_components": 2.0}, "n_components of hebbian must be an integer >= 1; got 2.0"),
+        ({"n_components": None}, "n_components of hebbian"),
+        ({"gain": "kha"}, "gain of hebbian must be one of 'constant', 't', 'et', 'smd'; got 'kha'"),
+        ({"gain": None}, "gain of hebbian .* got None"),
+        ({"eta0": 0}, "eta0 of hebbian must be a finite number > 0; got 0"),
+        ({"eta0": -1.0}, "eta0 of hebbian"),
+        ({"eta0": "tuned"}, "eta0 of hebbian .* got 'tuned'"),
+        ({"eta0": np.inf}, "eta0 of hebbian .* got inf"),
+        ({"eta0": np.nan}, "eta0 of hebbian .* got nan"),
+        ({"mu": -0.1}, "mu of hebbian must be a finite number >= 0; got -0.1"),
+        ({"mu": "tuned"}, "mu of hebbian .* got 'tuned'"),
+        ({"xi": 1.5}, "xi of hebbian must be between 0 and 1; got 1.5"),
+        ({"xi": -0.1}, "xi of hebbian"),
+        ({"xi": np.nan}, "xi of hebbian"),
+        ({"xi": "a"}, "xi of hebbian must be between 0 and 1; got 'a'"),
+        ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
+        ({"n_passes": 2.5}, "n_passes of hebbian"),
+        ({"tol": -1}, "tol of hebbian must be a finite number >= 0; got -1"),
+        ({"tol": np.nan}, "tol of hebbian"),
+        ({"start": "random"}, "start of hebbian must be one of 'orthonormal', 'pilot', 'paper', "),
+        ({"block_size": 0}, "block_size of hebbian must be an integer >= 1; got 0"),
+        ({"block_size": 2.0}, "block_size of hebbian"),
+        ({"checkpoint_seconds": -1}, "checkpoint_seconds of hebbian .*>= 0; got -1"),
+        ({"random_state": "x"}, "random_state of hebbian .* got 'x'"),
+        ({"random_state": -1}, "random_state of hebbian"),
+        (
+            {"initial": np.ones((2, 19))},
+            r"initial of hebbian .*\(2, 20\).* float64 .*\(2, 19\)",
+        ),
+        ({"initial": np.ones((3, 20))}, r"initial of hebbian .*\(2, 20\).*\(3, 20\)"),
+        ({"initial": np.ones((20, 2))}, r"initial of hebbian .*\(2, 20\).*\(20, 2\)"),
+        ({"initial": np.full((2, 20), np.nan)}, "initial of hebbian must be a finite array"),
+        ({"initial": np.ones((2, 20)) * 1j}, "initial of hebbian .* got complex128"),
+        ({"initial": np.full((2, 20), "a")}, "initial of hebbian .* got <U1"),
+        ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),
+        ({"initial": A_RESULT, "gain": "smd"}, r"initial .*another run.*\(2, 20\).*\(4, 20\)"),
+        ({"order": [[0] * 20]}, r"order .* 0 to 19 in 50 rows .* of 20; got int64 .*\(1, 20\)"),
+        ({"order": [[0] * 19], "n_passes": 1}, r"order of hebbian .*\(1, 19\)"),
+        ({"order": [0] * 20, "n_passes": 1}, r"order of hebbian .*\(20,\)"),
+        ({"order": [[20] * 20], "n_passes": 1}, "order of hebbian must hold integers from 0 to 19"),
+        ({"order": [[-1] * 20], "n_passes": 1}, "order of hebbian must hold integers"),
+        ({"order": [[0.0] * 20], "n_passes": 1}, "order of hebbian .* got float64"),
+    ],
+)
+def test_messages(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        hebbian(matrix(n=20), **{"n_components": 2, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.triu(np.ones((5, 5))), r"must be symmetric; entries \(\d, \d\)"),
+        (np.ones((3, 4)), r"must be a square matrix; got shape \(3, 4\)"),
+        (np.ones(4), "must be a square matrix"),
+    ],
+)
+def test_matrices_that_are_no_gram(K, message):
+    with pytest.raises(ValueError, match=message):
+        hebbian(K, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gain": "kha"}, "gain of the hebbian solver must be one of"),
+        ({"start": "random"}, "start of the hebbian solver must be one of"),
+        ({"n_passes": 0}, "n_passes of the hebbian solver must be an integer >= 1; got 0"),
+        ({"block_size": 0}, "block_size of the hebbian solver must be an integer >= 1; got 0"),
+        ({"tol": -1}, "tol of the hebbian solver must be a finite number >= 0; got -1"),
+        ({"random_state": "x"}, "random_state of the hebbian solver"),
+    ],
+)
+def test_the_solver_is_checked_at_construction(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Hebbian(**arguments)
+
+
+def test_integers_and_lists_are_matrices():
+    K = np.diag([3, 1, 2, 0])
+    for given in (K, K.tolist(), np.asfortranarray(K.astype(np.float32))):
+        found = hebbian(given, 2, random_state=0)
+        np.testing.assert_allclose(found.eigenvalues, [3, 2], rtol=1e-3)
