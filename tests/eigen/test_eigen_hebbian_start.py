@@ -103,14 +103,14 @@ def test_the_pilot_is_the_best_that_its_points_hold(operator):
 
 
 def test_a_pilot_has_a_head_start():
-    """t begins where a random start would be as good: at one over the residual, 3 to 40 passes."""
+    """t begins where a random start would be as good: at one over the residual, 3 to 1000 passes."""
     for n, d, seed in ((150, 6, 0), (500, 30, 0), (500, 30, 1), (500, 400, 0)):
         K = matrix(n=n, d=d)
         found = hebbian(K, 3, start="pilot", n_passes=0, random_state=seed)
         rest = K @ found.eigenvectors - found.eigenvectors * found.eigenvalues
         ratio = np.linalg.norm(found.eigenvalues) / np.linalg.norm(rest)
         # the residual is estimated, to a factor of 2 at the worst
-        assert np.clip(ratio / 2, 3, 40) <= found.state.clock / n <= np.clip(2 * ratio, 3, 40)
+        assert np.clip(ratio / 2, 3, 1000) <= found.state.clock / n <= np.clip(2 * ratio, 3, 1000)
     # neither the paper's gains nor other starts have one
     assert started(K, 2, "pilot", eta0=0.1).clock == 0
     assert started(K, 2, "pilot", initial=random_start(2, 500)).clock == 0

@@ -35,7 +35,7 @@ _BEYOND_ALL_BOUNDS = 1e12
 _MOST_DAMPING = 2.0**-20
 # Full gains would undo a good pilot, small ones would leave a bad one as it is: t begins at as many
 # passes as one over the residual of the pilot, within these limits (experiments/kha/starts.py).
-_HEAD_STARTS = (3.0, 40.0)
+_HEAD_STARTS = (3.0, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def hebbian(
     :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
     these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
     :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
-    pilot start has t begin at 3 to 40 passes, the more the smaller the residual of the pilot.
+    pilot start has t begin at 3 to 1000 passes, the more the smaller the residual of the pilot.
     Results do not depend on the scale of the kernel. Should the components grow beyond measure all
     the same, the pass is undone and repeated with half the gains, and a warning says so. With a
     number for `eta0` a run that diverges stops at the end of the last good pass.
