@@ -2,7 +2,8 @@
 
 from .cluster import KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA
+from .denoising import PatchDenoiser
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["KernelPCA", "KernelPGA", "KernelSpectralClustering", "__version__"]
+__all__ = ["KernelPCA", "KernelPGA", "KernelSpectralClustering", "PatchDenoiser", "__version__"]

@@ -1,0 +1,170 @@
+"""What the denoisers of images and of sequences share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+
+from .._core.checks import check_integer, check_positive
+from ..decomposition import KernelPCA
+from ..kernels import KernelHolder, Precomputed, as_kernel
+from .risk import Trial
+from .selection import Choice, choose, component_counts, has_scale_rule
+
+__all__ = ["EPSILON", "KernelDenoiser", "check_values"]
+
+#: The vector by which the data are moved to estimate a divergence, in units of the noise.
+EPSILON = 0.1
+
+
+class KernelDenoiser(KernelHolder, BaseEstimator):
+    """Kernel PCA of training points, and pre-images of all points on its components.
+
+    A subclass turns its data into points, and cleaned points into its data.
+    """
+
+    n_components: int | str
+    solver: Any
+    noise: float | str
+    blend: float | str
+    max_train: int
+    random_state: Any
+
+    # ------------------------------------------------------------------ parameters
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        if not _is_auto(self.n_components):
+            check_integer(self.n_components, "n_components", owner)
+        if not _is_auto(self.noise):
+            check_positive(self.noise, "noise", owner, or_zero=True)
+        if not _is_auto(self.blend):
+            check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
+        check_integer(self.max_train, "max_train", owner, minimum=2)
+        if isinstance(as_kernel(self.kernel), Precomputed):
+            raise ValueError(
+                f"kernel of {owner} is evaluated at points that are not known beforehand; "
+                "'precomputed' cannot be. Pass a Kernel, a name or a callable."
+            )
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether anything is left to be chosen by the estimated risk."""
+        return (
+            _is_auto(self.n_components)
+            or _is_auto(self.blend)
+            or has_scale_rule(as_kernel(self.kernel))
+        )
+
+    def _noise_level(self, estimate: Callable[[], float]) -> float:
+        """Return the noise as given or, only where something depends on it, as estimated."""
+        if not _is_auto(self.noise):
+            return float(self.noise)
+        return estimate() if self._is_open else math.nan
+
+    # ------------------------------------------------------------------ fitting
+
+    def _fit(
+        self,
+        training: NDArray[Any],
+        make_trial: Callable[[], Trial],
+        rng: np.random.RandomState,
+    ) -> KernelPCA | None:
+        """Choose what is not given and fit the model; return None where nothing is to be done."""
+        if self.noise_ == 0.0 or np.all(training == training[0]):
+            self._store_nothing()
+            return None
+        seed = int(rng.randint(2**31 - 1))
+        kernel = clone(as_kernel(self.kernel))
+        blend = None if _is_auto(self.blend) else float(self.blend)
+        counts = self._counts(*training.shape)
+        if self._is_open:
+            choice = choose(
+                make_trial(), kernel, self.noise_, counts, blend=blend, random_state=seed
+            )
+        else:
+            choice = Choice(kernel, counts[0], float(self.blend), math.nan)
+        # the candidates were fitted by the solver "auto": which one finds the components does
+        # not change what they are, and this fit is the one that is used
+        model = KernelPCA(
+            choice.n_components, choice.kernel, solver=self.solver, random_state=seed
+        ).fit(training)
+        self._store(choice, model)
+        return model
+
+    def _counts(self, n: int, d: int) -> list[int]:
+        """Return the numbers of components to try."""
+        if not _is_auto(self.n_components):
+            return [min(int(self.n_components), n)]
+        # beyond twice the dimension the components of a smooth kernel are those of the noise
+        return component_counts(max(1, min(n // 2, 2 * d)))
+
+    def _store(self, choice: Choice, model: KernelPCA) -> None:
+        self.model_: KernelPCA | None = model
+        self.sigma_ = float(getattr(model.kernel_, "sigma_", math.nan))
+        self.n_components_ = model.n_components_
+        self.blend_ = choice.blend
+        self.risk_ = choice.risk
+        self.explained_variance_ratio_ = model.explained_variance_ratio_
+        self.solver_ = model.solver_
+        self.n_iter_ = model.n_iter_
+        self.converged_ = bool(model.converged_)
+
+    def _store_nothing(self) -> None:
+        """Say in the fitted attributes that the data were left as they are."""
+        self.model_ = None
+        self.sigma_ = math.nan
+        self.n_components_ = 0
+        self.blend_ = 0.0
+        self.risk_ = 0.0
+        self.explained_variance_ratio_ = np.empty(0)
+        self.solver_ = "none"
+        self.n_iter_ = 0
+        self.converged_ = True
+
+    def _warn_unless_converged(self, n_unfinished: int, n_points: int) -> None:
+        if n_unfinished:
+            self.converged_ = False
+            warnings.warn(
+                f"{type(self).__name__}: {n_unfinished} of {n_points} pre-images did not meet "
+                "their tolerance, and stand where they stopped. Choose a larger scale (sigma) of "
+                "the kernel.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> NDArray[Any]:
+    """Return data as an array of real, finite numbers with an allowed number of axes."""
+    array = np.asarray(data)
+    if array.dtype.kind not in "uif":
+        raise ValueError(
+            f"{name} of {owner} must be real numbers, integer or floating; got dtype "
+            f"{array.dtype}. Convert it, for instance by .astype(float)."
+        )
+    if array.ndim not in n_dims:
+        expected = " or ".join(str(n) for n in n_dims)
+        raise ValueError(f"{name} of {owner} must have {expected} axes; got shape {array.shape}.")
+    if array.size == 0:
+        raise ValueError(f"{name} of {owner} is empty: shape {array.shape}.")
+    finite = np.isfinite(array)
+    if np.ma.is_masked(data):
+        finite &= ~np.ma.getmaskarray(data)
+    if not finite.all():
+        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"{name} of {owner} must be finite and complete; {np.count_nonzero(~finite)} values "
+            f"are NaN, infinite or masked, the first at {first}. Fill the gaps before denoising."
+        )
+    return array
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

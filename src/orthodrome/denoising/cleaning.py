@@ -1,0 +1,84 @@
+"""Points cleaned by kernel PCA: projected on the leading components, and back by pre-images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..decomposition import KernelPCA
+from ..kernels import Radial
+from ..preimage import fixed_point
+
+__all__ = ["Cleaned", "clean"]
+
+_MAX_ITER = 200
+_BLOCK_ELEMENTS = 2**23  # coefficients of expansions held at once: 64 MiB
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Cleaned points.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, d)
+        The pre-images.
+    n_iter : int
+        Iterations of the slowest fixed point; 1 where the kernel is not radial.
+    n_unfinished : int
+        How many fixed points did not meet the tolerance.
+    """
+
+    points: NDArray[Any]
+    n_iter: int
+    n_unfinished: int
+
+
+def clean(
+    model: KernelPCA,
+    points: NDArray[Any],
+    *,
+    n_components: int | None = None,
+    tol: float = 1e-4,
+) -> Cleaned:
+    r"""Return pre-images of the projections of Φ(x) on the leading components.
+
+    With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
+    :math:`\beta = 1/N + A e`, A the model's ``dual_coef_``. For radial kernels the fixed point of
+    Mika et al. starts at x itself. (``inverse_transform``, which knows the coordinates alone, has
+    to try several starts; for points that are near their pre-images both end at the same one.)
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Fitted on the training points, without weights.
+    points : ndarray of shape (m, d)
+        Points to clean.
+    n_components : int, optional
+        How many of the model's components to use; default: all.
+    tol : float
+        The fixed point stops when a step is at most tol times the spread of the training points.
+    """
+    coordinates = model.transform(points)
+    r = model.n_components_ if n_components is None else n_components
+    if not isinstance(model.kernel_, Radial):
+        coordinates[:, r:] = 0.0
+        return Cleaned(model.inverse_transform(coordinates), 1, 0)
+    training = np.asarray(model.X_fit_)  # never None: the kernel is not precomputed
+    directions = model.dual_coef_[:, :r].T
+    found = np.empty_like(points)
+    n_iter = n_unfinished = 0
+    step = max(1, _BLOCK_ELEMENTS // len(training))
+    for first in range(0, len(points), step):
+        rows = slice(first, first + step)
+        expansion = coordinates[rows, :r] @ directions + 1.0 / len(training)
+        ends = fixed_point(
+            model.kernel_, training, expansion, points[rows], tol=tol, max_iter=_MAX_ITER
+        )
+        found[rows] = ends.points
+        n_iter = max(n_iter, ends.n_iter)
+        n_unfinished += int(np.count_nonzero(~ends.converged))
+    return Cleaned(found, n_iter, n_unfinished)

@@ -1,0 +1,299 @@
+"""Images cleaned by kernel PCA of their patches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from .._core.checks import check_integer
+from ..decomposition import KernelPCA
+from ..decomposition.base import last_fit_kept
+from .base import EPSILON, KernelDenoiser, check_values
+from .cleaning import clean
+from .noise import image_noise
+from .patches import Block, PatchGrid
+from .risk import Sample, Trial
+
+__all__ = ["PatchDenoiser"]
+
+# Patches in memory at once; a pre-image of each costs a pass over the training patches anyway.
+_BAND_PATCHES = 4096
+# Where the risk is estimated: everywhere if that takes at most so many patches, else in windows,
+# one in each cell of a chessboard of so many cells along either side.
+_TRIAL_PATCHES = 4500
+_TRIAL_WINDOWS = 10
+
+
+class PatchDenoiser(KernelDenoiser):
+    r"""Remove noise from an image by kernel PCA of its patches.
+
+    The patches of the image are points; kernel PCA of a sample of them finds the components in
+    which they vary most, all patches are projected on these, and the pre-images of the
+    projections, each a cleaned patch, are averaged where they overlap. This is the experiment of
+    the KHA paper, §5.2 (and of Kim, Franz and Schölkopf), with nothing left to tune by hand: the
+    noise level is estimated by scikit-image, and the scale of the kernel, the number of
+    components and the part of the change that is made by Stein's unbiased risk estimate
+    (:class:`~orthodrome.denoising.risk.Risk`).
+
+    Parameters
+    ----------
+    patch_size : int or pair of int, default=8
+        Height and width of a patch, at least 2.
+    step : int, default=2
+        Pixels between neighbouring patches, at most the smaller side of a patch.
+    n_components : int or "auto", default="auto"
+        Number of components.
+    kernel : Kernel, str or callable, default="gaussian"
+        The kernel. Its scale is estimated if it is a rule, as with a bare name and with
+        ``Gaussian()``, whose ``sigma`` is "mean"; a number, ``Gaussian(sigma=1.0)``, is kept.
+    solver : str or solver object, default="auto"
+        The eigensolver of :class:`~orthodrome.KernelPCA`. (Candidates are compared with "auto".)
+    noise : float or "auto", default="auto"
+        Standard deviation of the noise, in units of the pixels. "auto" needs scikit-image and
+        PyWavelets.
+    blend : float in [0, 1] or "auto", default="auto"
+        The part of the change that is made: 1 returns the averaged pre-images, 0 the image.
+    max_train : int, default=1000
+        Training patches, drawn at random, at most.
+    random_state : int, RandomState or None, default=None
+        Source of the training patches, of the trial and of the solver's start.
+
+    Attributes
+    ----------
+    noise_ : float
+        The noise level; NaN where it is neither given nor needed.
+    sigma_ : float
+        Scale of the kernel; NaN for kernels without one.
+    n_components_ : int
+        Number of components; 0 where the image was returned as it is.
+    blend_ : float
+        The part of the change that was made.
+    risk_ : float
+        The estimated mean squared error of the result; NaN where nothing had to be chosen.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        Of the training patches, in feature space.
+    model_ : KernelPCA or None
+        The fitted model of the patches, each flattened channel by channel.
+    solver_, n_iter_, converged_ :
+        Of the model; `converged_` also says whether all pre-images met their tolerance.
+
+    Notes
+    -----
+    *Border.* The image is mirrored at its edges, the border pixel repeated, far enough for every
+    pixel to be covered by as many patches as one in the middle.
+
+    *Numbers.* Computed in float64, returned in the dtype that was given. Integers are rounded and
+    clipped to the range of their dtype; floating images are not clipped. Colours are cleaned
+    together, a patch being its pixels in all channels; the noise level is one for all.
+
+    *Cost.* A pre-image takes about six passes over the training patches, O(max_train · d) each for
+    patches of d numbers. There is one for each patch of the image, and the choices take about 15
+    times two for each patch of a coarser grid (half a patch apart), of which at most 4500 are
+    looked at: images up to about 256 x 256 spend most of the time on the choices, larger ones on
+    themselves. Memory: a few copies of the image in float64, and about 200 MiB.
+
+    *What to expect.* It is meant for Gaussian noise of one level. Against linear PCA of the same
+    patches it gains a little where the signal outweighs the noise, and loses where the noise
+    outweighs the signal or the signal is in a few bright spots; scikit-image's
+    ``denoise_nl_means`` is better on most photographs and hundreds of times faster.
+    ``experiments/kha/denoising.md`` has the figures. Fine texture is taken for noise by the
+    estimate of the noise level, so that low levels come out too high: pass `noise` if you know it.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006, §5.2; Kim, Franz
+    and Schölkopf, "Iterative kernel principal component analysis for image modeling", IEEE Trans.
+    PAMI 27 (2005); Mika et al., "Kernel PCA and de-noising in feature spaces", NIPS 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome import PatchDenoiser
+    >>> rows, columns = np.mgrid[:40, :40]
+    >>> image = np.sin(rows / 6.0) * (columns > 20)
+    >>> noisy = image + 0.2 * np.random.default_rng(0).standard_normal(image.shape)
+    >>> denoiser = PatchDenoiser(patch_size=6, noise=0.2, random_state=0)
+    >>> cleaned = denoiser.denoise(noisy)
+    >>> bool(np.mean((cleaned - image) ** 2) < 0.25 * np.mean((noisy - image) ** 2))
+    True
+    """
+
+    def __init__(
+        self,
+        patch_size: int | tuple[int, int] = 8,
+        step: int = 2,
+        n_components: int | str = "auto",
+        kernel: Any = "gaussian",
+        *,
+        solver: Any = "auto",
+        noise: float | str = "auto",
+        blend: float | str = "auto",
+        max_train: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.patch_size = patch_size
+        self.step = step
+        self.n_components = n_components
+        self.kernel = kernel
+        self.solver = solver
+        self.noise = noise
+        self.blend = blend
+        self.max_train = max_train
+        self.random_state = random_state
+
+    def denoise(self, image: ArrayLike) -> NDArray[Any]:
+        """Remove noise from an image.
+
+        Parameters
+        ----------
+        image : array-like of shape (height, width) or (height, width, channels)
+            The noisy image, of integers or floating numbers.
+
+        Returns
+        -------
+        ndarray
+            The cleaned image, of the same shape and dtype; the input is not changed.
+        """
+        self._check_parameters()
+        array = check_values(image, "image", type(self).__name__, (2, 3))
+        pixels = array.reshape(*array.shape[:2], -1).astype(np.float64)
+        grid = self._grid(pixels.shape)
+        rng = check_random_state(self.random_state)
+        with last_fit_kept(self):
+            self.noise_ = self._noise_level(lambda: image_noise(pixels))
+            extended = grid.extend(pixels)
+            n = grid.whole.n_patches
+            chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
+            training = grid.extract_at(extended, chosen)
+            model = self._fit(training, lambda: self._trial(grid, pixels, chosen, rng), rng)
+            if model is not None:
+                average, n_unfinished = _clean_patches(model, grid, extended)
+                self._warn_unless_converged(n_unfinished, n)
+                pixels += self.blend_ * (average - pixels)
+        return _as_dtype(pixels, array.dtype).reshape(array.shape)
+
+    def _grid(self, shape: tuple[int, ...]) -> PatchGrid:
+        owner = type(self).__name__
+        sides = self.patch_size
+        if not isinstance(sides, (tuple, list, np.ndarray)):
+            sides = (sides, sides)
+        if len(sides) != 2:
+            raise ValueError(
+                f"patch_size of {owner} must be an integer or (height, width); got {sides!r}."
+            )
+        height, width = (check_integer(s, "patch_size", owner, minimum=2) for s in sides)
+        step = check_integer(self.step, "step", owner)
+        if step > min(height, width):
+            raise ValueError(
+                f"step of {owner} must be at most the smaller side of a patch, "
+                f"{min(height, width)}, or pixels would be left out; got {step}."
+            )
+        if shape[0] < height or shape[1] < width:
+            raise ValueError(
+                f"image of {owner} is {shape[0]} x {shape[1]} pixels, smaller than a patch of "
+                f"{height} x {width}; take a smaller patch_size."
+            )
+        return PatchGrid((shape[0], shape[1], shape[2]), (height, width), step)
+
+    def _trial(
+        self,
+        grid: PatchGrid,
+        pixels: NDArray[Any],
+        chosen: NDArray[np.intp],
+        rng: np.random.RandomState,
+    ) -> Trial:
+        """Return the trial on a grid with a step of half a patch, in windows if that is large.
+
+        Fewer patches overlap there than in the result, by which the risk is a little too high,
+        alike for all candidates.
+        """
+        signs = rng.choice([-1.0, 1.0], size=pixels.shape)
+        epsilon = EPSILON * self.noise_
+        shifted = pixels + epsilon * signs
+        step = max(grid.step, min(grid.patch_size) // 2)
+        coarse = PatchGrid(grid.image_shape, grid.patch_size, step)
+        windows = _Windows(coarse, rng)
+        plain, moved = (
+            Sample(grid.extract_at(grid.extend(image), chosen), windows.extract(image))
+            for image in (pixels, shifted)
+        )
+        return Trial(
+            plain,
+            moved,
+            windows.gather,
+            values=windows.gather(plain.queries),
+            signs=windows.gather(windows.extract(signs)),
+            epsilon=epsilon,
+        )
+
+
+def _clean_patches(
+    model: KernelPCA, grid: PatchGrid, extended: NDArray[Any]
+) -> tuple[NDArray[Any], int]:
+    """Clean all patches, a band of the grid at a time, and average them; count the unfinished."""
+    total = np.zeros_like(extended)
+    n_unfinished = 0
+    for band in grid.bands(_BAND_PATCHES):
+        cleaned = clean(model, grid.extract(extended, band))
+        grid.add(total, cleaned.points, band)
+        n_unfinished += cleaned.n_unfinished
+    return grid.average(total), n_unfinished
+
+
+class _Windows:
+    """Blocks of a grid spread over the image, and the pixels that they cover fully."""
+
+    def __init__(self, grid: PatchGrid, rng: np.random.RandomState) -> None:
+        self._grid = grid
+        self._blocks = _spread(grid, rng)
+
+    def extract(self, image: NDArray[Any]) -> NDArray[Any]:
+        """Return the patches of all blocks."""
+        extended = self._grid.extend(image)
+        return np.concatenate([self._grid.extract(extended, block) for block in self._blocks])
+
+    def gather(self, patches: NDArray[Any]) -> NDArray[Any]:
+        """Return the averages of the patches of all blocks over the pixels that count."""
+        grid, first, parts = self._grid, 0, []
+        height, width = grid.patch_size
+        enough = (height // grid.step) * (width // grid.step)
+        for block in self._blocks:
+            # the same block at the origin, on an array of its own
+            moved = Block(0, block.bottom - block.top, 0, block.right - block.left)
+            coverage = grid.coverage(moved)
+            total = np.zeros((*coverage.shape, grid.image_shape[2]))
+            grid.add(total, patches[first : first + block.n_patches], moved)
+            first += block.n_patches
+            full = coverage >= enough
+            parts.append((total[full] / coverage[full][:, None]).ravel())
+        return np.concatenate(parts)
+
+
+def _spread(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
+    """Return the whole grid if it is small, else a block at random in each cell of a chessboard."""
+    if grid.whole.n_patches <= _TRIAL_PATCHES:
+        return [grid.whole]
+    # twice the overlap of patches and two more: pixels in the middle have all their patches
+    lengths = [
+        min(2 * -(-side // grid.step) + 2, n)
+        for side, n in zip(grid.patch_size, grid.shape, strict=True)
+    ]
+    blocks = []
+    for cell in np.ndindex(_TRIAL_WINDOWS, _TRIAL_WINDOWS):
+        top, left = (
+            int((n - length) * (position + rng.random_sample()) / _TRIAL_WINDOWS)
+            for n, length, position in zip(grid.shape, lengths, cell, strict=True)
+        )
+        blocks.append(Block(top, top + lengths[0], left, left + lengths[1]))
+    return blocks
+
+
+def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return floating pixels in a dtype; integers rounded, and clipped to what it can hold."""
+    if dtype.kind == "f":
+        return pixels.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(pixels), limits.min, limits.max).astype(dtype)

@@ -1,0 +1,69 @@
+"""Noise levels, estimated from the noisy data alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["image_noise", "sequence_noise"]
+
+# The median of |x| for x ~ N(0, 1), and the squares of the third difference's coefficients.
+_MEDIAN_OF_ABSOLUTE = 0.6744897501960817
+_THIRD_DIFFERENCE = 1 + 9 + 9 + 1
+
+
+def image_noise(image: NDArray[Any]) -> float:
+    """Estimate the standard deviation of Gaussian noise in an image by scikit-image.
+
+    scikit-image's ``estimate_sigma`` takes the median of the finest wavelet coefficients. Fine
+    texture counts as noise, so that low levels are estimated too high. With several channels the
+    root mean square of theirs is returned.
+
+    Parameters
+    ----------
+    image : ndarray of shape (height, width, channels)
+        The image, of floating numbers.
+    """
+    try:
+        from skimage.restoration import estimate_sigma
+
+        with warnings.catch_warnings():
+            # of flat channels, whose median is that of nothing
+            warnings.simplefilter("ignore")
+            levels = np.asarray(estimate_sigma(image, channel_axis=-1), dtype=np.float64)
+    except ImportError as error:  # of scikit-image, or inside it of PyWavelets
+        raise ImportError(
+            "noise='auto' is estimated by scikit-image with PyWavelets: "
+            "pip install 'orthodrome[image]' PyWavelets. Or pass the noise level, noise=…, a "
+            "standard deviation in units of the pixels."
+        ) from error
+    level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))
+    rounding = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())
+    return level if level > rounding else 0.0
+
+
+def sequence_noise(frames: NDArray[Any]) -> float:
+    r"""Estimate the standard deviation of Gaussian noise in a smooth sequence.
+
+    The third difference of a motion that is smooth between frames is nearly that of the noise
+    alone, whose variance is :math:`(1 + 9 + 9 + 1) s^2`; the median of its modulus is robust to
+    jumps. Motion that is coarsely sampled counts as noise.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (n_frames, n_features)
+        The sequence, at least 4 frames.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> walk = np.sin(np.linspace(0, 20, 1000))[:, None] + np.arange(6.0)
+    >>> round(sequence_noise(walk + 0.1 * rng.standard_normal(walk.shape)), 2)
+    0.1
+    """
+    middle = float(np.median(np.abs(np.diff(frames, n=3, axis=0))))
+    return middle / (_MEDIAN_OF_ABSOLUTE * math.sqrt(_THIRD_DIFFERENCE))

@@ -1,0 +1,166 @@
+"""The scale of the kernel, the number of components and the blend, by estimated risk."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from ..decomposition import KernelPCA
+from ..kernels import Kernel
+from .cleaning import clean
+from .risk import Risk, Trial, estimate_risk
+
+__all__ = ["Choice", "choose", "component_counts", "has_scale_rule"]
+
+# Scales that are tried, as powers of 2 of the rule's. At the upper end the kernel is linear for
+# practical purposes: it is chosen where the data show no structure that a smaller scale could use.
+_POWERS = range(-4, 4)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel, a number of components, a blend, and their estimated mean squared error."""
+
+    kernel: Kernel
+    n_components: int
+    blend: float
+    risk: float
+
+
+def choose(
+    trial: Trial,
+    kernel: Kernel,
+    noise: float,
+    counts: Sequence[int],
+    *,
+    blend: float | None = None,
+    random_state: Any = None,
+) -> Choice:
+    """Choose the scale of the kernel and the number of components of least estimated risk.
+
+    Scales are those of the kernel's rule times powers of 2, from 1/16 to 8.
+    The search walks downhill over the scales, from the rule's own, and for each scale downhill
+    over the numbers of components.
+
+    Parameters
+    ----------
+    trial : Trial
+        The data.
+    kernel : Kernel
+        An unfitted kernel. Its scale is searched if it is given as a rule, and kept if it is a
+        number.
+    noise : float
+        Standard deviation of the noise.
+    counts : sequence of int
+        Numbers of components, ascending.
+    blend : float, optional
+        The fraction of the change that will be made; default: the best for each candidate.
+    random_state : int, RandomState or None
+        For the eigensolver.
+    """
+    training = trial.plain.training
+    kernels = _scaled_kernels(kernel, training)
+    spread = math.sqrt(float(training.var(axis=0).sum()))
+    # far below εb, whose effect is looked for
+    tol = 1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread
+    best: dict[int, tuple[float, int, Risk]] = {}
+
+    def cost_of_scale(index: int) -> float:
+        risk_of = _risks(trial, kernels[index][1], noise, counts, tol, random_state)
+
+        def cost(i: int) -> float:
+            risk = risk_of(i)
+            return risk.at(risk.blend if blend is None else blend)
+
+        # the best number at a neighbouring scale is a good place to start
+        nearest = min(best, key=lambda seen: abs(seen - index), default=None)
+        start = len(counts) // 2 if nearest is None else best[nearest][1]
+        i = _descend(cost, start, len(counts))
+        best[index] = cost(i), i, risk_of(i)
+        return best[index][0]
+
+    first = next(index for index, (multiple, _) in enumerate(kernels) if multiple == 1.0)
+    index = _descend(cost_of_scale, first, len(kernels))
+    estimate, i, risk = best[index]
+    return Choice(kernels[index][1], counts[i], risk.blend if blend is None else blend, estimate)
+
+
+def _scaled_kernels(kernel: Kernel, training: NDArray[Any]) -> list[tuple[float, Kernel]]:
+    """Return the kernels to try, each with the multiple of its rule's scale."""
+    if not has_scale_rule(kernel):
+        return [(1.0, kernel)]
+    rule = float(clone(kernel).fit(training).sigma_)
+    return [(2.0**p, clone(kernel).set_params(sigma=2.0**p * rule)) for p in _POWERS]
+
+
+def _risks(
+    trial: Trial,
+    kernel: Kernel,
+    noise: float,
+    counts: Sequence[int],
+    tol: float,
+    random_state: Any,
+) -> Callable[[int], Risk]:
+    """Fit kernel PCA to both samples; return a function of the index of a number of components."""
+    known: dict[int, Risk] = {}
+    with warnings.catch_warnings():
+        # a candidate that does not converge is judged by what it does
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        models = [
+            KernelPCA(counts[-1], kernel, random_state=random_state).fit(sample.training)
+            for sample in (trial.plain, trial.moved)
+        ]
+
+    def risk(i: int) -> Risk:
+        if i not in known:
+            plain, moved = (
+                clean(model, sample.queries, n_components=counts[i], tol=tol).points
+                for model, sample in zip(models, (trial.plain, trial.moved), strict=True)
+            )
+            known[i] = estimate_risk(trial, plain, moved, noise)
+        return known[i]
+
+    return risk
+
+
+def _descend(cost: Callable[[int], float], start: int, n: int) -> int:
+    """Walk among 0 … n - 1, from `start` towards its lower neighbour, while the cost falls."""
+    known: dict[int, float] = {}
+
+    def value(i: int) -> float:
+        if not 0 <= i < n:
+            return math.inf
+        if i not in known:
+            known[i] = cost(i)
+        return known[i]
+
+    here = start
+    step = 1 if value(here + 1) < value(here - 1) else -1
+    while value(here + step) < value(here):
+        here += step
+    return here
+
+
+def component_counts(maximum: int) -> list[int]:
+    """Return numbers of components, about a factor √2 apart, up to `maximum`.
+
+    Examples
+    --------
+    >>> component_counts(40)
+    [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 40]
+    """
+    powers = range(2 * math.ceil(math.log2(maximum + 1)))
+    counts = {round(2 ** (power / 2)) for power in powers}
+    return sorted({count for count in counts if count < maximum} | {maximum})
+
+
+def has_scale_rule(kernel: Kernel) -> bool:
+    """Tell whether a kernel has a scale that a rule is to find."""
+    return isinstance(getattr(kernel, "sigma", None), str)

@@ -1,0 +1,140 @@
+"""Sequences of poses cleaned by kernel PCA of their frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from ..decomposition.base import last_fit_kept
+from .base import EPSILON, KernelDenoiser, check_values
+from .cleaning import clean
+from .noise import sequence_noise
+from .risk import Sample, Trial
+
+__all__ = ["SequenceDenoiser"]
+
+# Frames at which the risk is estimated, at most.
+_TRIAL_FRAMES = 2000
+
+
+class SequenceDenoiser(KernelDenoiser):
+    r"""Remove noise from a motion, a sequence of the positions of joints, by kernel PCA.
+
+    Each frame is a point, the coordinates of all its joints as they are (absolute, as in the KHA
+    paper, §5.4); kernel PCA finds the components in which the frames vary, and each frame becomes
+    the pre-image of its projection on these. The order of the frames is used for the estimate of
+    the noise level alone; the other choices are made by Stein's unbiased risk estimate
+    (:class:`~orthodrome.denoising.risk.Risk`).
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of components.
+    kernel : Kernel, str or callable, default="gaussian"
+        The kernel. Its scale is estimated if it is a rule, as with a bare name and with
+        ``Gaussian()``, whose ``sigma`` is "mean"; a number, ``Gaussian(sigma=1.0)``, is kept.
+    solver : str or solver object, default="auto"
+        The eigensolver of :class:`~orthodrome.KernelPCA`. (Candidates are compared with "auto".)
+    noise : float or "auto", default="auto"
+        Standard deviation of the noise, in units of the coordinates. "auto" takes it from third
+        differences in time: the motion must be smooth from frame to frame.
+    blend : float in [0, 1] or "auto", default="auto"
+        The part of the change that is made: 1 returns the pre-images, 0 the frames.
+    max_train : int, default=1000
+        Training frames, drawn at random, at most.
+    random_state : int, RandomState or None, default=None
+        Source of the training frames, of the trial and of the solver's start.
+
+    Attributes
+    ----------
+    noise_, sigma_, n_components_, blend_, risk_, explained_variance_ratio_ :
+        As in :class:`PatchDenoiser`.
+    model_ : KernelPCA or None
+        The fitted model of the frames, flattened to (n_frames, n_joints * n_coordinates).
+    solver_, n_iter_, converged_ :
+        Of the model; `converged_` also says whether all pre-images met their tolerance.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006, §5.4;
+    Tangkuampien and Suter, "Human motion de-noising via greedy kernel principal component analysis
+    filtering", ICPR 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.denoising import SequenceDenoiser
+    >>> t = np.linspace(0, 6 * np.pi, 240)[:, None]
+    >>> phases = np.arange(10) / 3
+    >>> motion = np.stack([np.cos(t + phases), np.sin(2 * t + phases), 0 * t + phases], axis=2)
+    >>> noisy = motion + 0.1 * np.random.default_rng(0).standard_normal(motion.shape)
+    >>> cleaned = SequenceDenoiser(random_state=0).denoise(noisy)
+    >>> bool(np.mean((cleaned - motion) ** 2) < 0.2 * np.mean((noisy - motion) ** 2))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        kernel: Any = "gaussian",
+        *,
+        solver: Any = "auto",
+        noise: float | str = "auto",
+        blend: float | str = "auto",
+        max_train: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.solver = solver
+        self.noise = noise
+        self.blend = blend
+        self.max_train = max_train
+        self.random_state = random_state
+
+    def denoise(self, frames: ArrayLike) -> NDArray[Any]:
+        """Remove noise from a sequence.
+
+        Parameters
+        ----------
+        frames : array-like of shape (n_frames, n_joints, n_coordinates)
+            Positions of the joints, all of them known in every frame; at least 4 frames.
+
+        Returns
+        -------
+        ndarray of the same shape
+            The cleaned frames: float32 stays float32, all else becomes float64.
+        """
+        self._check_parameters()
+        owner = type(self).__name__
+        array = check_values(frames, "frames", owner, (3,))
+        if len(array) < 4:
+            raise ValueError(f"{owner} needs at least 4 frames; got {len(array)}.")
+        points = array.reshape(len(array), -1).astype(np.float64)
+        rng = check_random_state(self.random_state)
+        with last_fit_kept(self):
+            self.noise_ = self._noise_level(lambda: sequence_noise(points))
+            n = len(points)
+            chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
+            model = self._fit(points[chosen], lambda: self._trial(points, chosen, rng), rng)
+            if model is not None:
+                cleaned = clean(model, points)
+                self._warn_unless_converged(cleaned.n_unfinished, n)
+                points += self.blend_ * (cleaned.points - points)
+        dtype = array.dtype if array.dtype == np.float32 else np.float64
+        return points.reshape(array.shape).astype(dtype, copy=False)
+
+    def _trial(
+        self, points: NDArray[Any], chosen: NDArray[np.intp], rng: np.random.RandomState
+    ) -> Trial:
+        n = len(points)
+        asked = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
+        signs = rng.choice([-1.0, 1.0], size=points.shape)
+        epsilon = EPSILON * self.noise_
+        shifted = points + epsilon * signs
+        plain = Sample(points[chosen], points[asked])
+        moved = Sample(shifted[chosen], shifted[asked])
+        return Trial(plain, moved, np.ravel, plain.queries.ravel(), signs[asked].ravel(), epsilon)

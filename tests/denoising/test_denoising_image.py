@@ -1,0 +1,441 @@
+"""Laws of PatchDenoiser."""
+
+import builtins
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import orthodrome
+from orthodrome import PatchDenoiser
+from orthodrome.decomposition import KernelPCA
+from orthodrome.denoising import image as image_module
+from orthodrome.denoising.patches import PatchGrid
+from orthodrome.kernels import Gaussian
+from real_data import load_or_skip
+
+NOISE = 0.15
+
+
+def scene(height=30, width=26, channels=None):
+    """Stripes, a disc and a ramp, between 0 and 1."""
+    rows, columns = np.mgrid[:height, :width]
+    grey = 0.3 + 0.2 * np.sin(columns / 2.5) * (rows > height / 2) + 0.3 * rows / height
+    grey = np.where((rows - 9) ** 2 + (columns - 12) ** 2 < 36, 0.9, grey)
+    if channels is None:
+        return grey
+    return np.stack([grey, 0.5 * grey + 0.2, 1 - grey, grey**2][:channels], axis=2)
+
+
+def noisy_scene(height=30, width=26, channels=None, noise=NOISE, seed=0):
+    clean = scene(height, width, channels)
+    return clean, clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
+
+
+def small(**changes):
+    """A denoiser for small images that needs no scikit-image."""
+    options = {"patch_size": 5, "noise": NOISE, "max_train": 120, "random_state": 0}
+    return PatchDenoiser(**(options | changes))
+
+
+def quick(**changes):
+    """The same, of a given model: the laws of what is around it do not need the choices."""
+    return small(**({"n_components": 5, "kernel": Gaussian(1.5)} | changes))
+
+
+def mean_square(a, b):
+    return np.mean((np.asarray(a, dtype=float) - b) ** 2)
+
+
+# ------------------------------------------------------------------ it denoises
+
+
+@pytest.mark.parametrize("channels", [None, 1, 3])
+def test_noise_goes_and_the_image_stays(channels):
+    clean, noisy = noisy_scene(channels=channels)
+    denoiser = small()
+    cleaned = denoiser.denoise(noisy)
+    assert cleaned.shape == noisy.shape
+    assert mean_square(cleaned, clean) < 0.35 * mean_square(noisy, clean)
+    # the change is no larger than the noise accounts for
+    assert mean_square(cleaned, noisy) < 1.2 * NOISE**2
+    assert np.isfinite(denoiser.sigma_)
+    assert 0 < denoiser.blend_ <= 1
+    assert denoiser.risk_ == pytest.approx(mean_square(cleaned, clean), rel=0.5)
+
+
+def test_it_is_not_worse_than_linear_pca_of_the_same_patches():
+    # edges in all directions: a curved set of patches
+    rows, columns = np.mgrid[:60, :60]
+    clean = 0.5 + 0.5 * np.sign(np.sin(np.hypot(rows - 30, columns - 30) / 3))
+    noisy = clean + 0.2 * np.random.default_rng(0).standard_normal(clean.shape)
+    cleaned = small(noise=0.2, max_train=300).denoise(noisy)
+    grid = PatchGrid((60, 60, 1), (5, 5), 2)
+    extended = grid.extend(noisy[..., None])
+    patches = grid.extract(extended, grid.whole)
+    mean = patches.mean(axis=0)
+    axes = np.linalg.svd(patches - mean, full_matrices=False)[2]
+    errors = []
+    for r in range(1, 20):
+        total = np.zeros_like(extended)
+        grid.add(total, mean + (patches - mean) @ axes[:r].T @ axes[:r], grid.whole)
+        errors.append(mean_square(grid.average(total)[..., 0], clean))
+    assert mean_square(cleaned, clean) < min(errors)
+
+
+def test_a_fixed_model_is_patches_kernel_pca_preimages_average():
+    _, noisy = noisy_scene()
+    denoiser = small(n_components=6, kernel=Gaussian(2.0), blend=1.0, max_train=10_000)
+    cleaned = denoiser.denoise(noisy)
+    grid = PatchGrid((30, 26, 1), (5, 5), 2)
+    extended = grid.extend(noisy[..., None])
+    patches = grid.extract(extended, grid.whole)
+    model = KernelPCA(6, Gaussian(2.0)).fit(patches)
+    total = np.zeros_like(extended)
+    grid.add(total, model.inverse_transform(model.transform(patches)), grid.whole)
+    np.testing.assert_allclose(cleaned, grid.average(total)[..., 0], atol=1e-4)
+    half = denoiser.set_params(blend=0.5).denoise(noisy)
+    np.testing.assert_allclose(half, (cleaned + noisy) / 2, atol=1e-12)
+    np.testing.assert_array_equal(denoiser.set_params(blend=0).denoise(noisy), noisy)
+
+
+def test_what_is_given_is_kept_and_what_is_not_is_chosen():
+    _, noisy = noisy_scene()
+    denoiser = small(n_components=7, blend=0.6).set_params(kernel=Gaussian(1.5))
+    denoiser.denoise(noisy)
+    assert (denoiser.n_components_, denoiser.sigma_, denoiser.blend_) == (7, 1.5, 0.6)
+    assert np.isnan(denoiser.risk_)
+    assert denoiser.noise_ == NOISE
+    assert denoiser.explained_variance_ratio_.shape == (7,)
+    assert denoiser.model_.kernel_.sigma_ == 1.5
+    chosen = small()
+    chosen.denoise(noisy)
+    assert chosen.risk_ < NOISE**2
+    assert chosen.solver_ == "dense"
+    assert chosen.n_iter_ >= 1
+    assert chosen.converged_
+    assert chosen.model_.n_components_ == chosen.n_components_
+    assert len(chosen.model_.X_fit_) == 120
+
+
+def test_other_kernels_choose_their_components():
+    clean, noisy = noisy_scene()
+    for kernel in ("linear", "rational_quadratic", lambda X, Y: (1 + X @ Y.T) ** 2):
+        denoiser = small(kernel=kernel)
+        cleaned = denoiser.denoise(noisy)
+        assert mean_square(cleaned, clean) < 0.5 * mean_square(noisy, clean)
+    assert np.isnan(denoiser.sigma_)
+
+
+# ------------------------------------------------------------------ small noise, no noise
+
+
+def test_a_constant_image_comes_back_unchanged():
+    for value in (7, 0.25):
+        image = np.full((12, 12), value)
+        denoiser = small()
+        cleaned = denoiser.denoise(image)
+        np.testing.assert_array_equal(cleaned, image)
+        assert cleaned is not image
+        assert denoiser.n_components_ == 0
+        assert denoiser.blend_ == 0
+
+
+def test_without_noise_nothing_is_done():
+    image = scene()
+    denoiser = small(noise=0.0)
+    np.testing.assert_array_equal(denoiser.denoise(image), image)
+    assert denoiser.n_components_ == 0
+    assert denoiser.model_ is None
+    assert np.isnan(denoiser.sigma_)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-4])
+def test_little_noise_changes_little(noise):
+    _, noisy = noisy_scene(noise=noise)
+    changed = mean_square(small(noise=noise).denoise(noisy), noisy)
+    assert changed <= 1.5 * noise**2
+
+
+# ------------------------------------------------------------------ dtypes, ranges, layouts
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.uint16, np.int16, np.float32, np.float64, np.float16]
+)
+def test_dtype_and_range_are_kept(dtype):
+    clean, noisy = noisy_scene(channels=3)
+    top = 1.0 if np.dtype(dtype).kind == "f" else float(np.iinfo(dtype).max)
+    levels = np.clip(noisy, 0, 1) * top
+    image = levels.astype(dtype) if top == 1.0 else np.rint(levels).astype(dtype)
+    denoiser = quick(noise=NOISE * top, kernel=Gaussian(1.5 * top))
+    cleaned = denoiser.denoise(image)
+    assert cleaned.dtype == image.dtype
+    assert cleaned.shape == image.shape
+    assert mean_square(cleaned / top, clean) < 0.5 * mean_square(image / top, clean)
+    # the same numbers as those of the float image, rounded
+    floating = denoiser.denoise(image.astype(float))
+    limits = (-np.inf, np.inf) if top == 1.0 else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if top != 1.0:
+        floating = np.rint(floating)
+    np.testing.assert_array_equal(cleaned, np.clip(floating, *limits).astype(dtype))
+
+
+def test_integers_are_clipped_and_do_not_wrap():
+    image = np.where(scene() > 0.6, 255, 0).astype(np.uint8)
+    image[::3, ::5] = 128
+    cleaned = small(noise=40.0, n_components=2, kernel="linear", blend=1.0).denoise(image)
+    floating = small(noise=40.0, n_components=2, kernel="linear", blend=1.0).denoise(image * 1.0)
+    assert floating.min() < 0  # or the law says nothing
+    assert floating.max() > 255
+    np.testing.assert_array_equal(cleaned, np.clip(np.rint(floating), 0, 255))
+
+
+def test_results_follow_scale_and_offset():
+    _, noisy = noisy_scene()
+    expected = small().denoise(noisy)
+    moved = small(noise=100 * NOISE).denoise(100 * noisy + 1000)
+    np.testing.assert_allclose(moved, 100 * expected + 1000, rtol=1e-6)
+
+
+def test_layout_does_not_matter_and_the_input_is_not_changed(tmp_path):
+    _, noisy = noisy_scene(channels=3)
+    expected = quick().denoise(noisy)
+    before = noisy.copy()
+    noisy.flags.writeable = False
+    np.testing.assert_array_equal(quick().denoise(noisy), expected)
+    np.testing.assert_array_equal(noisy, before)
+    np.testing.assert_array_equal(quick().denoise(np.asfortranarray(noisy)), expected)
+    np.testing.assert_array_equal(quick().denoise(noisy[::-1][::-1].tolist()), expected)
+    np.save(tmp_path / "image.npy", noisy)
+    mapped = np.load(tmp_path / "image.npy", mmap_mode="r")
+    np.testing.assert_array_equal(quick().denoise(mapped), expected)
+
+
+def test_a_single_channel_is_a_grey_image():
+    _, noisy = noisy_scene()
+    grey = quick().denoise(noisy)
+    np.testing.assert_array_equal(quick().denoise(noisy[..., None])[..., 0], grey)
+
+
+# ------------------------------------------------------------------ seeds, solvers, memory
+
+
+def test_the_same_seed_gives_the_same_image():
+    _, noisy = noisy_scene()
+    first, second, other = (quick(random_state=s).denoise(noisy) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first, second)
+    assert np.any(first != other)
+    state = np.random.RandomState(3)
+    np.testing.assert_array_equal(quick(random_state=state).denoise(noisy), first)
+
+
+def test_the_solver_does_not_matter():
+    _, noisy = noisy_scene(40, 40)
+    dense, krylov = (
+        small(n_components=6, kernel=Gaussian(1.5), solver=solver, max_train=400)
+        for solver in ("dense", "krylov")
+    )
+    np.testing.assert_allclose(dense.denoise(noisy), krylov.denoise(noisy), atol=1e-6)
+    assert (dense.solver_, krylov.solver_) == ("dense", "krylov")
+    assert dense.n_components_ == krylov.n_components_ == 6
+
+
+def test_bands_do_not_matter(monkeypatch):
+    _, noisy = noisy_scene()
+    expected = quick().denoise(noisy)
+    monkeypatch.setattr(image_module, "_BAND_PATCHES", 20)
+    np.testing.assert_allclose(quick().denoise(noisy), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(60, 50), (9, 300), (300, 9)])
+def test_windows_stand_for_the_whole(monkeypatch, shape):
+    clean, noisy = noisy_scene(*shape)
+    whole = small()
+    whole.denoise(noisy)
+    monkeypatch.setattr(image_module, "_TRIAL_PATCHES", 100)
+    monkeypatch.setattr(image_module, "_TRIAL_WINDOWS", 3)
+    windows = small()
+    cleaned = windows.denoise(noisy)
+    assert 0.4 < windows.risk_ / whole.risk_ < 2.5
+    assert windows.risk_ != whole.risk_
+    assert mean_square(cleaned, clean) < 0.4 * mean_square(noisy, clean)
+
+
+def test_windows_gather_the_pixels_of_their_patches(monkeypatch):
+    monkeypatch.setattr(image_module, "_TRIAL_PATCHES", 0)
+    monkeypatch.setattr(image_module, "_TRIAL_WINDOWS", 3)
+    image = np.random.default_rng(6).standard_normal((70, 50, 2))
+    grid = PatchGrid(image.shape, (5, 5), 2)
+    windows = image_module._Windows(grid, np.random.RandomState(0))
+    assert len(windows._blocks) == 9
+    values = windows.gather(windows.extract(image))
+    extended = grid.extend(image)
+    # unchanged patches average to the pixels themselves, all of them pixels of the image
+    np.testing.assert_allclose(np.isin(np.round(values, 9), np.round(extended, 9)), True)
+    tops = sorted({block.top for block in windows._blocks})
+    assert tops[0] < grid.shape[0] / 3
+    assert tops[-1] > grid.shape[0] / 3
+    # only pixels that all their patches cover
+    counts = windows.gather(np.ones((sum(b.n_patches for b in windows._blocks), 50)))
+    np.testing.assert_array_equal(counts, 1.0)
+
+
+# ------------------------------------------------------------------ as an estimator
+
+
+def test_clone_parameters_and_repr():
+    denoiser = PatchDenoiser(6, 3, kernel=Gaussian(), noise=0.1)
+    copy = clone(denoiser)
+    assert copy.get_params()["patch_size"] == 6
+    assert copy.get_params()["kernel__sigma"] == "mean"
+    copy.set_params(kernel__sigma=2.0, step=1)
+    assert (denoiser.kernel.sigma, denoiser.step) == ("mean", 3)
+    assert repr(denoiser) == "PatchDenoiser(kernel=Gaussian(), noise=0.1, patch_size=6, step=3)"
+    with pytest.raises(ValueError, match=r"kernel=Gaussian\(\)"):
+        PatchDenoiser().set_params(kernel__sigma=1.0)
+    assert orthodrome.PatchDenoiser is PatchDenoiser
+
+
+def test_parameters_are_not_changed_and_kernels_not_fitted():
+    _, noisy = noisy_scene()
+    kernel = Gaussian()
+    denoiser = small(kernel=kernel)
+    before = denoiser.get_params()
+    denoiser.denoise(noisy)
+    assert denoiser.get_params() == before
+    assert not hasattr(kernel, "sigma_")
+
+
+def test_a_failed_call_keeps_the_attributes_of_the_last():
+    _, noisy = noisy_scene()
+    denoiser = quick()
+    denoiser.denoise(noisy)
+    before = denoiser.sigma_, denoiser.noise_
+    with pytest.raises(ValueError, match="solver"):
+        denoiser.set_params(solver="no such solver", noise=0.2).denoise(noisy)
+    assert (denoiser.sigma_, denoiser.noise_) == before
+
+
+def test_unfinished_preimages_are_reported(monkeypatch):
+    _, noisy = noisy_scene()
+    monkeypatch.setattr("orthodrome.denoising.cleaning._MAX_ITER", 1)
+    denoiser = small(n_components=9, kernel=Gaussian(0.5), blend=1.0)
+    with pytest.warns(ConvergenceWarning, match="pre-images") as caught:
+        denoiser.denoise(noisy)
+    assert caught[0].filename == __file__
+    assert not denoiser.converged_
+
+
+# ------------------------------------------------------------------ input that cannot be
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (np.zeros(20), "2 or 3 axes"),
+        (np.zeros((8, 8, 3, 2)), "2 or 3 axes"),
+        (np.zeros((0, 8)), "empty"),
+        (np.zeros((8, 8, 0)), "empty"),
+        (np.zeros((8, 8), dtype=complex), "complex128"),
+        (np.zeros((8, 8), dtype=bool), "bool"),
+        (np.full((8, 8), "a"), "real numbers"),
+        (np.zeros((4, 8)), "4 x 8 pixels, smaller than a patch of 5 x 5"),
+        (np.zeros((8, 4)), "smaller than a patch"),
+    ],
+)
+def test_images_that_cannot_be(image, message):
+    with pytest.raises(ValueError, match=message):
+        small().denoise(image)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gaps_are_named(bad):
+    image = scene()
+    image[2, 3] = image[5, 5] = bad
+    with pytest.raises(ValueError, match=r"2 values are NaN.*\(2, 3\)"):
+        small().denoise(image)
+    masked = np.ma.masked_array(scene(), mask=False)
+    masked[4, 1] = np.ma.masked
+    with pytest.raises(ValueError, match=r"masked.*\(4, 1\)"):
+        small().denoise(masked)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"patch_size": 1}, "patch_size"),
+        ({"patch_size": 4.0}, "patch_size"),
+        ({"patch_size": (4, 4, 3)}, "height, width"),
+        ({"patch_size": "8"}, "patch_size"),
+        ({"step": 0}, "step"),
+        ({"step": 6}, "at most the smaller side"),
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": "all"}, "n_components"),
+        ({"noise": -1.0}, "noise"),
+        ({"noise": "loud"}, "noise"),
+        ({"noise": np.nan}, "noise"),
+        ({"blend": 1.5}, "blend"),
+        ({"blend": "none"}, "blend"),
+        ({"max_train": 1}, "max_train"),
+        ({"kernel": "precomputed"}, "precomputed"),
+        ({"kernel": "no such"}, "Unknown kernel"),
+        ({"solver": "no such"}, "solver"),
+    ],
+)
+def test_parameters_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes).denoise(noisy_scene()[1])
+
+
+def test_the_smallest_images():
+    rng = np.random.default_rng(8)
+    for shape in [(5, 5), (5, 6), (6, 5, 2)]:
+        image = rng.standard_normal(shape)
+        assert small(noise=1.0).denoise(image).shape == shape
+    assert small(n_components=10_000).denoise(image).shape == shape
+
+
+# ------------------------------------------------------------------ the noise level
+
+
+def test_the_noise_is_estimated_where_it_is_needed():
+    pytest.importorskip("pywt")
+    clean, noisy = noisy_scene(60, 60)
+    denoiser = small(noise="auto")
+    cleaned = denoiser.denoise(noisy)
+    assert denoiser.noise_ == pytest.approx(NOISE, rel=0.15)
+    assert mean_square(cleaned, clean) < 0.35 * mean_square(noisy, clean)
+    np.testing.assert_array_equal(denoiser.denoise(np.full((20, 20), 3)), 3)
+    assert denoiser.noise_ == 0
+
+
+def test_scikit_image_is_not_needed_where_the_noise_is_given_or_idle(monkeypatch):
+    _, noisy = noisy_scene()
+    original = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith(("skimage", "pywt")):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    small().denoise(noisy)
+    idle = small(noise="auto", n_components=4, kernel=Gaussian(1.0), blend=1.0)
+    idle.denoise(noisy)
+    assert np.isnan(idle.noise_)
+    with pytest.raises(ImportError, match="noise="):
+        small(noise="auto").denoise(noisy)
+
+
+# ------------------------------------------------------------------ real data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [15 / 255, 40 / 255])
+def test_a_photograph(level):
+    clean = load_or_skip("camera_256").image[60:188, 60:188] / 255
+    noisy = clean + level * np.random.default_rng(0).standard_normal(clean.shape)
+    cleaned = PatchDenoiser(noise=level, random_state=0).denoise(noisy)
+    assert mean_square(cleaned, clean) < 0.5 * mean_square(noisy, clean)

@@ -1,0 +1,222 @@
+"""Stein's estimate, the search by it, and the noise levels."""
+
+import builtins
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from orthodrome import KernelPCA
+from orthodrome.denoising.cleaning import clean
+from orthodrome.denoising.noise import image_noise, sequence_noise
+from orthodrome.denoising.risk import Risk, Sample, Trial, estimate_risk
+from orthodrome.denoising.selection import (
+    _descend,
+    _scaled_kernels,
+    choose,
+    component_counts,
+    has_scale_rule,
+)
+from orthodrome.kernels import Gaussian, Linear, Matern
+
+
+def curve(n=150, d=12, noise=0.1, seed=0):
+    """A closed curve in d dimensions, clean and noisy."""
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0, 2 * np.pi, n))
+    waves = np.stack([f(k * t) for k in (1, 2) for f in (np.cos, np.sin)], axis=1)
+    clean_points = waves @ rng.standard_normal((4, d)) / 2
+    return clean_points, clean_points + noise * rng.standard_normal((n, d))
+
+
+def trial_of(points, noise, seed=1):
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=points.shape)
+    epsilon = 0.1 * noise
+    moved = points + epsilon * signs
+    return Trial(
+        Sample(points, points),
+        Sample(moved, moved),
+        np.ravel,
+        points.ravel(),
+        signs.ravel(),
+        epsilon,
+    )
+
+
+# ------------------------------------------------------------------ the estimate
+
+
+def test_the_blend_is_the_minimum_of_the_risk():
+    risk = Risk(change=2.0, divergence=0.3, noise=1.1)
+    grid = np.linspace(0, 1, 2001)
+    values = [risk.at(t) for t in grid]
+    assert abs(grid[np.argmin(values)] - risk.blend) <= 1e-3
+    assert risk.at(0.0) == pytest.approx(1.1**2)  # doing nothing leaves the noise
+    assert risk.at(1.0) == pytest.approx(2.0 - 1.1**2 + 2 * 1.1**2 * 0.3)
+    assert risk.blend**2 * risk.change <= risk.noise**2
+
+
+@pytest.mark.parametrize(
+    ("change", "divergence", "blend"),
+    [(0.5, 0.1, 1.0), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 1.5, 0.0), (1.8, 0.1, 0.5)],
+)
+def test_the_blend_stays_between_nothing_and_all(change, divergence, blend):
+    assert Risk(change, divergence, 1.0).blend == pytest.approx(blend)
+
+
+def test_the_estimate_is_exact_for_a_diagonal_map():
+    # bᵀ A b = tr A for signs b and a diagonal A
+    rng = np.random.default_rng(3)
+    points = rng.standard_normal((40, 5))
+    shrink = np.linspace(0.1, 0.9, 5)
+    trial = trial_of(points, 0.7)
+    risk = estimate_risk(trial, shrink * points, shrink * trial.moved.queries, 0.7)
+    assert risk.divergence == pytest.approx(shrink.mean(), rel=1e-9)
+    assert risk.change == pytest.approx(np.mean(((1 - shrink) * points) ** 2))
+
+
+def test_the_estimate_is_the_error_of_kernel_pca_for_large_data():
+    noise = 0.2
+    clean_points, points = curve(n=400, d=30, noise=noise)
+    trial = trial_of(points, noise)
+    for sigma, r in [(1.0, 20), (3.0, 8)]:
+        found = []
+        for sample in (trial.plain, trial.moved):
+            model = KernelPCA(r, Gaussian(sigma)).fit(sample.training)
+            found.append(clean(model, sample.queries, tol=1e-5).points)
+        risk = estimate_risk(trial, *found, noise)
+        error = np.mean((found[0] - clean_points) ** 2)
+        assert risk.at(1.0) == pytest.approx(error, abs=0.05 * noise**2)
+        assert 0 < risk.divergence < 0.5
+
+
+# ------------------------------------------------------------------ pre-images
+
+
+def test_cleaning_is_transform_and_inverse_transform():
+    _, points = curve()
+    model = KernelPCA(10, Gaussian(2.0)).fit(points)
+    expected = model.inverse_transform(model.transform(points))
+    found = clean(model, points, tol=1e-8)
+    np.testing.assert_allclose(found.points, expected, atol=1e-5)
+    assert found.n_unfinished == 0
+    assert found.n_iter > 1
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Matern(2.5, 2.0)])
+def test_fewer_components_are_those_of_a_smaller_model(kernel):
+    _, points = curve()
+    large, small = (KernelPCA(r, clone(kernel)).fit(points) for r in (9, 4))
+    np.testing.assert_allclose(
+        clean(large, points, n_components=4, tol=1e-8).points,
+        clean(small, points, tol=1e-8).points,
+        atol=1e-5,
+    )
+
+
+def test_linear_kernel_is_pca():
+    _, points = curve()
+    mean = points.mean(axis=0)
+    axes = np.linalg.svd(points - mean, full_matrices=False)[2][:3]
+    expected = mean + (points - mean) @ axes.T @ axes
+    model = KernelPCA(3, "linear").fit(points)
+    np.testing.assert_allclose(clean(model, points).points, expected, atol=1e-4)
+
+
+# ------------------------------------------------------------------ the search
+
+
+def test_the_walk_finds_the_minimum_of_a_valley_and_asks_once():
+    costs = [9.0, 7, 4, 2, 3, 5, 8, 9]
+    for start in range(8):
+        asked = []
+        assert _descend(lambda i: asked.append(i) or costs[i], start, 8) == 3  # noqa: B023
+        assert len(asked) == len(set(asked))
+    assert _descend(lambda i: i, 0, 1) == 0
+    assert _descend(lambda i: 1.0, 2, 5) == 2
+
+
+def test_component_counts_ascend_to_the_maximum():
+    for maximum in range(1, 200):
+        counts = component_counts(maximum)
+        assert counts[0] == 1
+        assert counts[-1] == maximum
+        ratios = np.divide(counts[1:], counts[:-1])
+        assert np.all(ratios > 1)
+        assert np.all(ratios <= 2)
+
+
+def test_scales_are_finite_multiples_of_the_rule():
+    _, points = curve()
+    rule = Gaussian().fit(points).sigma_
+    found = _scaled_kernels(Gaussian(), points)
+    assert [multiple for multiple, _ in found] == [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+    np.testing.assert_allclose([kernel.sigma / rule for _, kernel in found], [m for m, _ in found])
+
+
+def test_a_given_scale_is_kept():
+    assert has_scale_rule(Gaussian())
+    assert has_scale_rule(Gaussian("median"))
+    assert not has_scale_rule(Gaussian(1.0))
+    assert not has_scale_rule(Linear())
+    _, points = curve(n=120)
+    choice = choose(trial_of(points, 0.1), Gaussian(1.7), 0.1, [2, 4, 8, 16])
+    assert choice.kernel.sigma == 1.7
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.3])
+def test_the_choice_is_near_the_best_of_all(noise):
+    clean_points, points = curve(noise=noise)
+    counts = component_counts(16)
+    choice = choose(trial_of(points, noise), Gaussian(), noise, counts, blend=1.0)
+
+    def error(kernel, r):
+        model = KernelPCA(r, clone(kernel)).fit(points)
+        return np.mean((clean(model, points).points - clean_points) ** 2)
+
+    best = min(error(k, r) for _, k in _scaled_kernels(Gaussian(), points) for r in counts)
+    found = error(choice.kernel, choice.n_components)
+    assert found < 1.25 * best
+    assert choice.risk == pytest.approx(found, abs=0.1 * noise**2)
+
+
+# ------------------------------------------------------------------ noise levels
+
+
+def test_sequence_noise_ignores_smooth_motion_and_jumps():
+    rng = np.random.default_rng(4)
+    t = np.linspace(0, 12, 600)[:, None]
+    motion = 5 * np.sin(t + np.arange(8)) + 3 * t
+    motion[300:] += 20  # a second trial
+    noise = rng.standard_normal(motion.shape)
+    for level in (0.01, 0.3):
+        assert sequence_noise(motion + level * noise) == pytest.approx(level, rel=0.05)
+    assert sequence_noise(motion) < 1e-3
+    assert sequence_noise(7 * (motion + noise)) == pytest.approx(7 * sequence_noise(motion + noise))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_image_noise_is_that_of_scikit_image(channels):
+    pytest.importorskip("pywt")
+    pytest.importorskip("skimage")
+    rows, columns = np.mgrid[:64, :64]
+    image = np.sin(rows / 9) + (columns > 30)
+    noisy = image[..., None] + 0.2 * np.random.default_rng(5).standard_normal((64, 64, channels))
+    assert image_noise(noisy) == pytest.approx(0.2, rel=0.1)
+    noisy[..., -1] = 1.0  # a flat channel has no noise
+    expected = 0.0 if channels == 1 else 0.2 * math.sqrt(2 / 3)
+    assert image_noise(noisy) == pytest.approx(expected, rel=0.1)
+
+
+def test_without_scikit_image_the_error_says_what_to_install(monkeypatch):
+    original = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("skimage"):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"orthodrome\[image\].*noise="):
+        image_noise(np.zeros((8, 8, 1)))

@@ -1,0 +1,161 @@
+"""Laws of SequenceDenoiser."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from orthodrome import KernelPCA
+from orthodrome.denoising import SequenceDenoiser
+from orthodrome.denoising import sequence as sequence_module
+from orthodrome.kernels import Gaussian
+from real_data import load_or_skip
+
+NOISE = 0.05
+
+
+def walk(n=120, joints=6):
+    """A figure that swings its limbs and moves on."""
+    t = np.linspace(0, 5 * np.pi, n)[:, None]
+    phase, size = np.arange(joints) / 2, 0.5 + np.arange(joints) / joints
+    forward = 0.2 * t + size * np.sin(t + phase)
+    upward = np.arange(joints) + 0.3 * np.cos(2 * t + phase)
+    return np.stack([forward, upward, 0 * t + phase], axis=2)
+
+
+def noisy_walk(noise=NOISE, seed=0, **shape):
+    frames = walk(**shape)
+    return frames, frames + noise * np.random.default_rng(seed).standard_normal(frames.shape)
+
+
+def quick():
+    """A given model: the laws of what is around it do not need the choices."""
+    return SequenceDenoiser(8, Gaussian(2.0), random_state=0)
+
+
+def mean_square(a, b):
+    return np.mean((np.asarray(a, dtype=float) - b) ** 2)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+def test_noise_goes_and_the_motion_stays(noise):
+    clean, noisy = noisy_walk(noise)
+    denoiser = SequenceDenoiser(random_state=0)
+    cleaned = denoiser.denoise(noisy)
+    assert denoiser.noise_ == pytest.approx(noise, rel=0.1)
+    assert mean_square(cleaned, clean) < 0.35 * mean_square(noisy, clean)
+    assert denoiser.risk_ == pytest.approx(mean_square(cleaned, clean), rel=0.5)
+    assert np.isfinite(denoiser.sigma_)
+
+
+def test_it_is_not_worse_than_linear_pca():
+    clean, noisy = noisy_walk()
+    points = noisy.reshape(len(noisy), -1)
+    mean = points.mean(axis=0)
+    axes = np.linalg.svd(points - mean, full_matrices=False)[2]
+    best = min(
+        mean_square((mean + (points - mean) @ axes[:r].T @ axes[:r]).reshape(clean.shape), clean)
+        for r in range(1, 15)
+    )
+    cleaned = SequenceDenoiser(random_state=0).denoise(noisy)
+    assert mean_square(cleaned, clean) < best
+
+
+def test_a_fixed_model_is_kernel_pca_of_the_frames():
+    _, noisy = noisy_walk()
+    points = noisy.reshape(len(noisy), -1)
+    model = KernelPCA(12, Gaussian(1.0)).fit(points)
+    expected = model.inverse_transform(model.transform(points)).reshape(noisy.shape)
+    denoiser = SequenceDenoiser(12, Gaussian(1.0), blend=1.0)
+    np.testing.assert_allclose(denoiser.denoise(noisy), expected, atol=NOISE / 50)
+    assert np.isnan(denoiser.noise_)  # not needed
+    assert (denoiser.n_components_, denoiser.sigma_) == (12, 1.0)
+
+
+def test_coordinates_are_absolute_and_follow_a_motion_of_the_whole():
+    _, noisy = noisy_walk()
+    expected = SequenceDenoiser(random_state=0).denoise(noisy)
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    options = {"n_components": 10, "kernel": Gaussian(1.5), "blend": 1.0}
+    first = SequenceDenoiser(**options).denoise(noisy)
+    second = SequenceDenoiser(**options).denoise(noisy @ turn + 5)
+    np.testing.assert_allclose(second, first @ turn + 5, atol=1e-4)
+    scaled = SequenceDenoiser(random_state=0).denoise(1000 * noisy)
+    np.testing.assert_allclose(scaled, 1000 * expected, rtol=1e-5, atol=1e-3)
+
+
+def test_still_and_noiseless_sequences_come_back_unchanged():
+    frames = walk()
+    np.testing.assert_array_equal(SequenceDenoiser(noise=0).denoise(frames), frames)
+    still = np.ones((9, 4, 3))
+    denoiser = SequenceDenoiser()
+    np.testing.assert_array_equal(denoiser.denoise(still), still)
+    assert denoiser.n_components_ == 0
+    changed = SequenceDenoiser(noise=1e-4, random_state=0).denoise(noisy_walk(1e-4)[1])
+    assert mean_square(changed, noisy_walk(1e-4)[1]) <= 1.5e-8
+
+
+def test_long_sequences_are_fitted_and_tried_on_some_frames(monkeypatch):
+    clean, noisy = noisy_walk(n=400)
+    monkeypatch.setattr(sequence_module, "_TRIAL_FRAMES", 60)
+    denoiser = SequenceDenoiser(max_train=100, random_state=0)
+    cleaned = denoiser.denoise(noisy)
+    assert len(denoiser.model_.X_fit_) == 100
+    assert mean_square(cleaned, clean) < 0.4 * mean_square(noisy, clean)
+
+
+def test_dtypes_layouts_and_seeds(tmp_path):
+    _, noisy = noisy_walk()
+    expected = quick().denoise(noisy)
+    before = noisy.copy()
+    noisy.flags.writeable = False
+    np.testing.assert_array_equal(quick().denoise(noisy), expected)
+    np.testing.assert_array_equal(noisy, before)
+    fortran = quick().denoise(np.asfortranarray(noisy))
+    np.testing.assert_array_equal(fortran, expected)
+    np.save(tmp_path / "frames.npy", noisy)
+    mapped = np.load(tmp_path / "frames.npy", mmap_mode="r")
+    np.testing.assert_array_equal(quick().denoise(mapped), expected)
+    single = quick().denoise(noisy.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, atol=1e-3)
+    whole = SequenceDenoiser(n_components=3).denoise(np.rint(100 * noisy).astype(int))
+    assert whole.dtype == np.float64
+
+
+def test_the_solver_does_not_matter():
+    _, noisy = noisy_walk(n=260)
+    dense, krylov = (
+        SequenceDenoiser(3, Gaussian(2.0), solver=solver, random_state=0).denoise(noisy)
+        for solver in ("dense", "krylov")
+    )
+    np.testing.assert_allclose(dense, krylov, atol=1e-6)
+
+
+def test_clone_and_repr():
+    denoiser = clone(SequenceDenoiser(25, Gaussian(1.5)))
+    assert repr(denoiser) == "SequenceDenoiser(kernel=Gaussian(sigma=1.5), n_components=25)"
+
+
+def test_frames_that_cannot_be():
+    frames = walk(20)
+    for bad, message in [
+        (frames[0], "3 axes"),
+        (frames[:3], "at least 4 frames"),
+        (frames.astype(complex), "complex128"),
+        (frames[:, :0], "empty"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            SequenceDenoiser().denoise(bad)
+    frames[3, 2, 1] = np.nan  # a joint that was not seen
+    with pytest.raises(ValueError, match=r"the first at \(3, 2, 1\)"):
+        SequenceDenoiser().denoise(frames)
+
+
+@pytest.mark.slow
+def test_the_walk_of_the_paper():
+    frames = load_or_skip("cmu_walk_35").frames.astype(float)
+    noisy = frames + 0.01 * np.random.default_rng(0).standard_normal(frames.shape)
+    paper = SequenceDenoiser(25, Gaussian(np.sqrt(1.5)), blend=1.0).denoise(noisy)
+    automatic = SequenceDenoiser(random_state=0).denoise(noisy)
+    removed = [1 - mean_square(z, frames) / 0.01**2 for z in (paper, automatic)]
+    assert min(removed) > 0.85
