@@ -132,23 +132,47 @@ def peak_anonymous_memory(setup: str, work: str) -> dict[str, float]:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-class Peer:
-    """A package that needs an environment of its own, in a process that waits for work.
+class PeerProcess:
+    """A peer in a process of its own that waits for work.
 
-    The script `peers/<name>.py` prepares itself, prints a line, then computes once for every line
-    that it reads and answers with one line of JSON. The environment `.peers/<name>` is made from
+    It prepares itself, prints a line of JSON with its version, then computes once for every line
+    that it reads and answers with one line of JSON.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.version = self._answer()["version"]
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._process.stdout.readline()  # type: ignore[union-attr]  # it is a pipe
+        if not line:
+            raise RuntimeError(f"the peer ended with status {self._process.wait()}")
+        return json.loads(line)
+
+    def run(self, work: str = "run") -> dict[str, Any]:
+        """Let it compute once and return its answer."""
+        self._process.stdin.write(work + "\n")  # type: ignore[union-attr]  # it is a pipe
+        self._process.stdin.flush()  # type: ignore[union-attr]
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
+        self._process.wait()
+
+
+class Peer(PeerProcess):
+    """A Python package that needs an environment of its own.
+
+    It runs the script `peers/<name>.py` in the environment `.peers/<name>`, which is made from
     `peers/<name>.txt` at the first use.
     """
 
     def __init__(self, name: str, *arguments: str) -> None:
         python = self._environment(name)
-        self._process = subprocess.Popen(
-            [str(python), str(HERE / "peers" / f"{name}.py"), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.version = self._answer()["version"]
+        super().__init__([str(python), str(HERE / "peers" / f"{name}.py"), *arguments])
 
     @staticmethod
     def _environment(name: str) -> Path:
@@ -164,23 +188,6 @@ class Peer:
             )
             stamp.write_text(requirements.read_text())
         return python
-
-    def _answer(self) -> dict[str, Any]:
-        line = self._process.stdout.readline()  # type: ignore[union-attr]  # it is a pipe
-        if not line:
-            raise RuntimeError(f"the peer ended with status {self._process.wait()}")
-        return json.loads(line)
-
-    def run(self) -> dict[str, Any]:
-        """Let it compute once and return its answer."""
-        self._process.stdin.write("run\n")  # type: ignore[union-attr]  # it is a pipe
-        self._process.stdin.flush()  # type: ignore[union-attr]
-        return self._answer()
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
-        self._process.wait()
 
 
 def machine() -> str:

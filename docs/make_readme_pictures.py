@@ -4,12 +4,20 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from skimage.data import camera
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from orthodrome import KernelPCA, KernelPGA, plots
+from orthodrome import KernelPCA, KernelPGA, PatchDenoiser, plots
 from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.metrics import neighborhood_preservation
+from orthodrome.eigen import hebbian, leading
+from orthodrome.gram import Centered, DenseGram
+from orthodrome.kernels import Gaussian
+from orthodrome.metrics import (
+    excess_reconstruction_error,
+    neighborhood_preservation,
+    reconstruction_error,
+)
 
 TARGET = Path(__file__).parent / "images"
 
@@ -73,9 +81,51 @@ def directions() -> Figure:
     return figure
 
 
+def passes() -> Figure:
+    X = load_digits().data
+    K = Centered(DenseGram(Gaussian().fit(X)(X)))
+    exact = leading(K, 10)
+    minimal = reconstruction_error(K, (exact.vectors / exact.values**0.5).T)
+    errors: dict[str, list[float]] = {}
+    for name, options in {
+        "KHA": {"gain": "constant"},
+        "KHA/t": {"gain": "t"},
+        "KHA/et": {"gain": "et"},
+        "KHA-SMD": {"gain": "smd"},
+        "KHA/et, pilot": {"gain": "et", "start": "pilot"},
+    }.items():
+        run, errors[name] = None, []
+        for _ in range(15):
+            run = hebbian(K, 10, n_passes=1, tol=0, initial=run, random_state=0, **options)
+            error = excess_reconstruction_error(K, run.coefficients, minimal=minimal)
+            errors[name].append(error)
+
+    image = camera()[60:188, 160:288] / 255
+    noisy = image + 0.1 * np.random.default_rng(0).standard_normal(image.shape)
+    cleaned = PatchDenoiser(random_state=0).denoise(noisy)
+
+    figure = Figure(figsize=(10, 3.9), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.05], wspace=0.04)
+    plots.curves(
+        range(1, 16),
+        errors,
+        xlabel="Passes over the data",
+        ylabel="Excess reconstruction error",
+        yscale="log",
+        ax=left.subplots(),
+        title="Digits, ten components, nothing tuned",
+    )
+    panels = {"noisy": noisy, "PatchDenoiser": cleaned, "original": image}
+    for ax, (name, picture) in zip(right.subplots(1, 3), panels.items(), strict=True):
+        ax.imshow(picture, cmap="gray", vmin=0, vmax=1)
+        ax.set(title=name, xticks=[], yticks=[])
+    return figure
+
+
 def main() -> None:
     TARGET.mkdir(exist_ok=True)
-    for name, draw in {"kernel_pca": digits, "kernel_pga": directions}.items():
+    pictures = {"kernel_pca": digits, "kernel_pga": directions, "kernel_hebbian": passes}
+    for name, draw in pictures.items():
         draw().savefig(TARGET / f"{name}.png", dpi=150, metadata={"Software": None})
 
 

@@ -171,12 +171,19 @@ def readme_blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_readme_examples_run(capsys):
+def test_readme_examples_run(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("skimage")
+    monkeypatch.chdir(tmp_path)  # one of them writes a checkpoint
     printed = []
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions = printed
+    digits, directions, passes, applications = printed
+    assert re.fullmatch(r"[1-5] passes, largest residual \de-03\n", passes)
+    assert (tmp_path / "digits.checkpoint").exists()
+    assert re.fullmatch(
+        r"0.00 nats from the two rings\n\d\d% of the mean squared error left\n", applications
+    )
     assert re.fullmatch(r"krylov: \d+% of the variance of new digits explained\n", digits)
     assert re.fullmatch(
         r"3 flat components, 2 geodesic ones\n"

@@ -103,7 +103,7 @@ def test_the_pilot_is_the_best_that_its_points_hold(operator):
 
 
 def test_a_pilot_has_a_head_start():
-    """t begins where a random start would be as good: at one over the residual, 3 to 1000 passes."""
+    """t begins where a random start would be as good: 1 over the residual, 3 to 1000 passes."""
     for n, d, seed in ((150, 6, 0), (500, 30, 0), (500, 30, 1), (500, 400, 0)):
         K = matrix(n=n, d=d)
         found = hebbian(K, 3, start="pilot", n_passes=0, random_state=seed)
