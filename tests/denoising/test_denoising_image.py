@@ -67,11 +67,11 @@ def test_noise_goes_and_the_image_stays(channels):
 
 def test_it_is_not_worse_than_linear_pca_of_the_same_patches():
     # edges in all directions: a curved set of patches
-    rows, columns = np.mgrid[:60, :60]
-    clean = 0.5 + 0.5 * np.sign(np.sin(np.hypot(rows - 30, columns - 30) / 3))
+    rows, columns = np.mgrid[:44, :44]
+    clean = 0.5 + 0.5 * np.sign(np.sin(np.hypot(rows - 22, columns - 22) / 3))
     noisy = clean + 0.2 * np.random.default_rng(0).standard_normal(clean.shape)
-    cleaned = small(noise=0.2, max_train=300).denoise(noisy)
-    grid = PatchGrid((60, 60, 1), (5, 5), 2)
+    cleaned = small(noise=0.2, max_train=200).denoise(noisy)
+    grid = PatchGrid((44, 44, 1), (5, 5), 2)
     extended = grid.extend(noisy[..., None])
     patches = grid.extract(extended, grid.whole)
     mean = patches.mean(axis=0)
@@ -197,6 +197,27 @@ def test_results_follow_scale_and_offset():
     expected = small().denoise(noisy)
     moved = small(noise=100 * NOISE).denoise(100 * noisy + 1000)
     np.testing.assert_allclose(moved, 100 * expected + 1000, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_scales_far_from_one(scale):
+    _, noisy = noisy_scene()
+    expected = small().denoise(noisy)
+    moved = small(noise=scale * NOISE).denoise(scale * noisy)
+    np.testing.assert_allclose(moved / scale, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scales_whose_squares_are_no_numbers(scale):
+    with pytest.raises(ValueError, match="rescale"):
+        small(noise=scale * NOISE).denoise(scale * noisy_scene()[1])
+
+
+def test_noise_beyond_the_image_leaves_little_of_it():
+    _, noisy = noisy_scene()
+    denoiser = small(noise=1e6)
+    assert denoiser.denoise(noisy).std() < 0.7 * noisy.std()
+    assert denoiser.blend_ == 1
 
 
 def test_layout_does_not_matter_and_the_input_is_not_changed(tmp_path):

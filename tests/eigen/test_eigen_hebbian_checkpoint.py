@@ -147,9 +147,32 @@ def test_going_on_from_a_result(gain, tmp_path):
     failing = Counted(DenseGram(K), N + ESTIMATE + 40, interrupt)
     with pytest.raises(Interrupted):
         run(failing, path, gain=gain, initial=first, checkpoint_seconds=0)
-    resumed = run(K, path, gain=gain, initial=first, checkpoint_seconds=0)
+    operator = Counted(DenseGram(K))
+    resumed = run(operator, path, gain=gain, initial=first, checkpoint_seconds=0)
+    assert operator.n_rows < (N_PASSES - 1) * (N + ESTIMATE) + ESTIMATE  # not the pass that is done
     assert resumed.n_passes == 2 + N_PASSES
     check_same_run(resumed, run(K, gain=gain, n_passes=2 + N_PASSES))
+
+
+def test_going_on_from_a_result_of_another_run_is_refused(tmp_path):
+    """Neither the file nor the result is to be preferred: their seeds differ."""
+    path = tmp_path / "run"
+    run(matrix(), path, random_state=None, n_passes=1)
+    other = run(matrix(), random_state=3, n_passes=1)
+    with pytest.raises(ValueError, match=r"checkpoint of another run than the result"):
+        run(matrix(), path, random_state=None, initial=other)
+
+
+def test_going_on_from_a_result_that_is_further_than_the_file(tmp_path):
+    """The file is of an earlier fit; the result goes on, and replaces it."""
+    path = tmp_path / "run"
+    run(matrix(), path, n_passes=1)
+    further = run(matrix(), n_passes=3)
+    operator = Counted(DenseGram(matrix()))
+    found = run(operator, path, initial=further, n_passes=2)
+    check_same_run(found, run(matrix(), n_passes=5))
+    assert operator.n_rows < 3 * (N + ESTIMATE)  # not the passes that the result has made
+    check_same_run(run(matrix(), path, n_passes=5), found)
 
 
 @pytest.mark.parametrize("gain", ["et", "smd"])

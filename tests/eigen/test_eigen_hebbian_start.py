@@ -104,7 +104,7 @@ def test_the_pilot_is_the_best_that_its_points_hold(operator):
 
 def test_a_pilot_has_a_head_start():
     """t begins where a random start would be as good: 1 over the residual, 3 to 1000 passes."""
-    for n, d, seed in ((150, 6, 0), (500, 30, 0), (500, 30, 1), (500, 400, 0)):
+    for n, d, seed in ((150, 6, 0), (500, 30, 0), (500, 40, 0), (500, 40, 1), (500, 400, 0)):
         K = matrix(n=n, d=d)
         found = hebbian(K, 3, start="pilot", n_passes=0, random_state=seed)
         rest = K @ found.eigenvectors - found.eigenvectors * found.eigenvalues
@@ -171,6 +171,8 @@ def test_a_start_does_not_miss_the_points_that_matter(case, start):
     operator = few_among_many(case)
     exact = np.linalg.eigvalsh(operator.toarray())[::-1][:3]
     for seed in range(4):
+        A = started(operator, 3, start, seed).components
+        np.testing.assert_allclose(A @ (operator @ A.T), np.eye(3), atol=1e-9)
         found = hebbian(operator, 3, start=start, random_state=seed)
         if found.converged:
             np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.02 * exact[0])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from orthodrome.eigen import hebbian
+from orthodrome.metrics import excess_reconstruction_error
 from real_data import REPOSITORY, load_or_skip, real_folder
 
 FOLDER = REPOSITORY / "experiments/kha"
@@ -148,11 +149,13 @@ def test_solver_goes_on_from_fit_to_fit(kha):
     np.testing.assert_allclose(
         np.abs(solver.result.coefficients), np.abs(whole.coefficients), atol=1e-9
     )
+    apart = excess_reconstruction_error(matrix.of(None), whole.coefficients)
+    assert errors[2] == pytest.approx(apart, rel=1e-6)
 
 
 def _blobs():
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(10), 12)
+    y = rng.permutation(np.repeat(np.arange(10), 12))
     return 8 * rng.standard_normal((10, 5))[y] + rng.standard_normal((120, 5)), y
 
 
@@ -188,6 +191,13 @@ def test_hopeless_rates_are_tried_one_by_one(kha, problem):
     tuner._tune_rate(hopeless)
     tried = {(row["mu"], row["seed"]) for row in tuner.rows}
     assert {(mu, seed) for mu in size.rates for seed in size.seeds} <= tried
+
+
+def test_an_error_above_that_of_nothing_is_a_divergence(kha, problem):
+    tuner = kha.usps.Tuner("small", problem, kha.usps.Size(seeds=(0,)))
+    much, little = 1.01 * problem.error_of_nothing, 0.99 * problem.error_of_nothing
+    assert tuner._failures([much, math.inf, 0.1]) == (2, pytest.approx(0.1))
+    assert tuner._failures([little]) == (0, pytest.approx(little))
 
 
 def test_settings_say_what_the_solver_is_told(kha):
@@ -441,7 +451,11 @@ def test_first_hundred_of_each_digit(kha):
     X = kha.common.usps_subset()
     assert X.shape == (1000, 256)
     assert X.dtype == np.float64
-    threes = usps.X_train[usps.y_train == 3][:100].astype(np.float64)
-    place = [np.flatnonzero((image == X).all(axis=1)) for image in threes]
-    assert all(len(found) == 1 for found in place)
-    assert np.all(np.diff(np.concatenate(place)) > 0)  # in the order of the file
+    seen = dict.fromkeys(range(10), 0)
+    chosen = []
+    for place, digit in enumerate(usps.y_train):
+        seen[int(digit)] += 1
+        if seen[int(digit)] <= 100:
+            chosen.append(place)
+    np.testing.assert_array_equal(X, usps.X_train[chosen])  # in the order of the file
+    assert kha.common.usps_subset(7).shape == (70, 256)

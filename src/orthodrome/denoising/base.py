@@ -18,10 +18,10 @@ from ..kernels import KernelHolder, Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
 
-__all__ = ["EPSILON", "KernelDenoiser", "check_values"]
+__all__ = ["KernelDenoiser", "check_values"]
 
-#: The vector by which the data are moved to estimate a divergence, in units of the noise.
-EPSILON = 0.1
+# By how much the data are moved to estimate a divergence, in units of the noise.
+_EPSILON = 0.1
 
 
 class KernelDenoiser(KernelHolder, BaseEstimator):
@@ -68,6 +68,11 @@ class KernelDenoiser(KernelHolder, BaseEstimator):
         if not _is_auto(self.noise):
             return float(self.noise)
         return estimate() if self._is_open else math.nan
+
+    def _epsilon(self, values: NDArray[Any]) -> float:
+        """Return by how much to move the data: little beside the noise, and beside themselves."""
+        spread = float(np.abs(values - values.mean(axis=0)).mean())  # its square might overflow
+        return _EPSILON * min(self.noise_, spread)
 
     # ------------------------------------------------------------------ fitting
 

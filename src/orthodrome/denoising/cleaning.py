@@ -14,7 +14,7 @@ from ..preimage import fixed_point
 
 __all__ = ["Cleaned", "clean"]
 
-_MAX_ITER = 200
+_MAX_ITER = 500  # as in preimage
 _BLOCK_ELEMENTS = 2**23  # coefficients of expansions held at once: 64 MiB
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from .._core.checks import check_integer
 from ..decomposition import KernelPCA
 from ..decomposition.base import last_fit_kept
-from .base import EPSILON, KernelDenoiser, check_values
+from .base import KernelDenoiser, check_values
 from .cleaning import clean
 from .noise import image_noise
 from .patches import Block, PatchGrid
@@ -211,7 +211,7 @@ class PatchDenoiser(KernelDenoiser):
         alike for all candidates.
         """
         signs = rng.choice([-1.0, 1.0], size=pixels.shape)
-        epsilon = EPSILON * self.noise_
+        epsilon = self._epsilon(pixels.ravel())
         shifted = pixels + epsilon * signs
         step = max(grid.step, min(grid.patch_size) // 2)
         coarse = PatchGrid(grid.image_shape, grid.patch_size, step)

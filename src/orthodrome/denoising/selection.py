@@ -22,6 +22,7 @@ __all__ = ["Choice", "choose", "component_counts", "has_scale_rule"]
 # Scales that are tried, as powers of 2 of the rule's. At the upper end the kernel is linear for
 # practical purposes: it is chosen where the data show no structure that a smaller scale could use.
 _POWERS = range(-4, 4)
+_LEAST_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ def choose(
 ) -> Choice:
     """Choose the scale of the kernel and the number of components of least estimated risk.
 
-    Scales are those of the kernel's rule times powers of 2, from 1/16 to 8.
-    The search walks downhill over the scales, from the rule's own, and for each scale downhill
-    over the numbers of components.
+    Scales are those of the kernel's rule times powers of 2, from 1/16 to 8. The search walks
+    downhill over the scales, from the rule's own, and for each scale downhill over the numbers of
+    components.
 
     Parameters
     ----------
@@ -68,8 +69,10 @@ def choose(
     training = trial.plain.training
     kernels = _scaled_kernels(kernel, training)
     spread = math.sqrt(float(training.var(axis=0).sum()))
-    # far below εb, whose effect is looked for
-    tol = 1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread
+    if spread == 0.0:
+        raise ValueError("The squares of the values underflow; rescale the data.")
+    # far below εb, whose effect is looked for; where that is nothing, as exact as is sensible
+    tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _LEAST_TOL)
     best: dict[int, tuple[float, int, Risk]] = {}
 
     def cost_of_scale(index: int) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from ..decomposition.base import last_fit_kept
-from .base import EPSILON, KernelDenoiser, check_values
+from .base import KernelDenoiser, check_values
 from .cleaning import clean
 from .noise import sequence_noise
 from .risk import Sample, Trial
@@ -133,7 +133,7 @@ class SequenceDenoiser(KernelDenoiser):
         n = len(points)
         asked = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
         signs = rng.choice([-1.0, 1.0], size=points.shape)
-        epsilon = EPSILON * self.noise_
+        epsilon = self._epsilon(points)
         shifted = points + epsilon * signs
         plain = Sample(points[chosen], points[asked])
         moved = Sample(shifted[chosen], shifted[asked])
