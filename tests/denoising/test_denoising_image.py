@@ -192,6 +192,15 @@ def test_integers_are_clipped_and_do_not_wrap():
     np.testing.assert_array_equal(cleaned, np.clip(np.rint(floating), 0, 255))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8])
+def test_whole_numbers_end_at_their_limits(dtype):
+    limits = np.iinfo(dtype)
+    ends = image_module._as_dtype(np.array([-1e30, 1.5, 2.5, 1e30]), np.dtype(dtype))
+    assert ends[0] == limits.min
+    assert list(ends[1:3]) == [2, 2]
+    assert limits.max - limits.max // 2**50 <= ends[3] <= limits.max
+
+
 def test_results_follow_scale_and_offset():
     _, noisy = noisy_scene()
     expected = small().denoise(noisy)

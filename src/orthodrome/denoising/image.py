@@ -89,15 +89,19 @@ class PatchDenoiser(KernelDenoiser):
     clipped to the range of their dtype; floating images are not clipped. Colours are cleaned
     together, a patch being its pixels in all channels; the noise level is one for all.
 
-    *Cost.* A pre-image takes about six passes over the training patches, O(max_train · d) each for
-    patches of d numbers. There is one for each patch of the image, and the choices take about 15
-    times two for each patch of a coarser grid (half a patch apart), of which at most 4500 are
-    looked at: images up to about 256 x 256 spend most of the time on the choices, larger ones on
-    themselves. Memory: a few copies of the image in float64, and about 200 MiB.
+    *Scale.* Scales from 1/16 to 8 times that of the kernel's rule are tried. At the upper end the
+    kernel is linear for practical purposes: `sigma_` beside the distances between patches tells
+    whether the result owes anything to the kernel.
+
+    *Cost.* A pre-image takes a few passes over the training patches, O(max_train · d) each for
+    patches of d numbers. There is one for each patch of the image, and two for each candidate and
+    patch of a coarser grid, half a patch apart, of which at most 4500 are looked at: small images
+    spend most of the time on the choices, large ones on themselves. Memory: a few copies of the
+    image in float64, and what a bounded number of patches takes.
 
     *What to expect.* It is meant for Gaussian noise of one level. Against linear PCA of the same
-    patches it gains a little where the signal outweighs the noise, and loses where the noise
-    outweighs the signal or the signal is in a few bright spots; scikit-image's
+    patches it gains a little on most images, more where the same edges come back, and loses where
+    the noise outweighs a signal that is in a few bright spots; scikit-image's
     ``denoise_nl_means`` is better on most photographs and hundreds of times faster.
     ``experiments/kha/denoising.md`` has the figures. Fine texture is taken for noise by the
     estimate of the noise level, so that low levels come out too high: pass `noise` if you know it.
@@ -296,4 +300,7 @@ def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind == "f":
         return pixels.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.clip(np.rint(pixels), limits.min, limits.max).astype(dtype)
+    lowest, highest = float(limits.min), float(limits.max)
+    if highest > limits.max:  # of 64 bits: rounded up to what they cannot hold
+        highest = float(np.nextafter(highest, 0.0))
+    return np.clip(np.rint(pixels), lowest, highest).astype(dtype)

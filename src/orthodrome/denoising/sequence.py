@@ -57,6 +57,12 @@ class SequenceDenoiser(KernelDenoiser):
     solver_, n_iter_, converged_ :
         Of the model; `converged_` also says whether all pre-images met their tolerance.
 
+    Notes
+    -----
+    Joints are not told apart from coordinates, and lengths of bones are not kept. Of a motion that
+    is sampled often a low-pass filter removes nearly as much noise, without any model;
+    ``experiments/kha/denoising.md`` has the figures.
+
     References
     ----------
     Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006, §5.4;
