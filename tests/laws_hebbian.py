@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from orthodrome.eigen.hebbian import _loops, sweep
+from orthodrome.eigen.kha import _loops, sweep
 from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, Tangent, TiledGram
 from orthodrome.kernels import Gaussian, Linear
 from orthodrome.sphere import karcher_mean

@@ -20,9 +20,10 @@ from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.eigen.hebbian.checkpoint import Checkpoint
-from orthodrome.gram import Centered, Combined, DenseGram, TiledGram, tiled
+from orthodrome.eigen.kha.checkpoint import Checkpoint
+from orthodrome.gram import Centered, Combined, DenseGram, Tangent, TiledGram, tiled
 from orthodrome.kernels import Exponential, Gaussian, Linear, Polynomial
+from orthodrome.sphere import karcher_mean
 
 N, R, BLOCK = 150, 3, 32  # five blocks, the last one shorter
 ESTIMATE = 64  # rows that an error estimate looks at
@@ -225,10 +226,12 @@ def test_a_run_that_diverged_stays_so(tmp_path):
     K, path = matrix(), tmp_path / "run"
     with pytest.warns(ConvergenceWarning):
         first = run(K, path, eta0=1e3)
-    with pytest.warns(ConvergenceWarning):
-        again = run(K, path, eta0=1e3)
+    operator = Counted(DenseGram(K))
+    with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone"):
+        again = run(operator, path, eta0=1e3)
+    check_same_run(again, first)
     assert again.status is Status.DIVERGED
-    np.testing.assert_array_equal(again.coefficients, first.coefficients)
+    assert operator.n_rows == ESTIMATE  # the pass is not tried again
 
 
 # ------------------------------------------------------------------ killed
@@ -292,6 +295,19 @@ def test_a_finished_run_can_be_extended(gain, tmp_path):
     operator = Counted(DenseGram(matrix()))
     check_same_run(run(operator, path, gain=gain), run(matrix(), gain=gain))
     assert operator.n_rows == ESTIMATE
+
+
+@pytest.mark.parametrize("arguments", [{"n_passes": 2}, {"tol": 0.99}])
+def test_half_a_pass_too_many_is_left_out(arguments, tmp_path):
+    """Fewer passes than the file has, or a tolerance that its last whole pass had reached."""
+    path = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        run(Counted(DenseGram(matrix()), rows_until(2, 3), interrupt), path, **EACH_BLOCK)
+    found = run(matrix(), path, **EACH_BLOCK | arguments)
+    whole = run(matrix(), gain="smd", n_passes=2)
+    np.testing.assert_array_equal(found.coefficients, whole.coefficients)
+    assert found.state.position == 0
+    check_same_run(run(matrix(), path, **EACH_BLOCK), run(matrix(), gain="smd"))
 
 
 def test_a_smaller_tolerance_goes_on_and_a_larger_one_does_not(tmp_path):
@@ -399,6 +415,12 @@ def gram(kernel, X, storage="memory"):
     return TiledGram(kernel.fit(X), X, storage)
 
 
+def tangent(weights=None, sigma=2.0):
+    operator = gram(Gaussian(sigma=sigma), points())
+    mean = karcher_mean(operator, weights)
+    return Tangent(operator, mean.point, mean.cosines)
+
+
 WEIGHTS = np.arange(N) % 3 + 1.0
 OPERATORS = {
     "a kernel": lambda: gram(Gaussian(sigma=2.0), points()),
@@ -413,6 +435,9 @@ OPERATORS = {
     "weighted": lambda: Combined(
         Centered(gram(Gaussian(sigma=2.0), points()), WEIGHTS), np.sqrt(WEIGHTS)
     ),
+    "tangent": lambda: tangent(),
+    "its weights": lambda: tangent(WEIGHTS),
+    "tangent of another scale": lambda: tangent(sigma=2.1),
     "dense": lambda: DenseGram(gram(Gaussian(sigma=2.0), points()).toarray()),
 }
 
@@ -442,14 +467,15 @@ def test_where_the_matrix_is_kept_does_not_matter(wrap, monkeypatch, tmp_path):
     np.testing.assert_allclose(resumed.eigenvalues, whole.eigenvalues, rtol=1e-12)
 
 
-def test_the_number_of_threads_does_not_matter(monkeypatch, tmp_path):
+@pytest.mark.parametrize("make", [lambda: Centered(OPERATORS["a kernel"]()), tangent])
+def test_the_number_of_threads_does_not_matter(make, monkeypatch, tmp_path):
     """Sums over tiles are then rounded in another order, which makes no other matrix."""
     monkeypatch.setattr(tiled, "TILE", 32)
-    X, path = points(), tmp_path / "run"
-    whole = run(Centered(gram(Gaussian(sigma=2.0), X)))
-    run(Centered(gram(Gaussian(sigma=2.0), X)), path, n_passes=2)
+    path = tmp_path / "run"
+    whole = run(make())
+    run(make(), path, n_passes=2)
     monkeypatch.setattr(threads, "n_threads", lambda: 3)
-    resumed = run(Centered(gram(Gaussian(sigma=2.0), X)), path)
+    resumed = run(make(), path)
     np.testing.assert_allclose(resumed.eigenvalues, whole.eigenvalues, rtol=1e-12)
 
 
@@ -527,6 +553,21 @@ def test_flipped_bits_are_noticed(tmp_path):
         path.write_bytes(flipped)
         with contextlib.suppress(ValueError):  # there are bits that zip does not use
             check_same_run(run(matrix(), path), good)
+
+
+def test_flipped_bits_of_the_headers_are_noticed(tmp_path):
+    """Every bit of the local header and of the directory: sizes, flags, ways to compress."""
+    path = tmp_path / "run"
+    run(matrix(), path, n_passes=1)
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    for position in (*range(40), *range(directory, directory + 60)):
+        for bit in range(8):
+            flipped = bytearray(whole)
+            flipped[position] ^= 1 << bit
+            path.write_bytes(flipped)
+            with contextlib.suppress(ValueError):
+                Checkpoint(path, "", None).read()
 
 
 def test_a_folder_is_no_file(tmp_path):

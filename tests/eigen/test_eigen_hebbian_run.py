@@ -19,7 +19,7 @@ from laws_hebbian import (
 )
 from orthodrome._core.status import Status
 from orthodrome.eigen import hebbian
-from orthodrome.eigen.hebbian.ritz import Ritz, estimate_residuals
+from orthodrome.eigen.kha.ritz import Ritz, estimate_residuals
 from orthodrome.gram import DenseGram
 from orthodrome.metrics import excess_reconstruction_error
 
@@ -311,7 +311,7 @@ def test_history_of_an_unpolished_run_is_that_of_the_polished_one():
 def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(gain):
     K = gaussian_like()
     settings = {"gain": gain, "random_state": 0, "tol": 0, "polish": False}
-    numbers = {"eta0": 1e3, "mu": 0}  # with a larger μ the log-gains fall and all stands still
+    numbers = {"eta0": 1e3, "mu": 0}
     with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone") as caught:
         found = hebbian(K, 3, **numbers, **settings)
     assert len(caught) == 1
@@ -326,6 +326,25 @@ def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(gain
     assert entry["diverged"] is True
     assert entry["n_pass"] == 1
     json.dumps(entry, allow_nan=False)
+
+
+def test_log_gains_that_fall_without_end_have_diverged():
+    """Components thrown far away, whose gains are then zero, stand still; they are not found."""
+    settings = {"gain": "smd", "eta0": 1e3, "mu": 0.1, "tol": 0, "random_state": 0, "n_passes": 3}
+    with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone"):
+        found = hebbian(gaussian_like(), 3, **settings)
+    assert found.status is Status.DIVERGED
+    assert not np.any(found.state.log_gains - 1)
+
+
+def test_a_result_that_diverged_can_go_on_with_smaller_gains():
+    K = gaussian_like()
+    settings = {"gain": "constant", "random_state": 0, "n_passes": 3, "tol": 0}
+    with pytest.warns(ConvergenceWarning, match="diverged"):
+        first = hebbian(K, 3, eta0=1e3, **settings)
+    found = hebbian(K, 3, eta0=1e-3, initial=first, **settings)
+    assert found.status is Status.MAX_ITER
+    assert found.n_passes == 3
 
 
 def test_a_run_that_diverges_later_ends_with_the_pass_before():

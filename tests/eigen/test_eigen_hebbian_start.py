@@ -31,7 +31,7 @@ def matrix(n=150, d=6, seed=0):
     return X @ X.T
 
 
-def started(K, r, start, seed=0, **arguments):
+def started(K, r, start="orthonormal", seed=0, **arguments):
     """The state before the first pass."""
     arguments = {"n_passes": 0, "polish": False, **arguments}
     return hebbian(K, r, start=start, random_state=seed, **arguments).state
@@ -111,11 +111,28 @@ def test_a_pilot_has_a_head_start():
         ratio = np.linalg.norm(found.eigenvalues) / np.linalg.norm(rest)
         # the residual is estimated, to a factor of 2 at the worst
         assert np.clip(ratio / 2, 3, 1000) <= found.state.clock / n <= np.clip(2 * ratio, 3, 1000)
-    # neither the paper's gains nor other starts have one
+    # neither the paper's gains nor other starts have one, nor a start that is given and no better
     assert started(K, 2, "pilot", eta0=0.1).clock == 0
     assert started(K, 2, "pilot", initial=random_start(2, 500)).clock == 0
     for start in ("orthonormal", "paper", "sparse"):
         assert started(K, 2, start).clock == 0
+
+
+def test_good_components_that_are_given_have_a_head_start():
+    """As a pilot has; not if they must still turn within their span, or find their lengths."""
+    K, vectors = semidefinite(0.3 ** np.arange(200.0))
+    exact = (vectors[:, :3] / np.sqrt(0.3 ** np.arange(3))).T
+    assert started(K, 3, initial=exact).clock == 1000 * 200
+    near = exact + 0.02 * np.random.default_rng(0).standard_normal(exact.shape)
+    assert 3 * 200 < started(K, 3, initial=near).clock < 100 * 200
+    turned = semidefinite(np.ones(3))[1] @ exact
+    for bad in (turned, 2 * exact, 0.5 * exact, exact * [[1], [1], [3]]):
+        assert started(K, 3, initial=bad).clock == 0
+    assert started(K, 3, initial=np.vstack([exact[:2], 0 * exact[2:]])).clock == 1000 * 200
+    assert started(K, 3, initial=exact, eta0=0.1).clock == 0
+    # so one more pass leaves them as they are
+    found = hebbian(K, 3, initial=exact, n_passes=1, tol=0, polish=False, random_state=0)
+    assert relative_difference(found.coefficients, exact) < 0.05
 
 
 @every_gain
@@ -405,10 +422,13 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"eta0": np.nan}, "eta0 of hebbian .* got nan"),
         ({"mu": -0.1}, "mu of hebbian must be a finite number >= 0; got -0.1"),
         ({"mu": "tuned"}, "mu of hebbian .* got 'tuned'"),
-        ({"xi": 1.5}, "xi of hebbian must be between 0 and 1; got 1.5"),
+        ({"xi": 1.5}, "xi of hebbian must be a finite number >= 0 and <= 1; got 1.5"),
+        ({"xi": True}, "xi of hebbian"),
         ({"xi": -0.1}, "xi of hebbian"),
         ({"xi": np.nan}, "xi of hebbian"),
-        ({"xi": "a"}, "xi of hebbian must be between 0 and 1; got 'a'"),
+        ({"xi": "a"}, "xi of hebbian .* got 'a'"),
+        ({"polish": "no"}, "polish of hebbian must be one of True, False; got 'no'"),
+        ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
         ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
         ({"n_passes": 2.5}, "n_passes of hebbian"),
         ({"tol": -1}, "tol of hebbian must be a finite number >= 0; got -1"),

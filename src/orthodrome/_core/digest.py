@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["digest"]
+__all__ = ["digest", "sketch"]
 
 
 def digest(*things: Any) -> str:
@@ -32,6 +32,23 @@ def digest(*things: Any) -> str:
     for thing in things:
         _feed(thing, result.update)
     return result.hexdigest()
+
+
+def sketch(values: np.ndarray, decimals: int) -> list[float]:
+    """Return a few sums of a vector with random signs, in units of its length, rounded.
+
+    Vectors that differ by rounding alone, as the same computation on another number of threads
+    gives them, have the same sketch; those that differ by more than the last decimal have not.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 100)
+    >>> sketch(x, 6) == sketch(x * (1 + 1e-15), 6), sketch(x, 6) == sketch(x + np.eye(100)[3], 6)
+    (True, False)
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(8, len(values)))
+    length = float(np.linalg.norm(values)) or 1.0
+    return (np.round(signs @ values / length, decimals) + 0.0).tolist()  # no negative zeros
 
 
 def _feed(thing: Any, update: Callable[[Any], None]) -> None:

@@ -9,7 +9,7 @@ from .components import (
     weighted_problem,
 )
 from .dense import Dense
-from .hebbian import Hebbian, HebbianResult, hebbian
+from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
 from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
 from .pairs import Eigenpairs, orient

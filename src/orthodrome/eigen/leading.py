@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from ..gram import DenseGram, GramOperator
 from .dense import Dense
-from .hebbian import Hebbian, HebbianResult
+from .kha import Hebbian, HebbianResult
 from .krylov import Krylov
 from .pairs import Eigenpairs
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.digest import sketch
 from .._core.unit import angles_from_cosines, check_no_antipodes
 from .base import CrossOperator, GramOperator, as_indices
 from .unit import squared_radius
@@ -72,6 +73,11 @@ class Tangent(GramOperator):
                 f"base_point of Tangent must have unit length; its square is {square:.8g}. Divide "
                 "it by its length, the root of base_point @ operator @ base_point."
             )
+
+    def _identity(self) -> dict[str, Any]:
+        # the base point is the end of an iteration, whose last digits depend on the threads
+        decimals = 6 if self.dtype == np.float64 else 3
+        return {"operator": self.operator, "base_point": sketch(self.base_point, decimals)}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         return self._project(self.operator @ self._stretched(V), self.cosines, self.stretches, V)

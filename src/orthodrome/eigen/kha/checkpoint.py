@@ -6,6 +6,7 @@ import json
 import os
 import time
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ __all__ = ["Checkpoint", "Saved"]
 _FORMAT = "orthodrome hebbian checkpoint 1"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
 _NUMBERS = ("clock", "n_passes", "position", "damping")
+# What zipfile, zlib, NumPy and JSON raise on bytes that are not what they look for.
+_UNREADABLE = (
+    *(OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class Saved:
     seed: int
     history: list[dict[str, Any]]
     pending: dict[str, float] = field(default_factory=dict)
+    diverged: bool = False  # and the run ended by that
 
 
 class Checkpoint:
@@ -71,6 +78,7 @@ class Checkpoint:
             "seed": str(saved.seed),  # more digits than a float of JSON has
             "history": saved.history,
             "pending": saved.pending,
+            "diverged": saved.diverged,
             "numbers": numbers,
         }
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
@@ -96,7 +104,7 @@ class Checkpoint:
                 arrays = {name: file[name] for name in file.files if name != "meta"}
             if meta["fingerprint"] == self._fingerprint:
                 return _put_together(meta, arrays)
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except _UNREADABLE as error:
             raise ValueError(
                 f"{self.path} cannot be read as a checkpoint of hebbian ({error}); delete it to "
                 "start anew, or name another file."
@@ -128,4 +136,5 @@ def _put_together(meta: dict[str, Any], arrays: dict[str, Any]) -> Saved:
         seed=int(meta["seed"]),
         history=meta["history"],
         pending=meta["pending"],
+        diverged=meta["diverged"],
     )

@@ -106,8 +106,7 @@ def choose_gains(kind: str, eta0: Any, mu: Any, xi: float, n: int, diagonal: NDA
     for name, value in (("eta0", eta0), ("mu", mu)):
         if not (isinstance(value, str) and value == "auto"):
             check_positive(value, name, "hebbian", or_zero=name == "mu")
-    if not (isinstance(xi, (int, float)) and 0.0 <= xi <= 1.0):
-        raise ValueError(f"xi of hebbian must be between 0 and 1; got {xi!r}.")
+    check_positive(xi, "xi", "hebbian", or_zero=True, maximum=1.0)
     mean_square = float(np.mean(diagonal, dtype=np.float64))
     if not math.isfinite(mean_square) or mean_square < 0:
         raise ValueError(

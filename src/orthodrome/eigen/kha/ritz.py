@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .starts import nonzero_rows, whitening
 from .sweep import State
 
-__all__ = ["Ritz", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
+__all__ = ["Ritz", "component_pairs", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
 
 
 class Ritz(NamedTuple):
@@ -49,6 +49,13 @@ def raw_pairs(state: State) -> Ritz:
         state.component_projections, lengths[:, None], out=vectors, where=lengths[:, None] > 0
     )
     return Ritz(state.estimate_eigenvalues(), state.components.copy(), vectors)
+
+
+def component_pairs(state: State) -> Ritz:
+    """Return the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²."""
+    squares, lengths = (state.component_projections**2).sum(axis=1), state.squared_lengths()
+    values = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
+    return raw_pairs(state)._replace(values=values)
 
 
 def _normalised(

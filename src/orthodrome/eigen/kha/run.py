@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from ..._core.threads import single_threaded_blas
 from ...gram import DenseGram, GramOperator
 from .checkpoint import Checkpoint, Saved
 from .gains import Gains, choose_gains
-from .ritz import Ritz, estimate_residuals, raw_pairs, rayleigh_ritz
+from .ritz import Ritz, component_pairs, estimate_residuals, raw_pairs, rayleigh_ritz
 from .starts import STARTS, start_from, start_with
 from .sweep import PHASES, State, resolve_block_size, sweep
 
@@ -33,8 +34,8 @@ Callback = Callable[[dict[str, Any]], None]
 _GROWTH = 10.0
 _BEYOND_ALL_BOUNDS = 1e12
 _MOST_DAMPING = 2.0**-20
-# Full gains would undo a good pilot, small ones would leave a bad one as it is: t begins at as many
-# passes as one over the residual of the pilot, within these limits (experiments/kha/starts.py).
+# Full gains would undo a good start, small ones would leave a bad one as it is: t begins at as many
+# passes as one over the residual of a pilot, within these limits (experiments/kha/starts.py).
 _HEAD_STARTS = (3.0, 1000.0)
 
 
@@ -180,7 +181,8 @@ def hebbian(
     :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
     these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
     :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
-    pilot start has t begin at 3 to 1000 passes, the more the smaller the residual of the pilot.
+    pilot start has t begin at 3 to 1000 passes, the more the smaller the residual of the pilot; so
+    have coefficients given as `initial`, unless they are no better than a random start.
     Results do not depend on the scale of the kernel. Should the components grow beyond measure all
     the same, the pass is undone and repeated with half the gains, and a warning says so. With a
     number for `eta0` a run that diverges stops at the end of the last good pass.
@@ -210,6 +212,9 @@ def hebbian(
     block_size = resolve_block_size(block_size, operator)
     check_positive(tol, "tol", "hebbian", or_zero=True)
     check_choice(start, STARTS, "start", "hebbian")
+    check_choice(polish, (True, False), "polish", "hebbian")
+    if not (callback is None or callable(callback)):
+        raise ValueError(f"callback of hebbian must be a function or None; got {callback!r}.")
     check_random_state(random_state, "hebbian")
     if checkpoint_seconds is not None:
         check_positive(checkpoint_seconds, "checkpoint_seconds", "hebbian", or_zero=True)
@@ -263,20 +268,24 @@ def _beginning(
         A, projections = (np.vstack([part, np.zeros_like(part)]) for part in (A, projections))
     state = State(A, projections, np.full(r, gains.log_gain))
     state.eigenvalues = state.estimate_eigenvalues()
-    if gains.automatic and given is None and start == "pilot":
-        rng = np.random.default_rng([seed, 3])
-        state.clock = round(_head_start(state, operator, rng, block_size) * A.shape[1])
+    if gains.automatic and (given is not None or start == "pilot"):
+        passes = _passes_ahead(state, operator, np.random.default_rng([seed, 3]), block_size)
+        fewest, most = _HEAD_STARTS
+        if given is None or passes > fewest:  # what is given may be no better than a random start
+            state.clock = round(min(max(passes, fewest), most) * operator.shape[0])
     return Saved(state, None, seed, [])
 
 
-def _head_start(state: State, operator: Any, rng: np.random.Generator, block_size: int) -> float:
-    """Return after how many passes a random start would be about as good as this state."""
-    pairs = rayleigh_ritz(state)
+def _passes_ahead(state: State, operator: Any, rng: np.random.Generator, block_size: int) -> float:
+    """Return after how many passes a random start would be about as good as these components."""
+    lengths = state.squared_lengths()
+    if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
+        return 0.0  # their lengths are still to be found
+    pairs = component_pairs(state)
     largest = float(pairs.values.max()) or 1.0
     residuals = estimate_residuals(operator, pairs, rng, block_size) / largest
-    residual, size = np.linalg.norm(residuals), np.linalg.norm(pairs.values / largest)
-    fewest, most = _HEAD_STARTS
-    return most if residual * most <= size else max(fewest, float(size / residual))
+    size, residual = np.linalg.norm(pairs.values / largest), np.linalg.norm(residuals)
+    return float(size / residual) if residual > 0 else math.inf
 
 
 class _Run:
@@ -306,19 +315,25 @@ class _Run:
         self._first = given.n_passes if isinstance(given, HebbianResult) else 0
         self._tol = tol
         state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
-        status = self._status(state, n_passes)
+        before = state if pass_start is None else pass_start
+        status = Status.DIVERGED if saved.diverged else self._status(before, n_passes)
+        if status is not None:  # half a pass too many may be in the file
+            state = before
         while status is None:
             pass_start = state.copy() if pass_start is None else pass_start
             pending = pending or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
             if self._pass(state, pass_start, pending):
                 self._record(state, pending, diverged=False)
+                status = self._status(state, n_passes)
             else:
-                state, status = self._undo(pass_start, pending)
+                state = pass_start
+                status = self._undone(state, pending)
             pass_start, pending = None, {}
-            status = self._status(state, n_passes) if status is None else status
-            self._keep(state, None, {}, pass_ended=True, last=status is not None)
+            self._keep(state, None, {}, ended=status)
             if self._callback is not None:  # what it raises finds the pass in the checkpoint
                 self._callback(self._history[-1])
+        if status is Status.DIVERGED:
+            _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.", 4)
         return self._result(state, status, polish)
 
     def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
@@ -332,7 +347,7 @@ class _Run:
                     return False
                 pending["clipped"] += n_clips
                 if state.position < self._operator.shape[0]:
-                    self._keep(state, pass_start, pending, pass_ended=False)
+                    self._keep(state, pass_start, pending)
             return not self._has_diverged(state, pass_start)
 
     def _check_rows(self, block: NDArray[np.intp]) -> None:
@@ -351,20 +366,19 @@ class _Run:
 
     def _has_diverged(self, state: State, pass_start: State) -> bool:
         lengths = float(state.squared_lengths().max())
-        if not self._gains.automatic:
-            return not lengths < _BEYOND_ALL_BOUNDS
-        return not lengths <= _GROWTH * max(1.0, float(pass_start.squared_lengths().max()))
+        if self._gains.automatic:
+            return not lengths <= _GROWTH * max(1.0, float(pass_start.squared_lengths().max()))
+        # where e^ρ is 0 its component is held for good wherever it has been thrown
+        return not lengths < _BEYOND_ALL_BOUNDS or not np.all(np.exp(state.log_gains) > 0)
 
-    def _undo(self, pass_start: State, pending: dict[str, float]) -> tuple[State, Status | None]:
-        """Go back to the start of the pass, with half the gains if they are ours to choose."""
-        state = pass_start
+    def _undone(self, state: State, pending: dict[str, float]) -> Status | None:
+        """Record that the pass from here diverged; halve the gains if they are ours to choose."""
         self._record(state, pending, diverged=True)
-        if self._gains.automatic and state.damping > _MOST_DAMPING:
-            state.damping /= 2
-            _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.")
-            return state, None
-        _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.")
-        return state, Status.DIVERGED
+        if not self._gains.automatic or state.damping <= _MOST_DAMPING:
+            return Status.DIVERGED
+        state.damping /= 2
+        _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.", 5)
+        return None
 
     def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
         since = time.perf_counter()
@@ -390,7 +404,7 @@ class _Run:
 
     def _status(self, state: State, n_passes: int) -> Status | None:
         """All stopping tests: tolerance and the number of passes."""
-        last = self._history[-1] if self._history and state.position == 0 else None
+        last = self._history[-1] if self._history else None
         if last is not None and not last["diverged"] and last["max_residual"] <= self._tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_passes - self._first >= n_passes else None
@@ -401,12 +415,12 @@ class _Run:
         pass_start: State | None,
         pending: dict[str, float],
         *,
-        pass_ended: bool,
-        last: bool = False,
+        ended: Status | None = None,
     ) -> None:
         file = self._checkpoint
-        if file is not None and (last or file.due(pass_ended)):
-            file.write(Saved(state, pass_start, self._seed, self._history, pending))
+        if file is not None and (ended is not None or file.due(pass_ended=pass_start is None)):
+            diverged = ended is Status.DIVERGED
+            file.write(Saved(state, pass_start, self._seed, self._history, pending, diverged))
 
     def _result(self, state: State, status: Status, polish: bool) -> HebbianResult:
         pairs = rayleigh_ritz(state) if polish else raw_pairs(state)
@@ -489,5 +503,5 @@ def _check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
     return indices.astype(np.intp)
 
 
-def _warn(message: str) -> None:
-    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=5)
+def _warn(message: str, stacklevel: int) -> None:
+    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=stacklevel)
