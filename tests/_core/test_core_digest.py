@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from orthodrome._core import digest as digest_module
-from orthodrome._core.digest import digest
+from orthodrome._core.digest import digest, sketch
 from orthodrome.gram import Centered, Combined, DenseGram, TiledGram
 from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 
@@ -324,4 +324,23 @@ def test_the_thing_is_not_changed():
 
 
 def test_all():
-    assert digest_module.__all__ == ["digest"]
+    assert digest_module.__all__ == ["digest", "sketch"]
+
+
+# ------------------------------------------------------------------ sketches
+
+
+def test_a_sketch_forgets_rounding_and_nothing_else():
+    rng = np.random.default_rng(0)
+    for n in (1, 3, 1000):
+        x = rng.standard_normal(n)
+        whole = sketch(x, 6)
+        assert sketch(x + 1e-13 * rng.standard_normal(n), 6) == whole
+        assert sketch(7 * x, 6) == whole  # in units of the length
+        if n > 1:
+            for i in range(0, n, max(1, n // 10)):
+                assert sketch(x + 1e-4 * np.linalg.norm(x) * np.eye(n)[i], 6) != whole
+            assert sketch(np.roll(x, 1), 6) != whole
+    assert sketch(np.zeros(4), 6) == [0.0] * 8
+    assert sketch(-x, 6) != whole
+    assert "-0.0" not in repr(sketch(np.array([1e-9, 1.0]) * 0, 6))
