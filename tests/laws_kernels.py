@@ -24,6 +24,7 @@ from orthodrome.kernels import (
     Exponential,
     FromCallable,
     Gaussian,
+    Geodesic,
     Kernel,
     Laplacian,
     Linear,
@@ -196,6 +197,22 @@ def normalized(k) -> Callable[..., float]:
     return lambda x, y: k(x, y) / math.sqrt(k(x, x) * k(y, y))
 
 
+def geodesic(k, reference, coefficients=(1.0,)) -> Callable[..., float]:
+    """The kernel of Log maps as eq. (15) of its paper, with a reference of several points."""
+    pairs = list(zip(coefficients, reference, strict=True))
+    length = math.sqrt(sum(a * b * k(r, s) for a, r in pairs for b, s in pairs))
+
+    def cosine(x) -> float:
+        return sum(a * k(x, r) for a, r in pairs) / length
+
+    def oracle(x, y) -> float:
+        c, d = cosine(x), cosine(y)
+        stretch = math.acos(c) / math.sqrt(1 - c * c) * math.acos(d) / math.sqrt(1 - d * d)
+        return stretch * (k(x, y) - c * d)
+
+    return oracle
+
+
 def bent(X):
     """An embedding for Embedded: three coordinates to four; importable, so that it pickles."""
     X = np.asarray(X)
@@ -284,6 +301,23 @@ CASES = {
     "normalized-linear": Case(Normalized("linear"), normalized(dot)),
     "embedded": radial(Embedded(bent, Gaussian(sigma=1.5)), gaussian, embedding=bent),
     "callable": Case(FromCallable(squared_plus_one), lambda x, y: dot(x, y) ** 2 + 1),
+}
+
+# two points of reference, and one; the inner kernels have positive values only
+POINT, POINTS = [0.3, -1.2, 0.5], [[0.1, 0.7, -0.4], [1.0, 0.2, 0.3]]
+positive = normalized(lambda x, y: (0.3 * dot(x, y) + 1.0) ** 2)
+CASES |= {
+    "geodesic": Case(
+        Geodesic(Gaussian(sigma=1.5), POINT), geodesic(CASES["gaussian"].oracle, [POINT])
+    ),
+    "geodesic-expansion": Case(
+        Geodesic(Gaussian(sigma=1.5), POINTS, [2.0, 1.0]),
+        geodesic(CASES["gaussian"].oracle, POINTS, [2.0, 1.0]),
+    ),
+    "geodesic-polynomial": Case(
+        Geodesic(Normalized(Polynomial(degree=2, gamma=0.3, coef0=1.0)), POINT),
+        geodesic(positive, [POINT]),
+    ),
 }
 
 RADIAL = {name: case for name, case in CASES.items() if isinstance(case.kernel, Radial)}

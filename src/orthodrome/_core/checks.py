@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 
 __all__ = [
     "check_choice",
+    "check_finite_vector",
     "check_integer",
     "check_positive",
     "check_random_state",
@@ -29,6 +30,17 @@ def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> N
     ):
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} of {owner} must be one of {listed}; got {value!r}.")
+
+
+def check_finite_vector(values: Any, size: int, name: str, owner: str) -> NDArray[np.float64]:
+    """Return `values` as float64 of shape (size,), or raise unless they are finite real numbers."""
+    vector = np.asarray(values)
+    if vector.shape != (size,) or vector.dtype.kind not in "fiu" or not np.all(np.isfinite(vector)):
+        raise ValueError(
+            f"{name} of {owner} must be {size} finite real numbers in one dimension; got "
+            f"{vector.dtype} of shape {vector.shape}."
+        )
+    return vector.astype(np.float64)
 
 
 def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 __all__ = [
     "ANTIPODAL",
     "SAME_LENGTH",
+    "angles_from_complements",
     "angles_from_cosines",
     "angles_from_halves",
     "check_cosines",
@@ -34,9 +35,17 @@ def angles_from_cosines(cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[An
     θ/s is accurate to the last digits all the same, and is 1 at θ = 0. At θ = π it is infinite.
     """
     c = np.clip(cosines, -1.0, 1.0)
-    sines = np.sqrt((1 - c) * (1 + c))
-    angles = np.arctan2(sines, c)
-    ratios = np.where(c < 0, np.inf, 1.0).astype(angles.dtype)
+    return _angles(np.sqrt((1 - c) * (1 + c)), c)
+
+
+def angles_from_complements(complements: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    r"""Return θ and θ/sin θ from 1 - cos θ in [0, 2], accurate at every angle, however small."""
+    return _angles(np.sqrt(complements * (2 - complements)), 1 - complements)
+
+
+def _angles(sines: NDArray[Any], cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    angles = np.arctan2(sines, cosines)
+    ratios = np.where(cosines < 0, np.inf, 1.0).astype(angles.dtype)
     np.divide(angles, sines, out=ratios, where=sines > 0)
     return angles, ratios
 

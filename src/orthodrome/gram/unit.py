@@ -4,56 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.unit import SAME_LENGTH
+from ..kernels._unit import squared_radius
 from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["Scaled", "squared_radius"]
-
-
-def squared_radius(
-    diagonal: NDArray[Any], expected: float | None = None, *, what: str = "X"
-) -> float:
-    """Return the common squared length of points in feature space, or raise if there is none.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n,)
-        k(x, x) of each point.
-    expected : float, optional
-        The squared length that they must have; default: whichever they share.
-    what : str, default="X"
-        The name of the data in messages.
-    """
-    values = np.asarray(diagonal, dtype=np.float64)
-    if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(
-            f"k(x, x) overflows at row {row} of {what}; rescale the data, or choose other "
-            "parameters of the kernel."
-        )
-    fault = np.flatnonzero(values <= 0)
-    if len(fault):
-        row = int(fault[0])
-        raise ValueError(
-            f"k(x, x) is {values[row]:g} at row {row} of {what} ({len(fault)} such rows): a point "
-            "of no length has no direction and lies on no sphere. Leave these rows out, or choose "
-            "a kernel with k(x, x) > 0, such as Gaussian."
-        )
-    radius = float(np.mean(values)) if expected is None else expected
-    tolerance = SAME_LENGTH[np.asarray(diagonal).dtype]
-    worst = int(np.argmax(np.abs(values - radius)))
-    if abs(values[worst] - radius) > tolerance * radius:
-        other = int(np.argmax(np.abs(values - values[worst])))
-        beside = f"{values[other]:.8g} at row {other}" if expected is None else f"not {radius:.8g}"
-        raise ValueError(
-            f"k(x, x) must be the same for all points, which then lie on a sphere; it is "
-            f"{values[worst]:.8g} at row {worst} of {what} and {beside}. "
-            "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length."
-        )
-    return radius
 
 
 class Scaled(GramOperator):

@@ -2,6 +2,7 @@
 
 from .bandwidth import mean_squared_distance, median_distance
 from .base import Kernel
+from .geodesic import Geodesic
 from .names import KERNELS, as_fitted_kernel, as_kernel
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from .radial import (
@@ -30,6 +31,7 @@ __all__ = [
     "Exponential",
     "FromCallable",
     "Gaussian",
+    "Geodesic",
     "Kernel",
     "KernelHolder",
     "Laplacian",

@@ -16,7 +16,15 @@ from .._core.types import Data
 from ._prepared import Prepared
 from .base import Kernel, block_dtype
 
-__all__ = ["Embedded", "FromCallable", "KernelHolder", "Normalized", "Precomputed"]
+__all__ = [
+    "Embedded",
+    "FromCallable",
+    "KernelHolder",
+    "Normalized",
+    "Precomputed",
+    "fresh_inner",
+    "inner_kernel",
+]
 
 
 class KernelHolder:
@@ -69,21 +77,21 @@ class Normalized(KernelHolder, Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether SciPy sparse matrices and arrays are taken."""
-        return _inner(self).accepts_sparse
+        return inner_kernel(self).accepts_sparse
 
     @property
     def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether blocks may be evaluated in several threads at once."""
-        return _inner(self).threadsafe
+        return inner_kernel(self).threadsafe
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check X as the inner kernel does."""
-        return _inner(self, fitted=not reset).validate(
+        return inner_kernel(self, fitted=not reset).validate(
             X, estimator=self if estimator is None else estimator, reset=reset
         )
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        self.kernel_ = _fresh(self).fit_validated(X, sample_weight)
+        self.kernel_ = fresh_inner(self).fit_validated(X, sample_weight)
         self.positive_definite = self.kernel_.positive_definite
 
     def prepare(self, X: Any) -> Prepared:
@@ -109,7 +117,7 @@ class Normalized(KernelHolder, Kernel):
         return np.ones(len(points), dtype=points.dtype)
 
     def _unresolved(self) -> str:
-        return _inner(self, fitted=False)._unresolved()
+        return inner_kernel(self, fitted=False)._unresolved()
 
 
 class Embedded(KernelHolder, Kernel):
@@ -149,7 +157,7 @@ class Embedded(KernelHolder, Kernel):
     @property
     def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether blocks may be evaluated in several threads at once."""
-        return _inner(self).threadsafe
+        return inner_kernel(self).threadsafe
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is a finite array of numbers, of two or more dimensions."""
@@ -173,7 +181,7 @@ class Embedded(KernelHolder, Kernel):
         return embedded
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        inner = _fresh(self)
+        inner = fresh_inner(self)
         self.kernel_ = inner.fit_validated(self._embed(X, inner, reset=True), sample_weight)
         self.unit_norm = self.kernel_.unit_norm
         self.positive_definite = self.kernel_.positive_definite
@@ -191,7 +199,7 @@ class Embedded(KernelHolder, Kernel):
         return self.kernel_.diagonal(points)
 
     def _unresolved(self) -> str:
-        return _inner(self, fitted=False)._unresolved()
+        return inner_kernel(self, fitted=False)._unresolved()
 
 
 class FromCallable(Kernel):
@@ -277,7 +285,7 @@ class Precomputed(Kernel):
         return np.diagonal(matrix).copy()
 
 
-def _inner(wrapper: Any, *, fitted: bool = True) -> Kernel:
+def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
     """Return the kernel inside a wrapper as an object, with `fitted` the fitted one if any."""
     from .names import as_kernel  # the registry lists the wrappers' module too
 
@@ -291,6 +299,6 @@ def _inner(wrapper: Any, *, fitted: bool = True) -> Kernel:
     return inner
 
 
-def _fresh(wrapper: Any) -> Kernel:
+def fresh_inner(wrapper: Any) -> Kernel:
     """Return an unfitted copy of the kernel inside a wrapper, with its present parameters."""
-    return clone(_inner(wrapper, fitted=False))
+    return clone(inner_kernel(wrapper, fitted=False))

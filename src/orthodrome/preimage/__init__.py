@@ -1,14 +1,18 @@
 """Pre-images: from feature space back to inputs."""
 
 from .fixed_point import FixedPoint, fixed_point
+from .karcher import KarcherPreimage, geodesic_kernel, karcher_mean_preimage
 from .preimage import Preimages, preimage, radial_preimages
 from .ridge import decode_components, ridge
 
 __all__ = [
     "FixedPoint",
+    "KarcherPreimage",
     "Preimages",
     "decode_components",
     "fixed_point",
+    "geodesic_kernel",
+    "karcher_mean_preimage",
     "preimage",
     "radial_preimages",
     "ridge",

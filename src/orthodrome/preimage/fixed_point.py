@@ -1,7 +1,12 @@
-"""Pre-images for radial kernels by a batched fixed point."""
+"""Points that maximise a sum of functions of their distances from data, by a batched fixed point.
+
+What is summed is a *pull*: kernel values for the pre-image of an expansion, squared angles for the
+pre-image of a Karcher mean.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.threads import n_threads, run_in_threads
+from .._core.unit import angles_from_complements
 from ..kernels import Radial
 from ..kernels._prepared import Prepared
 from ..kernels.radial import squared_distances
 
-__all__ = ["FixedPoint", "fixed_point"]
+__all__ = ["FixedPoint", "Pull", "fixed_point", "negated_squared_angles", "similarities"]
+
+#: ``pull(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the value
+#: Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
+Pull = Callable[[Radial, NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
 
 BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
 
@@ -27,7 +37,10 @@ class FixedPoint:
     points : ndarray of shape (m, d)
         The points.
     objective : ndarray of shape (m,)
-        Σ_n β_n k(x_n, z), which is maximised.
+        Σ_n β_n φ(‖z - x_n‖²), which is maximised; φ is the profile of the kernel unless another
+        pull was asked for.
+    steps : ndarray of shape (m,)
+        The length of the full step that the fixed point would take next: 0 where it stands still.
     n_iter : int
         Iterations of the slowest start.
     converged : ndarray of bool, shape (m,)
@@ -36,6 +49,7 @@ class FixedPoint:
 
     points: NDArray[Any]
     objective: NDArray[Any]
+    steps: NDArray[Any]
     n_iter: int
     converged: NDArray[np.bool_]
 
@@ -47,17 +61,18 @@ def fixed_point(
     starts: NDArray[Any],
     *,
     expansion: NDArray[np.intp] | None = None,
+    pull: Pull | None = None,
     tol: float,
     max_iter: int,
 ) -> FixedPoint:
-    r"""Maximise :math:`\rho(z) = \sum_n \beta_n h(\|z - x_n\|^2)` from each start.
+    r"""Maximise :math:`\rho(z) = \sum_n \beta_n \varphi(\|z - x_n\|^2)` from each start.
 
-    .. math:: z \leftarrow \frac{\sum_n \beta_n h'(\|z - x_n\|^2)\, x_n}
-                               {\sum_n \beta_n h'(\|z - x_n\|^2)}
+    .. math:: z \leftarrow \frac{\sum_n \beta_n \varphi'(\|z - x_n\|^2)\, x_n}
+                               {\sum_n \beta_n \varphi'(\|z - x_n\|^2)}
 
     The step is shortened, for each start by itself, until ρ does not fall; where the denominator
     has the wrong sign (the fixed point would descend) the step is turned round. Starts that have
-    converged drop out of the batch. A training point at distance 0 has the weight h'(0), except
+    converged drop out of the batch. A training point at distance 0 has the weight φ'(0), except
     for kernels with a cusp, where that is infinite and would pin the iterate: it is left out.
 
     Parameters
@@ -72,6 +87,8 @@ def fixed_point(
         Where to start.
     expansion : ndarray of shape (m,), optional
         The row of `coefficients` that each start belongs to. Default: start i to row i.
+    pull : callable, optional
+        φ and its derivative; default: :func:`similarities`, the profile of the kernel.
     tol : float
         Stop a start when its step is at most tol times the root mean squared distance of X from
         its mean.
@@ -82,7 +99,8 @@ def fixed_point(
     z = np.array(starts, dtype=np.result_type(X.dtype, np.float32))
     points = kernel.prepare(X)
     owner = np.arange(len(z)) if expansion is None else expansion
-    target, value = _evaluate(kernel, points, coefficients, owner, z)
+    pull = similarities if pull is None else pull
+    target, value = _evaluate(kernel, points, coefficients, owner, pull, z)
     eps = float(np.finfo(z.dtype).eps)
     resolution = 4 * eps * float(np.abs(X).max())
     # points that coincide to rounding have no scale: a step of rounding is none
@@ -95,7 +113,7 @@ def fixed_point(
         n_iter += 1
         step = fraction[active, None] * (target[active] - z[active])
         moved = z[active] + step
-        new_target, new_value = _evaluate(kernel, points, coefficients, owner[active], moved)
+        new_target, new_value = _evaluate(kernel, points, coefficients, owner[active], pull, moved)
         slack = 4 * eps * np.abs(value[active])
         better = new_value >= value[active] - slack
         accepted = active[better]
@@ -107,7 +125,31 @@ def fixed_point(
         done = np.linalg.norm(step, axis=1) <= limit
         converged[active[done]] = True
         active = active[~done]
-    return FixedPoint(z, value, n_iter, converged)
+    return FixedPoint(z, value, np.linalg.norm(target - z, axis=1), n_iter, converged)
+
+
+def similarities(
+    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Σ β h(d²) and β h'(d²): what the pre-image of an expansion maximises (Mika et al.)."""
+    slope = kernel.profile_derivative(d2)
+    if kernel.cusp:
+        slope[d2 == 0] = 0.0
+    return np.einsum("ij,ij->i", beta, kernel.profile(d2)), beta * slope
+
+
+def negated_squared_angles(
+    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """-Σ β θ² and its derivative, θ = arccos h(d²): what a Karcher mean's pre-image maximises.
+
+    The derivative is 2 β h' θ / sin θ; the factor 2 is left out, here and in eq. (9).
+    """
+    angles, stretches = angles_from_complements(kernel.one_minus(d2))
+    slope = kernel.profile_derivative(d2)
+    if kernel.cusp:
+        slope[d2 == 0] = 0.0
+    return -np.einsum("ij,ij->i", beta, angles**2), beta * slope * stretches
 
 
 def _evaluate(
@@ -115,6 +157,7 @@ def _evaluate(
     points: Prepared,
     coefficients: NDArray[Any],
     owner: NDArray[np.intp],
+    pull: Pull,
     z: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
@@ -125,21 +168,16 @@ def _evaluate(
     def fill(share: int, n_shares: int) -> None:
         for rows in blocks[share::n_shares]:
             beta = coefficients[owner[rows]]
-            target[rows], value[rows] = _evaluate_block(kernel, points, beta, z[rows])
+            target[rows], value[rows] = _evaluate_block(kernel, points, beta, pull, z[rows])
 
     run_in_threads(fill, len(blocks))
     return target, value
 
 
 def _evaluate_block(
-    kernel: Radial, points: Prepared, beta: NDArray[Any], z: NDArray[Any]
+    kernel: Radial, points: Prepared, beta: NDArray[Any], pull: Pull, z: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    d2 = squared_distances(kernel.prepare(z), points)
-    value = np.einsum("ij,ij->i", beta, kernel.profile(d2))
-    slope = kernel.profile_derivative(d2)
-    if kernel.cusp:
-        slope[d2 == 0] = 0.0
-    weights = beta * slope
+    value, weights = pull(kernel, squared_distances(kernel.prepare(z), points), beta)
     total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
     usable = (np.abs(total) > 1e-12 * size) & (size > 0)
     # from the origin of the kernel, which keeps digits when the data lie far from 0

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.types import Data
-from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
+from .._core.unit import (
+    angles_from_complements,
+    angles_from_cosines,
+    angles_from_halves,
+    check_unit_length,
+)
 from ..gram import squared_radius
 from ..kernels import Precomputed, Radial, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
@@ -75,7 +80,7 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     squared_radius(fitted.diagonal(y), radius, what="Y")
     if isinstance(fitted, Radial):
         complement = fitted.one_minus(squared_distances(x, y))
-        return np.arctan2(np.sqrt(complement * (2 - complement)), 1 - complement)
+        return angles_from_complements(complement)[0]
     block = rectangular_block(fitted, x, y)
     block /= block.dtype.type(radius)
     return angles_from_cosines(block)[0]

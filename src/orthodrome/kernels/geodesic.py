@@ -1,0 +1,201 @@
+"""The kernel of Log maps: the sphere of another kernel, seen from one of its points."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.checks import check_finite_vector
+from .._core.unit import angles_from_complements, check_no_antipodes
+from ._prepared import Prepared
+from ._unit import squared_radius
+from .base import Kernel, rectangular_block
+from .radial import Radial, squared_distances
+from .wrappers import KernelHolder, fresh_inner, inner_kernel
+
+__all__ = ["Geodesic"]
+
+
+class Geodesic(KernelHolder, Kernel):
+    r"""The kernel whose distances are those along the sphere of another kernel, from a reference.
+
+    Feature vectors of unit length lie on a sphere. Seen from the point :math:`\tilde y` there, the
+    inner products of their Log maps are a kernel,
+
+    .. math:: k^{\tilde y}(x, y) = g(x)\, \bigl(k(x, y) - c(x)\, c(y)\bigr)\, g(y), \qquad
+        c(x) = \langle \Phi(x), \tilde y \rangle = \cos\theta(x), \quad
+        g = \theta / \sin\theta .
+
+    Its diagonal is θ², the squared distance from the reference, and the reference itself is mapped
+    to 0. (The paper says in passing that the kernel is arccos k at the reference; that contradicts
+    its own g and would not be positive definite.)
+
+    The reference is a parameter: take the pre-image of the Karcher mean,
+    :func:`orthodrome.preimage.karcher_mean_preimage`, or the mean itself as an expansion,
+    :func:`orthodrome.sphere.karcher_mean`.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        A kernel with the same k(x, x) for all x, which is divided out; its parameters are reached
+        as ``kernel__sigma`` and so on.
+    reference : array-like of shape (n_features,) or (m, n_features)
+        A point x̃, so that ỹ = Φ(x̃). With `coefficients`: m points.
+    coefficients : array-like of shape (m,), optional
+        The reference is the direction of :math:`\sum_j \xi_j \Phi(\tilde x_j)`.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The fitted inner kernel.
+
+    See Also
+    --------
+    orthodrome.gram.Tangent : The same for a Gram matrix and coefficients over its own points.
+
+    References
+    ----------
+    Courty, Burger and Marteau, "Geodesic Analysis on the Gaussian RKHS Hypersphere", ECML PKDD
+    2012, §3.2 and §4.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Gaussian, Geodesic
+    >>> kernel = Geodesic(Gaussian(sigma=1.0), reference=[0.0])
+    >>> kernel([[0.0], [1.0], [2.0]]).round(3)
+    array([[0.   , 0.   , 0.   ],
+           [0.   , 0.845, 0.878],
+           [0.   , 0.878, 2.059]])
+    """
+
+    def __init__(
+        self, kernel: Any, reference: ArrayLike, coefficients: ArrayLike | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.reference = reference
+        self.coefficients = coefficients
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether SciPy sparse matrices and arrays are taken."""
+        return inner_kernel(self).accepts_sparse
+
+    @property
+    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether blocks may be evaluated in several threads at once."""
+        return inner_kernel(self).threadsafe
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check X as the inner kernel does."""
+        return inner_kernel(self, fitted=not reset).validate(
+            X, estimator=self if estimator is None else estimator, reset=reset
+        )
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self._take_place(fresh_inner(self).fit_validated(X, sample_weight))
+
+    @classmethod
+    def of_fitted(
+        cls, kernel: Kernel, reference: ArrayLike, coefficients: ArrayLike | None = None
+    ) -> Geodesic:
+        """Return the geodesic kernel of a kernel that is fitted already, and stays as it is.
+
+        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead.
+        """
+        made = cls(kernel, reference, coefficients)
+        made.n_features_in_ = kernel.n_features_in_
+        made._take_place(kernel)
+        made.fitted_ = True
+        return made
+
+    def _take_place(self, kernel: Kernel) -> None:
+        """Look from the reference on the sphere of a fitted kernel."""
+        self.kernel_ = kernel
+        self.positive_definite = kernel.positive_definite
+        self._reference_ = self.kernel_.prepare(self._validated_reference())
+        self._radius_ = squared_radius(
+            self.kernel_.diagonal(self._reference_), what="reference of Geodesic"
+        )
+        self._coefficients_ = self._unit_coefficients()
+
+    def _validated_reference(self) -> Any:
+        reference: Any = self.reference
+        if self.coefficients is None and not scipy.sparse.issparse(reference):
+            reference = np.asarray(reference)[None]
+        try:
+            return self.kernel_.validate(reference, reset=False)
+        except ValueError as error:
+            raise ValueError(f"reference of Geodesic is not a point of the data: {error}") from None
+
+    def _unit_coefficients(self) -> NDArray[np.float64]:
+        m = len(self._reference_)
+        if self.coefficients is None:
+            return np.ones(m)
+        xi = check_finite_vector(self.coefficients, m, "coefficients", "Geodesic")
+        block = rectangular_block(self.kernel_, self._reference_, self._reference_)
+        square = float(xi @ block.astype(np.float64) @ xi) / self._radius_
+        if not square > 64 * np.finfo(block.dtype).eps * float(np.abs(xi).sum()) ** 2 / m:
+            raise ValueError(
+                "The reference of Geodesic has no length: the points cancel under these "
+                "coefficients, and there is no direction to look from."
+            )
+        return xi / np.sqrt(square)
+
+    def prepare(self, X: Any) -> Prepared:
+        """Prepare for the inner kernel and look at each point from the reference."""
+        points = self.kernel_.prepare(X)
+        squared_radius(self.kernel_.diagonal(points), self._radius_)
+        complements = self._complements(points)
+        eps = float(np.finfo(points.dtype).eps)
+        check_no_antipodes(1 - complements, eps, "points")
+        n_far = int(np.count_nonzero(complements >= 1 + 4 * eps))
+        if n_far:
+            warnings.warn(
+                f"{n_far} of {len(points)} points lie more than a quarter of a great circle from "
+                "the reference of Geodesic, where Log maps stretch the sphere most; take a "
+                "reference nearer to them, or a kernel without negative values.",
+                UserWarning,
+                stacklevel=2,
+            )
+        angles, stretches = angles_from_complements(complements)
+        stretches[angles == 0] = 0.0  # the reference itself is mapped to 0, to the last bit
+        return Prepared(points, np.column_stack([complements, stretches, angles]))
+
+    def _complements(self, points: Prepared) -> NDArray[Any]:
+        """Return 1 - c, without cancellation where the kernel allows it."""
+        if isinstance(self.kernel_, Radial) and self.coefficients is None:
+            squares = squared_distances(points, self._reference_)[:, 0]
+            return self.kernel_.one_minus(squares).astype(points.dtype, copy=False)
+        block = rectangular_block(self.kernel_, points, self._reference_)
+        cosines = block @ self._coefficients_.astype(block.dtype) / self._radius_
+        return np.clip(1 - cosines, 0.0, 2.0).astype(points.dtype)
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        u, v = a.per_point[:, 0], b.per_point[:, 0]
+        if isinstance(self.kernel_, Radial):
+            # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
+            block = squared_distances(a.coordinates, b.coordinates, out)
+            block = np.subtract(_sums(u, v), self.kernel_.one_minus(block), out=block)
+        else:
+            block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
+            block /= block.dtype.type(self._radius_)
+            block -= np.multiply.outer(1 - u, 1 - v)
+        block *= np.multiply.outer(a.per_point[:, 1], b.per_point[:, 1])
+        return block
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Return θ² of each point."""
+        return points.per_point[:, 2] ** 2
+
+    def _unresolved(self) -> str:
+        return inner_kernel(self, fitted=False)._unresolved()
+
+
+def _sums(u: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
+    """Return u_i + v_j - u_i v_j, the same to the last bit if both change places."""
+    return np.add.outer(u, v) - np.multiply.outer(u, v)

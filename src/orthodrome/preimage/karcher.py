@@ -1,0 +1,258 @@
+"""The pre-image of a Karcher mean, and the geodesic kernel seen from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_array
+
+from .._core.canonical import canonical_rows
+from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.status import Status, warn_unless_converged
+from .._core.types import Data
+from ..gram import Scaled, gram_operator, squared_radius
+from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
+from ..kernels.radial import squared_distances
+from ..sphere import karcher_mean
+from .fixed_point import fixed_point, negated_squared_angles
+
+__all__ = ["KarcherPreimage", "geodesic_kernel", "karcher_mean_preimage"]
+
+# Of the points, so many are looked at where the best few are to start from.
+_MOST_CANDIDATES = 512
+
+
+@dataclass(frozen=True)
+class KarcherPreimage:
+    """The input whose feature vector is nearest to all others, along the sphere.
+
+    Attributes
+    ----------
+    point : ndarray of shape (n_features,)
+        x̃.
+    objective : float
+        The weighted mean of the squared distances, Σ p_n arccos² k(x_n, x̃).
+    gradient_norm : float
+        The length of the step that the fixed point would take next, relative to the root mean
+        squared distance of the data from their mean.
+    n_iter : int
+        Iterations of the slowest start.
+    n_starts : int
+        How many starts there were.
+    status : Status
+        How it ended.
+    """
+
+    point: NDArray[Any]
+    objective: float
+    gradient_norm: float
+    n_iter: int
+    n_starts: int
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the best of the starts met the tolerance."""
+        return self.status.converged
+
+
+def karcher_mean_preimage(
+    kernel: Any,
+    X: Data,
+    sample_weight: ArrayLike | None = None,
+    *,
+    starts: str | ArrayLike = "few",
+    n_starts: int = 5,
+    tol: float = 1e-9,
+    max_iter: int = 500,
+) -> KarcherPreimage:
+    r"""Find the input whose feature vector has the least mean squared distance along the sphere.
+
+    .. math:: \tilde x = \arg\min_x \sum_n p_n \arccos^2 k(x_n, x)
+
+    (RKHS-GEO, eq. 6 and 7). The Karcher mean itself has no pre-image in general; this is the best
+    point among those that have one. It is a fixed point of
+
+    .. math:: x \leftarrow \frac{\sum_n \alpha_n x_n}{\sum_n \alpha_n}, \qquad
+        \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
+
+    (eq. 9 for the Gaussian kernel, whose -h' is k / 2σ²), iterated from several starts in one
+    batch; the best end is kept. (The sign of the paper's eq. 8 is turned; its zeros are the same.)
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        A radial kernel with k(x, x) = 1, fitted to X unless it is fitted already.
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights; a weight of 2 is the same as the row written twice.
+    starts : {"few", "all"} or array-like of shape (m, n_features), default="few"
+        ``"few"``: the mean of the data and the `n_starts` points of least objective (of 512 of them
+        where there are more). ``"all"``: the mean and every point, as in Algorithm 1, at the price
+        of n² kernel values for each iteration. Or points to start from.
+    n_starts : int, default=5
+        How many points ``"few"`` starts from.
+    tol : float, default=1e-9
+        Stop a start when its step is at most tol times the root mean squared distance of X from
+        its mean.
+    max_iter : int, default=500
+        The most iterations.
+
+    Returns
+    -------
+    KarcherPreimage
+        The point, its objective, how the iteration ended.
+
+    Notes
+    -----
+    A data point at distance 0 has the weight -h'(0), its limit. (The paper leaves it out.) For
+    kernels with a cusp, such as the exponential, that would be infinite, and there it is left out
+    here too. Where all weights underflow a start stays where it is.
+
+    References
+    ----------
+    Courty, Burger and Marteau, "Geodesic Analysis on the Gaussian RKHS Hypersphere", ECML PKDD
+    2012, §3.1, Algorithm 1.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Gaussian
+    >>> X = [[0.0], [1.0], [2.0], [9.0]]
+    >>> karcher_mean_preimage(Gaussian(sigma=1.0), X).point.round(3)  # the mean is 3
+    array([1.])
+    """
+    check_integer(n_starts, "n_starts", "karcher_mean_preimage")
+    check_integer(max_iter, "max_iter", "karcher_mean_preimage")
+    check_positive(tol, "tol", "karcher_mean_preimage", or_zero=True)
+    fitted, X = _radial(kernel, X, sample_weight)
+    weights = check_sample_weight(sample_weight, len(X), "karcher_mean_preimage")
+    rows = canonical_rows(X, weights)
+    p = (rows.weights / rows.weights.sum()).astype(X.dtype)[None]
+    begin = _starts(fitted, rows.data, p, starts, n_starts)
+    ends = fixed_point(
+        fitted,
+        rows.data,
+        p,
+        begin,
+        expansion=np.zeros(len(begin), dtype=np.intp),
+        pull=negated_squared_angles,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    best = int(np.argmax(ends.objective))
+    status = Status.CONVERGED if ends.converged[best] else Status.MAX_ITER
+    spread = np.sqrt(p[0] @ np.sum((rows.data - p[0] @ rows.data) ** 2, axis=1))
+    step = float(ends.steps[best] / spread) if spread > 0 else 0.0
+    detail = f"a step of {step:.1e} after {ends.n_iter} iterations, tol={tol:g}"
+    warn_unless_converged(status, "karcher_mean_preimage", detail)
+    return KarcherPreimage(
+        point=ends.points[best],
+        objective=-float(ends.objective[best]),
+        gradient_norm=step,
+        n_iter=ends.n_iter,
+        n_starts=len(begin),
+        status=status,
+    )
+
+
+def _radial(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Radial, NDArray[Any]]:
+    """Return a fitted radial kernel of unit length and the data, checked and dense."""
+    _refuse_precomputed(kernel, "karcher_mean_preimage")
+    fitted = as_kernel(kernel)
+    if not fitted.__sklearn_is_fitted__():
+        fitted = clone(fitted).fit(X, sample_weight)
+    if not (isinstance(fitted, Radial) and fitted.unit_norm):
+        raise ValueError(
+            f"karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, and "
+            f"{type(fitted).__name__} is none; sphere.karcher_mean finds the mean itself, for any "
+            "kernel."
+        )
+    X = fitted.validate(X, reset=False)
+    if scipy.sparse.issparse(X):
+        raise ValueError("karcher_mean_preimage needs dense X: call X.toarray().")
+    return fitted, X
+
+
+def _refuse_precomputed(kernel: Any, owner: str) -> None:
+    if isinstance(as_kernel(kernel), Precomputed):
+        raise ValueError(f"{owner} needs the inputs and a kernel, not a precomputed matrix.")
+
+
+def _starts(
+    kernel: Radial, X: NDArray[Any], p: NDArray[Any], starts: Any, n_starts: int
+) -> NDArray[Any]:
+    mean = p @ X
+    if not isinstance(starts, str):
+        given = check_array(starts, dtype=X.dtype, input_name="starts")
+        if given.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"starts of karcher_mean_preimage must have {X.shape[1]} columns, as X has; got "
+                f"{given.shape[1]}."
+            )
+        return given
+    check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
+    if starts == "all":
+        return np.vstack([mean, X])
+    step = -(-len(X) // _MOST_CANDIDATES)
+    candidates = X[::step]
+    points, places = kernel.prepare(X), kernel.prepare(candidates)
+    values: list[float] = []
+    for first in range(0, len(candidates), 64):
+        d2 = squared_distances(places[first : first + 64], points)
+        values.extend(negated_squared_angles(kernel, d2, np.repeat(p, len(d2), axis=0))[0])
+    return np.vstack([mean, candidates[np.argsort(-np.array(values), kind="stable")[:n_starts]]])
+
+
+def geodesic_kernel(
+    kernel: Any,
+    X: Data,
+    sample_weight: ArrayLike | None = None,
+    *,
+    reference: str = "preimage",
+) -> Geodesic:
+    """Return the geodesic kernel of data, with a reference that is fitted to them.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        A kernel with constant k(x, x); it is fitted to X unless it is fitted already, and then
+        stays as it is.
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights.
+    reference : {"preimage", "mean"}, default="preimage"
+        Where to look from: the pre-image of the Karcher mean, as in the paper (radial kernels), or
+        the mean itself, an expansion over the data (every kernel).
+
+    Returns
+    -------
+    orthodrome.kernels.Geodesic
+        Fitted to X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((20, 2))
+    >>> kernel = geodesic_kernel("gaussian", X)
+    >>> bool(np.linalg.eigvalsh(kernel(X)).min() > -1e-12)
+    True
+    """
+    check_choice(reference, ("preimage", "mean"), "reference", "geodesic_kernel")
+    _refuse_precomputed(kernel, "geodesic_kernel")
+    fitted: Kernel = as_kernel(kernel)
+    if not fitted.__sklearn_is_fitted__():
+        fitted = clone(fitted).fit(X, sample_weight)
+    if reference == "preimage":
+        return Geodesic.of_fitted(fitted, karcher_mean_preimage(fitted, X, sample_weight).point)
+    data = fitted.validate(X, reset=False)
+    gram = gram_operator(fitted, data)
+    radius = squared_radius(gram.diagonal())
+    mean = karcher_mean(gram if radius == 1 else Scaled(gram, 1 / radius), sample_weight)
+    return Geodesic.of_fitted(fitted, data, mean.point)

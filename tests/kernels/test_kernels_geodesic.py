@@ -1,0 +1,193 @@
+"""The geodesic kernel: the sphere of another kernel, seen from a reference."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC, OneClassSVM
+
+from orthodrome.gram import DenseGram, Tangent
+from orthodrome.kernels import (
+    Cosine,
+    Exponential,
+    Gaussian,
+    Geodesic,
+    Linear,
+    Matern,
+    Normalized,
+    Polynomial,
+    Precomputed,
+    Wave,
+)
+from orthodrome.sphere import geodesic_distances, karcher_mean
+
+BASES = {
+    "gaussian": Gaussian(sigma=1.3),
+    "exponential": Exponential(sigma=2.0),
+    "matern": Matern(nu=1.5, sigma=1.3),
+    "normalized": Normalized(Polynomial(degree=2, gamma=0.2, coef0=1.0)),
+    "mean": Gaussian(),
+}
+every_base = pytest.mark.parametrize("base", BASES.values(), ids=BASES.keys())
+X = np.random.default_rng(0).normal(size=(60, 3))
+REFERENCE = np.array([0.2, -0.1, 0.4])
+
+
+@every_base
+def test_gram_is_positive_semidefinite(base):
+    values = np.linalg.eigvalsh(Geodesic(base, REFERENCE).fit(X)(X))
+    assert values[0] >= -1e-13 * values[-1]
+
+
+@every_base
+def test_gram_is_that_of_tangents_at_the_same_reference(base):
+    """MATH §2: T = D (K - c cᵀ) D over the data and the reference itself."""
+    with_reference = np.vstack([X, REFERENCE])
+    gram = DenseGram(base.fit(X)(with_reference))
+    expected = Tangent(gram, np.eye(61)[60]).toarray()
+    np.testing.assert_allclose(
+        Geodesic(base, REFERENCE).fit(X)(with_reference), expected, atol=1e-12
+    )
+
+
+@every_base
+def test_gram_at_the_karcher_mean_is_that_of_tangents_there(base):
+    gram = DenseGram(base.fit(X)(X))
+    mean = karcher_mean(gram)
+    kernel = Geodesic(base, X, 3.0 * mean.point).fit(X)  # of any length
+    np.testing.assert_allclose(
+        kernel(X), Tangent(gram, mean.point, mean.cosines).toarray(), atol=1e-7
+    )
+
+
+@every_base
+def test_diagonal_is_the_squared_distance_from_the_reference(base):
+    kernel = Geodesic(base, REFERENCE).fit(X)
+    distances = geodesic_distances(X, REFERENCE[None], kernel=base.fit(X))[:, 0]
+    np.testing.assert_allclose(kernel.diag(X), distances**2, rtol=1e-12)
+    np.testing.assert_allclose(np.diagonal(kernel(X)), distances**2, rtol=1e-12)
+
+
+@every_base
+def test_the_reference_is_mapped_to_zero(base):
+    kernel = Geodesic(base, X[7]).fit(X)
+    gram = kernel(X)
+    np.testing.assert_array_equal(gram[7], 0.0)
+    np.testing.assert_array_equal(gram[:, 7], 0.0)
+    assert np.count_nonzero(gram.any(axis=1)) == 59
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1e-5, 1e-8])
+def test_near_points_keep_their_digits(scale):
+    """Far within σ the sphere is flat: the kernel is that of differences from the reference."""
+    near = REFERENCE + scale * X
+    gram = Geodesic(Gaussian(sigma=1.0), REFERENCE)(near)
+    flat = (near - REFERENCE) @ (near - REFERENCE).T
+    tolerance = max(scale**2 * 20, 1e-9, 1e-16 / scale * 10)
+    np.testing.assert_allclose(gram, flat, rtol=0, atol=tolerance * flat.max())
+
+
+def test_distances_along_the_sphere_from_the_reference_are_kept():
+    """In the new feature space the reference is the origin, and lengths are angles."""
+    base = Gaussian(sigma=1.0)
+    kernel = Geodesic(base, [0.0])
+    points = np.linspace(0.1, 3, 10)[:, None]
+    angles = [math.acos(math.exp(-(float(x) ** 2) / 2)) for x in points[:, 0]]
+    np.testing.assert_allclose(np.sqrt(kernel.diag(points)), angles, rtol=1e-13)
+
+
+def test_a_constant_diagonal_is_divided_out():
+    directions = X / np.linalg.norm(X, axis=1, keepdims=True)
+    directions[directions[:, 0] < 0] *= -1
+    reference = np.array([1.0, 0, 0])
+    expected = Geodesic(Cosine(), reference)(directions)
+    np.testing.assert_allclose(Geodesic(Linear(), 5 * reference)(5 * directions), expected)
+
+
+def test_a_diagonal_that_is_not_constant_is_refused():
+    with pytest.raises(ValueError, match=r"k\(x, x\) must be the same.*Normalized"):
+        Geodesic(Linear(), REFERENCE)(X)
+    with pytest.raises(ValueError, match=r"row 0 of reference of Geodesic.*has no direction"):
+        Geodesic(Linear(), np.zeros(3))(X)
+
+
+def test_points_beyond_the_quadrant():
+    directions = X / np.linalg.norm(X, axis=1, keepdims=True)
+    far = int(np.count_nonzero(directions[:, 0] < 0))
+    with pytest.warns(UserWarning, match=f"{far} of 60 points lie more than a quarter"):
+        gram = Geodesic(Linear(), [1.0, 0, 0])(directions)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-12
+    with pytest.warns(UserWarning, match="more than a quarter"):
+        Geodesic(Wave(sigma=0.3), REFERENCE)(X)
+    with pytest.raises(ValueError, match=r"row 1\) is antipodal"):
+        Geodesic(Linear(), [1.0, 0, 0])(np.array([[0.6, 0.8, 0], [-1, 0, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reference": [0.0, 1.0]}, r"reference of Geodesic is not a point.*2 features"),
+        ({"reference": [0.0, np.nan, 1.0]}, "reference of Geodesic is not a point.*NaN"),
+        ({"reference": "x"}, "reference of Geodesic is not a point"),
+        ({"reference": [REFERENCE, REFERENCE]}, "reference of Geodesic is not a point"),
+        ({"reference": X, "coefficients": np.ones(3)}, "coefficients of Geodesic must be 60"),
+        ({"reference": X, "coefficients": np.full(60, np.inf)}, "must be 60 finite"),
+        ({"reference": X[:2], "coefficients": [0.0, 0.0]}, "has no length"),
+        ({"reference": X[[0, 0]], "coefficients": [1.0, -1.0]}, "has no length"),
+        ({"reference": REFERENCE, "kernel": Precomputed()}, "cannot wrap 'precomputed'"),
+        ({"reference": REFERENCE, "kernel": "nonsense"}, "Unknown kernel"),
+    ],
+)
+def test_bad_parameters(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Geodesic(**{"kernel": Gaussian(sigma=1.0), **arguments})(X)
+
+
+def test_sparse_data():
+    thin = X * (np.abs(X) > 0.5)
+    expected = Geodesic(Gaussian(sigma=1.0), thin[3])(thin)
+    for reference in (thin[3], scipy.sparse.csr_array(thin[3:4])):
+        found = Geodesic(Gaussian(sigma=1.0), reference)(scipy.sparse.csr_array(thin))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# ------------------------------------------------------------------ in scikit-learn
+
+
+def two_rings(n=80):
+    rng = np.random.default_rng(1)
+    angle, radius = rng.uniform(0, 2 * np.pi, n), np.repeat([1.0, 2.0], n // 2)
+    points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return points + 0.05 * rng.normal(size=points.shape), np.repeat([0, 1], n // 2)
+
+
+def test_in_a_support_vector_machine():
+    points, y = two_rings()
+    model = SVC(kernel=Geodesic(Gaussian(sigma=1.0), points.mean(axis=0))).fit(points, y)
+    assert model.score(points, y) == 1
+    gram = Geodesic(Gaussian(sigma=1.0), points.mean(axis=0))(points)
+    same = SVC(kernel="precomputed").fit(gram, y)
+    np.testing.assert_allclose(model.decision_function(points), same.decision_function(gram))
+
+
+def test_in_a_grid_search():
+    points, y = two_rings()
+    kernel = Geodesic(Gaussian(sigma=1.0), np.zeros(2))
+    search = GridSearchCV(SVC(kernel=kernel), {"kernel__kernel__sigma": [1e-3, 1.0]}, cv=3)
+    assert search.fit(points, y).best_params_ == {"kernel__kernel__sigma": 1.0}
+
+
+def test_in_a_one_class_machine():
+    points, _ = two_rings()
+    model = OneClassSVM(kernel=Geodesic(Gaussian(sigma=1.0), points[0]), nu=0.1).fit(points)
+    assert np.mean(model.predict(points) == 1) > 0.8
+
+
+def test_parameters_of_the_inner_kernel():
+    kernel = Geodesic(Gaussian(sigma=1.0), REFERENCE)
+    assert kernel.set_params(kernel__sigma=2.0).kernel.sigma == 2.0
+    fitted = Geodesic(Gaussian(), REFERENCE).fit(X)
+    assert fitted.kernel_.sigma_ == pytest.approx(Gaussian().fit(X).sigma_)
+    assert not hasattr(fitted.set_params(reference=np.zeros(3)), "kernel_")

@@ -1,0 +1,274 @@
+"""The pre-image of the Karcher mean, and the geodesic kernel seen from it."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from laws_preimage import CUSPS, SMOOTH, cloud
+from orthodrome.gram import gram_operator
+from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, Normalized, Polynomial
+from orthodrome.preimage import geodesic_kernel, karcher_mean_preimage
+from orthodrome.sphere import geodesic_distances, karcher_mean
+
+SMOOTH = {name: make for name, make in SMOOTH.items() if name not in ("power 2", "log 2")}
+CUSPS = {name: make for name, make in CUSPS.items() if name not in ("power 1", "log 1")}
+smooth_kernel = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
+every_kernel = pytest.mark.parametrize("kernel", (SMOOTH | CUSPS).values(), ids=[*SMOOTH, *CUSPS])
+
+
+def spread_points(kind, n=60):
+    """The paper's Figure 2: points of a square, and of a spiral."""
+    rng = np.random.default_rng(3)
+    if kind == "square":
+        return rng.uniform(-1, 1, (n, 2))
+    t = np.sqrt(rng.uniform(0.05, 1, n)) * 4 * np.pi
+    return np.column_stack([t * np.cos(t), t * np.sin(t)]) / 10
+
+
+def variance(kernel, X, z, weights=None):
+    angles = geodesic_distances(X, np.atleast_2d(z), kernel=kernel.fit(X))
+    return np.average(angles**2, axis=0, weights=weights)
+
+
+def algorithm_1(X, sigma, epsilon=1e-22):
+    """As the paper writes it: one start after the other, eq. (9), for the Gaussian kernel."""
+
+    def k(x):
+        return np.array([math.exp(-sum((a - b) ** 2) / (2 * sigma**2)) for a, b in _pairs(X, x)])
+
+    def f(x):
+        return sum(math.acos(min(v, 1.0)) ** 2 for v in k(x))
+
+    best = X.mean(axis=0)
+    for start in X:
+        x = start
+        for _ in range(2000):
+            values = k(x)
+            near = values >= 1 - 1e-15  # left out of the sum, as the start is
+            alpha = [
+                0 if left_out else math.acos(v) * v / math.sqrt(1 - v * v)
+                for v, left_out in zip(values, near, strict=True)
+            ]
+            new = np.array(alpha) @ X / sum(alpha)
+            done = sum((new - x) ** 2) < epsilon
+            x = new
+            if done:
+                break
+        if f(x) < f(best):
+            best = x
+    return best, f(best) / len(X)
+
+
+def _pairs(X, x):
+    return [(row, x) for row in X]
+
+
+@pytest.mark.parametrize("kind", ["square", "spiral"])
+@pytest.mark.parametrize("sigma", [0.2, 0.5, 2.0])
+@pytest.mark.parametrize("starts", ["few", "all"])
+def test_the_optimum_is_that_of_algorithm_1(kind, sigma, starts):
+    X = spread_points(kind)
+    expected, objective = algorithm_1(X, sigma)
+    found = karcher_mean_preimage(Gaussian(sigma=sigma), X, starts=starts)
+    assert found.objective == pytest.approx(objective, rel=1e-9)
+    np.testing.assert_allclose(found.point, expected, atol=1e-6)
+    assert found.converged
+    assert found.n_starts == (61 if starts == "all" else 6)
+
+
+@smooth_kernel
+def test_the_gradient_vanishes(kernel):
+    X = cloud()
+    found = karcher_mean_preimage(kernel(), X)
+    spread = np.sqrt(X.var(axis=0).sum())
+    assert found.gradient_norm <= 1e-9
+    fitted = kernel().fit(X)
+    for step in 1e-3 * spread * np.eye(3):
+        slope = variance(fitted, X, found.point + step) - variance(fitted, X, found.point - step)
+        bend = (
+            variance(fitted, X, found.point + step)
+            + variance(fitted, X, found.point - step)
+            - 2 * variance(fitted, X, found.point)
+        )
+        assert bend > 0
+        assert abs(slope[0]) < 1e-3 * bend[0] + 1e-12  # the cubic term is that small
+
+
+def test_the_gradient_of_the_paper_vanishes_to_many_digits():
+    """Eq. (8), relative to the sum of the lengths of its terms."""
+    X = cloud()
+    for sigma in (0.5, 1.0, 3.0):
+        x = karcher_mean_preimage(Gaussian(sigma=sigma), X).point
+        k = np.exp(-np.sum((X - x) ** 2, axis=1) / (2 * sigma**2))
+        terms = (np.arccos(k) * k / np.sqrt(1 - k**2))[:, None] * (X - x)
+        assert np.linalg.norm(terms.sum(axis=0)) <= 1e-8 * np.linalg.norm(terms, axis=1).sum()
+
+
+@every_kernel
+def test_no_data_point_is_better_nor_is_their_mean(kernel):
+    X = cloud()
+    found = karcher_mean_preimage(kernel(), X, starts="all", max_iter=5000)
+    candidates = np.vstack([X, X.mean(axis=0)])
+    assert found.objective <= variance(kernel(), X, candidates).min() + 1e-12
+    assert found.objective == pytest.approx(float(variance(kernel(), X, found.point)[0]))
+
+
+@pytest.mark.parametrize("starts", ["few", "all"])
+def test_weights_are_repetition_and_order_does_not_matter(starts):
+    X = spread_points("spiral", 40)
+    weights = np.arange(40) % 4
+    one = karcher_mean_preimage("gaussian", X, weights, starts=starts)
+    other = karcher_mean_preimage("gaussian", np.repeat(X, weights, axis=0), starts=starts)
+    np.testing.assert_allclose(one.point, other.point, atol=1e-12)
+    shuffled = np.random.default_rng(0).permutation(40)
+    again = karcher_mean_preimage("gaussian", X[shuffled], weights[shuffled], starts=starts)
+    np.testing.assert_allclose(one.point, again.point, atol=1e-12)
+
+
+def test_between_the_mode_and_the_mean():
+    """A large σ makes the sphere flat and the mean plain; a small one sees neighbours only."""
+    X = np.concatenate([np.linspace(-1, 1, 21), [30.0]])[:, None]
+    flat = karcher_mean_preimage(Gaussian(sigma=1e6), X)
+    np.testing.assert_allclose(flat.point, X.mean(axis=0), rtol=1e-6)
+    local = karcher_mean_preimage(Gaussian(sigma=1.0), X)
+    np.testing.assert_allclose(local.point, [0.0], atol=1e-6)
+
+
+def test_it_is_near_the_mean_itself():
+    """Not better than the Karcher mean, of which it is the best approximation that has an input."""
+    X = cloud()
+    kernel = Gaussian(sigma=3.0).fit(X)
+    mean = karcher_mean(gram_operator(kernel, X))
+    found = karcher_mean_preimage(kernel, X)
+    assert mean.variance <= found.objective <= 1.2 * mean.variance
+
+
+def test_given_starts():
+    X = np.array([[0.0], [0.1], [0.2], [10.0], [10.1]])
+    kernel = Gaussian(sigma=0.5)
+    far = karcher_mean_preimage(kernel, X, starts=[[9.0]])
+    assert far.point[0] == pytest.approx(10.05, abs=1e-3)
+    assert far.n_starts == 1
+    best = karcher_mean_preimage(kernel, X)
+    assert best.point[0] == pytest.approx(0.1, abs=1e-3)
+    assert best.objective < far.objective
+
+
+def test_many_points_look_at_some_of_them():
+    X = np.random.default_rng(0).standard_normal((1500, 2))
+    few = karcher_mean_preimage(Gaussian(sigma=1.0), X)
+    np.testing.assert_allclose(
+        few.point, karcher_mean_preimage(Gaussian(sigma=1.0), X, starts="all").point, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sigma", [1e-12, 1e-3, 1e6, 1e12])
+def test_scales_beyond_reason(sigma):
+    X = cloud()
+    found = karcher_mean_preimage(Gaussian(sigma=sigma), X)
+    assert np.all(np.isfinite(found.point))
+    assert found.converged
+    assert 0 <= found.objective <= (np.pi / 2) ** 2 * (1 + 1e-12)
+
+
+def test_few_points():
+    assert karcher_mean_preimage("gaussian", [[3.0, 4.0]]).point.tolist() == [3.0, 4.0]
+    same = karcher_mean_preimage("gaussian", [[3.0, 4.0]] * 5)
+    assert same.point.tolist() == [3.0, 4.0]
+    assert same.objective == 0
+    two = karcher_mean_preimage(Gaussian(sigma=1.0), [[0.0], [1.0]])
+    np.testing.assert_allclose(two.point, [0.5], atol=1e-8)
+
+
+def test_float32():
+    X = cloud(dtype=np.float32)
+    found = karcher_mean_preimage(Gaussian(sigma=1.0), X, tol=1e-5)
+    assert found.point.dtype == np.float32
+    exact = karcher_mean_preimage(Gaussian(sigma=1.0), X.astype(np.float64))
+    np.testing.assert_allclose(found.point, exact.point, atol=1e-3)
+
+
+def test_a_limit_on_iterations():
+    with pytest.warns(ConvergenceWarning, match=r"karcher_mean_preimage: .*tol=1e-09"):
+        found = karcher_mean_preimage(Gaussian(sigma=0.5), cloud(), max_iter=1)
+    assert not found.converged
+    assert found.n_iter == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": "linear"}, "needs a radial kernel .* Linear is none; sphere.karcher_mean"),
+        ({"kernel": "power"}, r"k\(x, x\) = 1"),
+        ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
+        ({"starts": "some"}, "starts of karcher_mean_preimage must be one of 'few', 'all'"),
+        ({"starts": [[1.0]]}, "must have 3 columns"),
+        ({"n_starts": 0}, "n_starts"),
+        ({"tol": -1}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"sample_weight": [1.0]}, "sample_weight"),
+        ({"X": [[np.nan]]}, "NaN"),
+        ({"X": scipy.sparse.eye_array(5).tocsr()}, "needs dense X"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        karcher_mean_preimage(**{"kernel": Gaussian(sigma=1.0), "X": cloud(), **arguments})
+
+
+# ------------------------------------------------------------------ the kernel
+
+
+def test_the_kernel_at_the_preimage():
+    X = cloud()
+    kernel = geodesic_kernel("gaussian", X)
+    found = karcher_mean_preimage("gaussian", X)
+    np.testing.assert_allclose(kernel.reference, found.point, atol=1e-12)
+    assert kernel.diag(X).mean() == pytest.approx(found.objective)
+
+
+@pytest.mark.parametrize(
+    "base", [Exponential(), Matern(nu=1.5), Normalized(Polynomial(degree=2, gamma=0.2))]
+)
+def test_the_kernel_at_the_mean(base):
+    """The tangents sum to zero there, and lengths are distances."""
+    X = cloud()
+    kernel = geodesic_kernel(base, X, reference="mean")
+    np.testing.assert_allclose(kernel(X).sum(axis=0), 0.0, atol=1e-5)
+    mean = karcher_mean(gram_operator(kernel.kernel_, X))
+    assert kernel.diag(X).mean() == pytest.approx(mean.variance)
+
+
+def test_weights_move_the_reference():
+    X = cloud()
+    weights = np.arange(len(X)) % 3
+    for reference in ("preimage", "mean"):
+        one = geodesic_kernel(Gaussian(), X, weights, reference=reference)
+        other = geodesic_kernel(Gaussian(), np.repeat(X, weights, axis=0), reference=reference)
+        np.testing.assert_allclose(one(X), other(X), atol=1e-7)
+
+
+def test_a_fitted_kernel_stays_as_it_is():
+    X = cloud()
+    fitted = Gaussian().fit(10 * X)
+    for reference in ("preimage", "mean"):
+        kernel = geodesic_kernel(fitted, X, reference=reference)
+        assert kernel.kernel_.sigma_ == fitted.sigma_
+
+
+def test_a_constant_length_is_divided_out():
+    X = cloud()
+    X = 3 * np.abs(X) / np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = geodesic_kernel(Linear(), X, reference="mean")
+    same = geodesic_kernel(Linear(), X / 3, reference="mean")
+    np.testing.assert_allclose(kernel(X), same(X / 3), atol=1e-10)
+
+
+def test_bad_references():
+    with pytest.raises(ValueError, match="reference of geodesic_kernel must be one of"):
+        geodesic_kernel("gaussian", cloud(), reference="median")
+    with pytest.raises(ValueError, match="geodesic_kernel needs the inputs"):
+        geodesic_kernel("precomputed", np.eye(3))
