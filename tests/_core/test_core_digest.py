@@ -1,9 +1,12 @@
 """Fingerprints: the same for what is the same, another for all that differs."""
 
+import datetime
 import functools
+import operator
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numba import njit
 
 from orthodrome._core import digest as digest_module
 from orthodrome._core.digest import digest, sketch
@@ -325,6 +329,55 @@ def test_the_thing_is_not_changed():
 
 def test_all():
     assert digest_module.__all__ == ["digest", "sketch"]
+
+
+# ------------------------------------------------------------------ things without attributes
+
+
+def plus(x):
+    return x + 1
+
+
+def minus(x):
+    return x - 1
+
+
+APART = {
+    "sets": ({1}, {2}),
+    "frozen sets": (frozenset("ab"), frozenset("ac")),
+    "builtins": (len, sum),
+    "functions of the array": (np.exp, np.sin),
+    "slices": (slice(1, 2), slice(1, 3)),
+    "ranges": (range(3), range(4)),
+    "dates": (datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)),
+    "getters": (operator.itemgetter(1), operator.itemgetter(2)),
+    "generators": (np.random.default_rng(0), np.random.default_rng(1)),
+    "states": (np.random.RandomState(0), np.random.RandomState(1)),
+    "objects in arrays": (np.array([1, "a"], object), np.array([1, "b"], object)),
+    "keys of several types": ({1: 2, "a": 3}, {1: 2, "a": 4}),
+    "types": (int, float),
+    "compiled functions": (njit(plus), njit(minus)),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_things_without_attributes_are_told_apart(name):
+    one, other = APART[name]
+    assert digest(one) == digest(one) != digest(other)
+
+
+def test_order_within_sets_and_mappings_does_not_matter():
+    assert digest({1: 2, "a": 3}) == digest({"a": 3, 1: 2})
+    assert digest(set("abcdef")) == digest(set("fedcba"))
+
+
+def test_what_cannot_be_seen_is_refused():
+    itself = []
+    itself.append(itself)
+    with pytest.raises(ValueError, match=r"refers to itself .* list"):
+        digest(itself)
+    with pytest.raises(ValueError, match="type lock cannot be fingerprinted"):
+        digest({"a": threading.Lock()})
 
 
 # ------------------------------------------------------------------ sketches

@@ -21,6 +21,7 @@ from laws_cluster import (
     up_to_sign,
 )
 from orthodrome import KernelPCA, KernelSpectralClustering
+from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
 from orthodrome.metrics import variation_of_information
 from real_data import load_or_skip
@@ -118,13 +119,16 @@ def test_usps_is_clustered_as_by_exact_kernel_pca():
     expected = mean_distance(
         lambda seed: KMeans(10, n_init=10, random_state=seed).fit_predict(rows)
     )
-    for solver in ("dense", "krylov"):
+    # ten passes are enough; of one, of so few digits, a little is left
+    solvers = {"dense": 0.05, "krylov": 0.05, Hebbian(n_passes=10, tol=0.01): 0.05}
+    solvers[Hebbian(n_passes=1, tol=1)] = 0.1
+    for solver, tolerance in solvers.items():
         found = mean_distance(
             lambda seed, solver=solver: (
                 fit(X, "kernel-pca", solver=solver, **(options | {"random_state": seed})).labels_
             )
         )
-        assert found == pytest.approx(expected, abs=0.05)
+        assert found == pytest.approx(expected, abs=tolerance)
     assert expected < 1.7  # of random labels it is about 4.5
     for laplacian in ("njw", "ncut"):
         assert variation_of_information(y, fit(X, laplacian, **options).labels_) < 2

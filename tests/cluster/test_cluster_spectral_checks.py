@@ -6,11 +6,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import KernelSpectralClustering
-from orthodrome.eigen import Krylov
+from orthodrome.eigen import Hebbian, Krylov
 from orthodrome.kernels import Exponential
 
-# small bases, so that the small data of these checks are iterated on
+# small bases and blocks, so that the small data of these checks are iterated on
 SMALL = Krylov(1e-10, block_size=2, max_basis=1)
+SMALL_BLOCKS = Hebbian(block_size=4)
 
 ESTIMATORS = [
     KernelSpectralClustering(),
@@ -20,6 +21,10 @@ ESTIMATORS = [
         for solver in ("dense", "krylov", "hebbian")
     ],
     KernelSpectralClustering(2, laplacian="ncut", solver=SMALL, n_init=2, random_state=0),
+    *[
+        KernelSpectralClustering(2, laplacian=laplacian, solver=SMALL_BLOCKS, random_state=0)
+        for laplacian in ("njw", "kernel-pca", "ncut")
+    ],
     KernelSpectralClustering(
         3, kernel=Exponential(sigma=2.0), storage="recompute", memory_budget="1KiB", n_init=2
     ),
@@ -48,11 +53,11 @@ def test_no_tag_switches_a_check_off(estimator):
     assert not tags.target_tags.required
 
 
-def test_small_bases_do_iterate():
+def test_small_bases_and_blocks_do_iterate():
     X = np.random.default_rng(0).standard_normal((30, 3))
     for estimator in ESTIMATORS:
-        if isinstance(estimator.solver, Krylov):
-            assert clone(estimator).fit(X).solver_ == "krylov"
+        if isinstance(estimator.solver, (Krylov, Hebbian)):
+            assert clone(estimator).fit(X).solver_ == estimator.solver.name
 
 
 def test_precomputed_is_tagged():

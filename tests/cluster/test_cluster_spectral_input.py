@@ -281,7 +281,7 @@ BAD_PARAMETERS = [
     ({"n_init": "auto"}, "n_init of OWNER must be an integer >= 1; got 'auto'"),
     ({"memory_budget": "lots"}, "memory_budget must be a number of bytes or a string"),
     ({"storage": "ram"}, "storage of OWNER must be one of 'auto', 'memory'"),
-    ({"random_state": "seed"}, "'seed' cannot be used to seed"),
+    ({"random_state": "seed"}, "random_state of KernelSpectralClustering must be an integer"),
     ({"verbose": -1}, "verbose of OWNER must be an integer >= 0"),
 ]
 

@@ -10,8 +10,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_decomposition import assert_same, every_estimator, held_out, suited, training
+from laws_hebbian import Counted
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Hebbian, Krylov
+from orthodrome.gram import Centered, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial
 
 K = 3
@@ -381,3 +383,21 @@ def test_a_warm_start_with_a_checkpoint(tmp_path):
     solver = Hebbian(n_passes=2, tol=0, random_state=0, checkpoint=tmp_path / "run")
     model = fitted(KernelPCA, X, solver=solver, warm_start=True)
     assert model.fit(X).n_iter_ == 4
+
+
+# ------------------------------------------------------------------ nothing to find
+
+
+@every_estimator
+def test_data_that_coincide_are_as_with_the_other_solvers(Estimator):
+    X = np.ones((400, 3))
+    found, exact = (Estimator(2, solver=solver).fit(X) for solver in ("hebbian", "dense"))
+    np.testing.assert_array_equal(found.eigenvalues_, exact.eigenvalues_)
+    np.testing.assert_allclose(found.embedding_, exact.embedding_, atol=1e-12)
+
+
+def test_a_block_of_rows_keeps_to_the_memory_budget():
+    X = training(2000)
+    operator = Counted(Centered(gram_operator(Gaussian().fit(X), X)))
+    Hebbian(n_passes=1, tol=1, memory_budget=64 * 2000 * 8).solve(operator, 3)
+    assert max(len(rows) for rows in operator.asked[2:]) == 64

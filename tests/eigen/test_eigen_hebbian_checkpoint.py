@@ -22,11 +22,12 @@ from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent, TiledGram, tiled
-from orthodrome.kernels import Exponential, Gaussian, Linear, Polynomial
+from orthodrome.kernels import Exponential, FromCallable, Gaussian, Linear, Polynomial
 from orthodrome.sphere import karcher_mean
 
 N, R, BLOCK = 150, 3, 32  # five blocks, the last one shorter
 ESTIMATE = 64  # rows that an error estimate looks at
+COMPARED = 32  # rows that say whether the matrix is that of the file
 N_PASSES = 5
 
 every_gain = pytest.mark.parametrize("gain", GAINS)
@@ -86,7 +87,7 @@ def test_a_callback_that_raises(gain, n_pass, tmp_path):
     check_same_run(resumed, run(matrix(), gain=gain))
     assert [entry["n_pass"] for entry in seen] == list(range(n_pass + 1, N_PASSES + 1))
     left = N_PASSES - n_pass
-    assert operator.n_rows == left * N + (left + 1) * ESTIMATE
+    assert operator.n_rows == COMPARED + left * N + (left + 1) * ESTIMATE
     assert operator.n_products == 0
 
 
@@ -102,8 +103,9 @@ def test_a_failure_in_the_middle_of_a_pass(gain, n_pass, block, seconds, tmp_pat
     operator = Counted(DenseGram(matrix()))
     resumed = run(operator, path, gain=gain, checkpoint_seconds=seconds)
     check_same_run(resumed, run(matrix(), gain=gain))
-    begun_anew = 4 * R if n_pass == 0 and (seconds is None or block == 0) else 0
-    assert operator.n_rows == begun_anew + rows_from(n_pass, 0 if seconds is None else block)
+    begun_anew = n_pass == 0 and (seconds is None or block == 0)
+    first = 4 * R if begun_anew else COMPARED
+    assert operator.n_rows == first + rows_from(n_pass, 0 if seconds is None else block)
 
 
 @pytest.mark.parametrize("start", ["orthonormal", "pilot", "paper", "sparse"])
@@ -115,7 +117,7 @@ def test_every_start(start, tmp_path):
     operator = Counted(DenseGram(matrix()))
     resumed = run(operator, path, start=start, checkpoint_seconds=0)
     check_same_run(resumed, run(matrix(), start=start))
-    assert operator.n_rows == rows_from(2, 1)
+    assert operator.n_rows == COMPARED + rows_from(2, 1)
     assert operator.n_products == 0
 
 
@@ -124,7 +126,8 @@ def test_interrupted_again_and_again(tmp_path):
     path, found = tmp_path / "run", None
     for _ in range(40):
         try:
-            found = run(Counted(DenseGram(matrix()), ESTIMATE, interrupt), path, **EACH_BLOCK)
+            limit = COMPARED + ESTIMATE
+            found = run(Counted(DenseGram(matrix()), limit, interrupt), path, **EACH_BLOCK)
             break
         except Interrupted:
             pass
@@ -145,12 +148,13 @@ def test_given_starts_and_orders(tmp_path):
 def test_going_on_from_a_result(gain, tmp_path):
     K, path = matrix(), tmp_path / "run"
     first = run(K, gain=gain, n_passes=2)
-    failing = Counted(DenseGram(K), N + ESTIMATE + 40, interrupt)
+    failing = Counted(DenseGram(K), COMPARED + N + ESTIMATE + 40, interrupt)
     with pytest.raises(Interrupted):
         run(failing, path, gain=gain, initial=first, checkpoint_seconds=0)
     operator = Counted(DenseGram(K))
     resumed = run(operator, path, gain=gain, initial=first, checkpoint_seconds=0)
-    assert operator.n_rows < (N_PASSES - 1) * (N + ESTIMATE) + ESTIMATE  # not the pass that is done
+    # not the pass that is done
+    assert operator.n_rows < COMPARED + (N_PASSES - 1) * (N + ESTIMATE) + ESTIMATE
     assert resumed.n_passes == 2 + N_PASSES
     check_same_run(resumed, run(K, gain=gain, n_passes=2 + N_PASSES))
 
@@ -231,7 +235,7 @@ def test_a_run_that_diverged_stays_so(tmp_path):
         again = run(operator, path, eta0=1e3)
     check_same_run(again, first)
     assert again.status is Status.DIVERGED
-    assert operator.n_rows == ESTIMATE  # the pass is not tried again
+    assert operator.n_rows == COMPARED + ESTIMATE  # the pass is not tried again
 
 
 # ------------------------------------------------------------------ killed
@@ -278,7 +282,8 @@ def test_killed(gain, seconds, where, tmp_path):
     operator = Counted(DenseGram(matrix()))
     resumed = run(operator, path, gain=gain, checkpoint_seconds=seconds)
     check_same_run(resumed, run(matrix(), gain=gain))
-    assert operator.n_rows == rows_from(n_pass, 0 if seconds is None else block)
+    assert sorted(os.listdir(tmp_path)) == ["matrix.npy", "run"]  # nothing of the one that died
+    assert operator.n_rows == COMPARED + rows_from(n_pass, 0 if seconds is None else block)
 
 
 # ------------------------------------------------------------------ extended
@@ -290,11 +295,11 @@ def test_a_finished_run_can_be_extended(gain, tmp_path):
     run(matrix(), path, gain=gain, n_passes=2)
     operator = Counted(DenseGram(matrix()))
     check_same_run(run(operator, path, gain=gain), run(matrix(), gain=gain))
-    assert operator.n_rows == rows_from(2, 0)
+    assert operator.n_rows == COMPARED + rows_from(2, 0)
     # and what is done is done: no pass, no row of one
     operator = Counted(DenseGram(matrix()))
     check_same_run(run(operator, path, gain=gain), run(matrix(), gain=gain))
-    assert operator.n_rows == ESTIMATE
+    assert operator.n_rows == COMPARED + ESTIMATE
 
 
 @pytest.mark.parametrize("arguments", [{"n_passes": 2}, {"tol": 0.99}])
@@ -324,7 +329,9 @@ def test_a_smaller_tolerance_goes_on_and_a_larger_one_does_not(tmp_path):
 def test_polish_and_callback_may_differ(tmp_path):
     path = tmp_path / "run"
     run(matrix(), path, polish=False, n_passes=2)
-    check_same_run(run(matrix(), path, callback=lambda entry: None), run(matrix()))
+    found, whole = run(matrix(), path, callback=lambda entry: None), run(matrix())
+    np.testing.assert_array_equal(found.coefficients, whole.coefficients)
+    np.testing.assert_array_equal(found.residuals, whole.residuals)
 
 
 def test_without_a_seed_the_one_in_the_file_holds(tmp_path):
@@ -479,6 +486,39 @@ def test_the_number_of_threads_does_not_matter(make, monkeypatch, tmp_path):
     np.testing.assert_allclose(resumed.eigenvalues, whole.eigenvalues, rtol=1e-12)
 
 
+SCALE = 1.0
+
+
+def of_a_global(X, Y):
+    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2) / SCALE)
+
+
+def test_a_kernel_that_reads_a_global_is_found_out(monkeypatch, tmp_path):
+    """No fingerprint sees what a function finds by name when it runs; the matrix does."""
+    path = tmp_path / "run"
+    operator = gram(FromCallable(of_a_global), points())
+    run(operator, path, n_passes=2)
+    assert run(operator, path).n_passes == N_PASSES
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    with pytest.raises(ValueError, match="run is the checkpoint of a run on another matrix"):
+        run(gram(FromCallable(of_a_global), points()), path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"random_state": np.int64(0)},
+        {"eta0": 1},
+        {"mu": np.float32(0.5)},
+    ],
+)
+def test_the_same_numbers_of_another_type(arguments, tmp_path):
+    path = tmp_path / "run"
+    same = {n: int(v) if n == "random_state" else float(v) for n, v in arguments.items()}
+    run(matrix() / 1e4, path, n_passes=1, **same)
+    assert run(matrix() / 1e4, path, n_passes=2, **arguments).n_passes == 2
+
+
 # ------------------------------------------------------------------ files
 
 
@@ -573,6 +613,11 @@ def test_flipped_bits_of_the_headers_are_noticed(tmp_path):
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
         run(matrix(), tmp_path)
+
+
+def test_a_number_is_no_file():
+    with pytest.raises(ValueError, match="checkpoint must be the name of a file; got 5"):
+        run(matrix(), 5)
 
 
 def test_a_folder_that_is_not_there(tmp_path):

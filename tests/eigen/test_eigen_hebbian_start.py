@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from laws_hebbian import (
     GAINS,
@@ -18,7 +19,7 @@ from laws_hebbian import (
 )
 from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.gram import Centered, Combined, DenseGram
+from orthodrome.gram import Centered, Combined, DenseGram, Tangent
 
 STARTS = ("orthonormal", "pilot", "paper", "sparse")
 every_start = pytest.mark.parametrize("start", STARTS)
@@ -371,23 +372,57 @@ def test_as_many_components_as_points(gain, start, extra):
     assert found.residuals.max() < 1e-6
 
 
+def shifted_gram(shift):
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    return np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 10) - shift * np.eye(300)
+
+
+INDEFINITE = {
+    "a negative entry": (-np.eye(5), "row 0 has -1 on the diagonal"),
+    "one negative entry": (np.diag([3.0, 2, -1e-3]), "row 2 has -0.001 on the diagonal"),
+    "no diagonal": (shifted_gram(1.0), r"row \d+ has 0 on the diagonal and .* beside"),
+    "half of it": (np.array([[1.0, 2], [2, 0]]), "row 1 has 0 on the diagonal and 2 beside"),
+}
+
+
 @every_gain
-def test_indefinite_matrices_have_a_defined_end(gain):
-    """Not what it is for: finite numbers, or an error where the trace gives it away."""
-    for values in (np.r_[5.0, 4, 3, np.linspace(1, -1, 97)], np.r_[np.ones(50), -np.ones(49)]):
-        K, _ = semidefinite(values)
-        found = hebbian(K, 3, gain=gain, random_state=0, n_passes=10)
-        assert np.all(np.isfinite(found.coefficients))
-        assert np.all(np.isfinite(found.eigenvalues))
-        assert np.all(found.eigenvalues >= 0)
-    K, _ = semidefinite(np.r_[5.0, 4, 3, -np.ones(97)])
-    with pytest.raises(ValueError, match="positive semidefinite"):
-        hebbian(K, 3, gain=gain)
+@pytest.mark.parametrize("name", INDEFINITE)
+def test_matrices_whose_diagonal_tells_are_refused(name, gain):
+    K, message = INDEFINITE[name]
+    with pytest.raises(ValueError, match=f"positive semidefinite matrix; {message}.*krylov"):
+        hebbian(K, 2, gain=gain)
 
 
-def test_a_negative_diagonal_is_refused():
-    with pytest.raises(ValueError, match=r"positive semidefinite .* -1\. .*krylov"):
-        hebbian(-np.eye(5), 2)
+@every_gain
+@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
+def test_clearly_negative_eigenvalues_are_refused(start, gain):
+    for K in (shifted_gram(0.5), semidefinite(np.r_[np.ones(50), -np.ones(49)])[0]):
+        with pytest.raises(ValueError, match="positive semidefinite"):
+            hebbian(K, 20, gain=gain, start=start, random_state=0, n_passes=10)
+
+
+def test_rounding_is_not_an_indefinite_matrix():
+    """Of data that coincide nothing but rounding is left, and of rank-deficient ones some zeros."""
+    for make in (Centered, lambda gram: Tangent(gram, np.full(400, 1 / 400))):
+        operator = make(DenseGram(np.full((400, 400), 1.0)))
+        found = hebbian(operator, 2, random_state=0)
+        assert not np.any(found.eigenvalues)
+        assert found.converged
+    X = np.random.default_rng(0).standard_normal((200, 3)) + 1e2
+    for dtype in (np.float64, np.float32):
+        operator = Centered(DenseGram((X @ X.T).astype(dtype)))
+        found = hebbian(operator, 2, random_state=0)
+        assert np.all(found.eigenvalues > 0)
+
+
+def test_numbers_too_small_to_be_squared_are_refused():
+    with pytest.raises(ValueError, match="so small that hebbian would lose it to underflow"):
+        hebbian(1e-310 * np.eye(5), 2)
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(ValueError, match="must be dense; call toarray"):
+        hebbian(scipy.sparse.eye_array(5), 2)
 
 
 @every_start
@@ -445,7 +480,7 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ),
         ({"initial": np.ones((3, 20))}, r"initial of hebbian .*\(2, 20\).*\(3, 20\)"),
         ({"initial": np.ones((20, 2))}, r"initial of hebbian .*\(2, 20\).*\(20, 2\)"),
-        ({"initial": np.full((2, 20), np.nan)}, "initial of hebbian must be a finite array"),
+        ({"initial": np.full((2, 20), np.nan)}, r"initial of hebbian has nan at \(0, 0\)"),
         ({"initial": np.ones((2, 20)) * 1j}, "initial of hebbian .* got complex128"),
         ({"initial": np.full((2, 20), "a")}, "initial of hebbian .* got <U1"),
         ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from laws_sphere import DTYPES, cap
-from orthodrome.gram import DenseGram, Tangent, squared_radius
+from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent, squared_radius
 
 # The squared radius -------------------------------------------------------------------------------
 
@@ -134,3 +134,21 @@ def test_coefficients_that_cancel_enlarge_the_terms():
     assert ratio == pytest.approx(np.linalg.norm(large), rel=1e-6)
     with pytest.raises(ValueError, match=r"its square is 1\.44\. Divide it by its length"):
         Tangent(gram, 1.2 * plain)
+
+
+def test_terms_of_wrapped_operators():
+    """A difference of large terms is rounded as they are, whatever is wrapped around it."""
+    X = np.random.default_rng(0).standard_normal((30, 3)) + 100
+    gram = DenseGram(X @ X.T)
+    assert gram.term_size() == 0
+    assert gram.rounding() == 0
+    centred = Centered(gram)
+    terms = centred.term_size()
+    assert np.diagonal(gram.matrix).max() <= terms <= 2 * np.diagonal(gram.matrix).max()
+    assert centred.rounding() == pytest.approx(16 * np.finfo(float).eps * terms)
+    assert Scaled(centred, 3.0).term_size() == pytest.approx(3 * terms)
+    weights = np.linspace(0, 2, 30)
+    assert Combined(centred, weights).term_size() == pytest.approx(4 * terms)
+    mixing = np.array([[1.0, -2.0] + [0.0] * 28])
+    assert Combined(centred, mixing).term_size() == pytest.approx(9 * terms)
+    assert Combined(gram, weights).term_size() == 0

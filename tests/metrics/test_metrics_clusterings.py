@@ -112,3 +112,16 @@ def test_random_labels_of_usps():
     expected = entropy(np.bincount(y)) + np.log(10)
     assert variation_of_information(y, guesses) == pytest.approx(expected, abs=0.02)
     assert variation_of_information(y, guesses) == pytest.approx(4.56, abs=0.02)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_labels_are_refused(missing):
+    with pytest.raises(ValueError, match="labels_pred has 2 missing labels, the first at 1"):
+        variation_of_information([0, 1, 1], [0, missing, missing])
+    with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 0"):
+        variation_of_information(np.array([missing, "a"], dtype=object), [0, 1])
+
+
+def test_labels_of_several_types_are_refused():
+    with pytest.raises(ValueError, match="labels_true must have labels of one type"):
+        variation_of_information(np.array([1, "a"], dtype=object), [0, 1])

@@ -200,3 +200,27 @@ def test_refusals(function):
 def test_a_bad_minimum(minimal):
     with pytest.raises(ValueError, match="minimal of excess_reconstruction_error must be"):
         excess_reconstruction_error(np.eye(5), np.ones((2, 5)), minimal=minimal)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-170, 3.7, 1e200])
+def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
+    """Squares of the entries would over- or underflow at most of these."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    K, A = X @ X.T, 0.1 * rng.standard_normal((2, 40))
+    root = np.sqrt(factor)
+    error, excess = reconstruction_error(K, A), excess_reconstruction_error(K, A)
+    assert reconstruction_error(factor * K, A / root) == pytest.approx(factor * error, rel=1e-9)
+    assert excess_reconstruction_error(factor * K, A / root) == pytest.approx(excess, rel=1e-9)
+    least = error / (1 + excess)
+    given = {"minimal": factor * least, "projections": root * (A @ K)}
+    assert excess_reconstruction_error(factor * K, A / root, **given) == pytest.approx(excess)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("where", [(3, 3), (3, 5)])
+def test_what_is_not_finite_is_refused(value, where):
+    K = np.eye(10)
+    K[where] = K[where[::-1]] = value
+    with pytest.raises(ValueError, match="must be finite; row 3 has NaN or infinity"):
+        excess_reconstruction_error(K, np.ones((1, 10)), projections=np.ones((1, 10)))

@@ -135,7 +135,8 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
     for start in range(0, matrix.shape[0], step):
         rows = slice(start, start + step)
         mirrored = matrix[:, rows].T
-        difference = np.abs(matrix[rows] - mirrored)
+        with np.errstate(invalid="ignore"):  # infinities are for others to report
+            difference = np.abs(matrix[rows] - mirrored)
         allowed = tolerance * np.maximum(np.abs(matrix[rows]), np.abs(mirrored)).max(initial=0)
         if difference.max(initial=0) > allowed:
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)

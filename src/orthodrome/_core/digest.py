@@ -19,19 +19,23 @@ def digest(*things: Any) -> str:
     """Return a hexadecimal SHA-256 of the content of these things.
 
     Arrays and sparse arrays count by dtype, shape and values, functions by their name, compiled
-    code, constants and what they were given in advance (not by the functions that they call by
-    name), everything else by type and attributes. An object that holds more than what it *is* (a
-    cache, a place on disk) says what counts in a method ``_identity()``.
+    code, constants and what they were given in advance (not by what they find by name when they
+    run: other functions, globals), everything else by type and attributes, or by what pickle would
+    keep of it. An object that holds more than what it *is* (a cache, a place on disk) says what
+    counts in a method ``_identity()``. What nothing is known of is a ValueError.
 
     Examples
     --------
     >>> digest(np.zeros(3)) == digest(np.zeros(3)), digest(np.zeros(3)) == digest(np.zeros(4))
     (True, False)
     """
-    result = hashlib.sha256()
-    for thing in things:
-        _feed(thing, result.update)
-    return result.hexdigest()
+    try:
+        return _hash(*things)
+    except RecursionError:
+        raise ValueError(
+            "What refers to itself cannot be fingerprinted; among the types here: "
+            f"{', '.join(sorted({type(thing).__name__ for thing in things}))}."
+        ) from None
 
 
 def sketch(values: np.ndarray, decimals: int) -> list[float]:
@@ -51,9 +55,18 @@ def sketch(values: np.ndarray, decimals: int) -> list[float]:
     return (np.round(signs @ values / length, decimals) + 0.0).tolist()  # no negative zeros
 
 
+def _hash(*things: Any) -> str:
+    result = hashlib.sha256()
+    for thing in things:
+        _feed(thing, result.update)
+    return result.hexdigest()
+
+
 def _feed(thing: Any, update: Callable[[Any], None]) -> None:
     """Pass a description of a thing on; lengths and types keep neighbours apart."""
-    if isinstance(thing, np.ndarray):
+    if isinstance(thing, np.ndarray) and thing.dtype.hasobject:
+        _feed(("objects", thing.shape, thing.ravel().tolist()), update)
+    elif isinstance(thing, np.ndarray):
         update(f"array {thing.dtype.str} {thing.shape};".encode())
         for part in _rows_in_order(thing):
             update(part)
@@ -65,15 +78,19 @@ def _feed(thing: Any, update: Callable[[Any], None]) -> None:
         text = repr(thing).encode()
         update(f"{type(thing).__name__} {len(text)};".encode() + text)
     elif isinstance(thing, Mapping):
-        update(f"mapping {len(thing)};".encode())
-        for key in sorted(thing):
-            _feed((key, thing[key]), update)
+        _feed(("mapping", sorted(_hash(key, value) for key, value in thing.items())), update)
+    elif isinstance(thing, (set, frozenset)):
+        _feed(("set", sorted(_hash(member) for member in thing)), update)
     elif isinstance(thing, (tuple, list)):
         update(f"sequence {len(thing)};".encode())
         for part in thing:
             _feed(part, update)
     elif hasattr(thing, "_identity"):
         _feed((_name(type(thing)), thing._identity()), update)
+    elif hasattr(thing, "py_func"):  # compiled by numba
+        _feed(("compiled", thing.py_func), update)
+    elif isinstance(thing, (types.BuiltinFunctionType, np.ufunc, range, slice)):
+        _feed((_name(type(thing)), repr(thing)), update)
     elif isinstance(thing, types.CodeType):
         _feed((thing.co_name, thing.co_code, thing.co_names, thing.co_consts), update)
     elif isinstance(thing, functools.partial):
@@ -84,10 +101,10 @@ def _feed(thing: Any, update: Callable[[Any], None]) -> None:
         closure = [cell.cell_contents for cell in thing.__closure__ or ()]
         defaults = (thing.__defaults__, thing.__kwdefaults__)
         _feed((_name(thing), thing.__code__, defaults, closure), update)
+    elif isinstance(thing, type):
+        _feed(("type", _name(thing)), update)
     else:
-        _feed(
-            (_name(thing if isinstance(thing, type) else type(thing)), _attributes(thing)), update
-        )
+        _feed((_name(type(thing)), _attributes(thing) or _reduced(thing)), update)
 
 
 def _rows_in_order(array: np.ndarray) -> Iterator[Any]:
@@ -105,8 +122,18 @@ def _name(thing: Any) -> str:
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
-    if isinstance(thing, type):
-        return {}
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
     found = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
     return found | dict(getattr(thing, "__dict__", {}))
+
+
+def _reduced(thing: Any) -> Any:
+    """Return what pickle would make the thing of again, where it has no attributes to look at."""
+    try:
+        reduced = thing.__reduce_ex__(2)
+    except TypeError:
+        raise ValueError(
+            f"An object of type {type(thing).__name__} cannot be fingerprinted: nothing tells what "
+            "it holds."
+        ) from None
+    return reduced if isinstance(reduced, str) else [part for part in reduced if part is not None]

@@ -11,12 +11,12 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
 from .._core.progress import Progress, tracked, with_callbacks
+from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
@@ -208,7 +208,7 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
-        solver_seed, means_seed = _two_seeds(self.random_state)
+        solver_seed, means_seed = several_seeds(self.random_state, 2, type(self).__name__)
         kernel = self._kernel_object()
         X = kernel.validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
@@ -386,15 +386,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         # a fit that fails after its input was checked leaves n_features_in_ and nothing else
         return hasattr(self, "kernel_")
-
-
-def _two_seeds(random_state: Any) -> tuple[int, int]:
-    """Draw seeds for the solver and for k-means, so that neither depends on the other."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        drawn = np.random.default_rng(random_state).integers(2**31 - 1, size=2)
-    else:
-        drawn = check_random_state(random_state).randint(2**31 - 1, size=2)
-    return int(drawn[0]), int(drawn[1])
 
 
 def _k_means(

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from .._core.checks import check_integer
+from .._core.random import as_random_state
 from ..decomposition import KernelPCA
 from ..decomposition.base import last_fit_kept
 from .base import KernelDenoiser, check_values
@@ -165,7 +165,7 @@ class PatchDenoiser(KernelDenoiser):
         array = check_values(image, "image", type(self).__name__, (2, 3))
         pixels = array.reshape(*array.shape[:2], -1).astype(np.float64)
         grid = self._grid(pixels.shape)
-        rng = check_random_state(self.random_state)
+        rng = as_random_state(self.random_state, type(self).__name__)
         with last_fit_kept(self):
             self.noise_ = self._noise_level(lambda: image_noise(pixels))
             extended = grid.extend(pixels)

@@ -38,7 +38,7 @@ def image_noise(image: NDArray[Any]) -> float:
     except ImportError as error:  # of scikit-image, or inside it of PyWavelets
         raise ImportError(
             "noise='auto' is estimated by scikit-image with PyWavelets: "
-            "pip install 'orthodrome[image]' PyWavelets. Or pass the noise level, noise=…, a "
+            "pip install 'orthodrome[image]'. Or pass the noise level, noise=…, a "
             "standard deviation in units of the pixels."
         ) from error
     level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
+from .._core.random import as_random_state
 from ..decomposition.base import last_fit_kept
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
@@ -120,7 +120,7 @@ class SequenceDenoiser(KernelDenoiser):
         if len(array) < 4:
             raise ValueError(f"{owner} needs at least 4 frames; got {len(array)}.")
         points = array.reshape(len(array), -1).astype(np.float64)
-        rng = check_random_state(self.random_state)
+        rng = as_random_state(self.random_state, owner)
         with last_fit_kept(self):
             self.noise_ = self._noise_level(lambda: sequence_noise(points))
             n = len(points)

@@ -67,6 +67,14 @@ class GramOperator(_Operator):
         """Return the sum of the diagonal, in float64."""
         return float(self.diagonal().sum(dtype=np.float64))
 
+    def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
+        """Return how large the terms are whose difference an entry is; 0 where it is none."""
+        return 0.0
+
+    def rounding(self) -> float:
+        """Return up to which size an entry may be nothing but the rounding of its terms."""
+        return 16 * float(np.finfo(self.dtype).eps) * self.term_size()
+
     @abstractmethod
     def cross(self, X_new: Any) -> CrossOperator:
         """Return the operator of inner products of new points (rows) with the N points."""

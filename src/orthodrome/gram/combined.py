@@ -76,6 +76,10 @@ class Combined(GramOperator):
                 parts.append(np.einsum("ij,ij->i", half, W[chosen]))
         return np.concatenate(parts).astype(self.dtype)
 
+    def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
+        """Return how large the terms are whose difference an entry is, at the most."""
+        return self.operator.term_size() * float(abs(self.combination).sum(axis=1).max()) ** 2
+
     def cross(self, X_new: Any) -> CrossOperator:
         """Return inner products of new points with the combinations."""
         return _CombinedCross(self.operator.cross(X_new), self.combination)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_symmetric
@@ -15,6 +16,8 @@ __all__ = ["DenseCross", "DenseGram"]
 
 
 def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
+    if scipy.sparse.issparse(matrix):
+        raise ValueError("A Gram matrix must be dense; call toarray() on the sparse one.")
     array = np.asarray(matrix)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 

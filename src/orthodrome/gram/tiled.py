@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.memory import format_bytes
 from .._core.threads import n_threads, run_in_threads
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
+from ._loops import gather_rows
 from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["CrossGram", "TiledGram", "stored_bytes"]
@@ -83,6 +84,21 @@ class _Stored:
 
     def get(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
         return self._layout.view(self._buffer, index)
+
+    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        n = self._layout.n
+        result = np.empty((len(chosen), n), dtype=self._buffer.dtype)
+        places = np.argsort(chosen, kind="stable")
+        tiles = chosen[places] // TILE
+        groups = np.split(places, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
+        buffer, offsets = np.asarray(self._buffer), self._layout.offsets
+
+        def gather(share: int, n_shares: int) -> None:
+            for group in groups[share::n_shares]:
+                gather_rows(buffer, offsets, TILE, n, chosen[group], group, result)
+
+        run_in_threads(gather, len(groups))
+        return result
 
 
 class TiledGram(GramOperator):
@@ -159,19 +175,9 @@ class TiledGram(GramOperator):
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows: read from the stored tiles, or evaluated."""
         chosen = as_indices(indices, self.shape[0])
-        if self.recomputes:
-            return rectangular_block(self.kernel, self.points[chosen], self.points)
-        result = np.empty((len(chosen), self.shape[0]), dtype=self.dtype)
-        scratch = np.empty(0, dtype=self.dtype)
-        for index, (i, j) in enumerate(self._layout.corners):
-            height, width = self._layout.shape(index)
-            tile = self._tiles.get(index, scratch)
-            here = np.flatnonzero((chosen >= i) & (chosen < i + height))
-            result[here, j : j + width] = tile[chosen[here] - i]
-            if i != j:
-                here = np.flatnonzero((chosen >= j) & (chosen < j + width))
-                result[here, i : i + height] = tile[:, chosen[here] - j].T
-        return result
+        if isinstance(self._tiles, _Stored):
+            return self._tiles.rows(chosen)
+        return rectangular_block(self.kernel, self.points[chosen], self.points)
 
     def toarray(self) -> NDArray[Any]:
         """Return the whole matrix."""

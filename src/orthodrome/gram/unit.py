@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels._unit import squared_radius
@@ -35,6 +36,10 @@ class Scaled(GramOperator):
     def diagonal(self) -> NDArray[Any]:
         """Return the diagonal."""
         return _times(self.operator.diagonal(), self.factor)
+
+    def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
+        """Return how large the terms are whose difference an entry is."""
+        return self.factor * self.operator.term_size(weights)
 
     def cross(self, X_new: Any) -> CrossOperator:
         """Return inner products of new points, scaled as the training points are."""

@@ -51,7 +51,7 @@ def variation_of_information(
     >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 6)  # 2 log 2
     1.386294
     """
-    first, second = column_or_1d(labels_true), column_or_1d(labels_pred)
+    first, second = _labels(labels_true, "labels_true"), _labels(labels_pred, "labels_pred")
     check_consistent_length(first, second)
     if len(first) == 0:
         raise ValueError("variation_of_information needs at least one point; got none.")
@@ -64,6 +64,22 @@ def variation_of_information(
     given_row = np.log(np.minimum(counts.data / rows[counts.row], 1.0))
     given_column = np.log(np.minimum(counts.data / columns[counts.col], 1.0))
     return float(-(cells @ (given_row + given_column))) + 0.0  # not -0
+
+
+def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
+    """Return labels as an array, or raise where there are none for some of the points."""
+    array = column_or_1d(labels)
+    missing = array != array if array.dtype.kind in "fcO" else np.zeros(len(array), dtype=bool)
+    if array.dtype.kind == "O":
+        missing = missing | np.array([label is None for label in array], dtype=bool)
+    if np.any(missing):
+        raise ValueError(
+            f"{name} has {int(np.count_nonzero(missing))} missing labels, the first at "
+            f"{int(np.argmax(missing))}; leave these points out."
+        )
+    if array.dtype.kind == "O" and len({type(label) for label in array}) > 1:
+        raise ValueError(f"{name} must have labels of one type, all numbers or all strings.")
+    return array
 
 
 def _contingency(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 from .._core.checks import check_positive
 from .._core.status import warn_unless_converged
 from ..eigen import leading
-from ..gram import DenseGram, GramOperator
+from ..gram import DenseGram, GramOperator, Scaled
 
 __all__ = ["excess_reconstruction_error", "reconstruction_error"]
 
@@ -59,8 +59,8 @@ def reconstruction_error(
     >>> round(reconstruction_error(K, [[0.5, 0.0, 0.0]]), 6)  # the root of 3² + 2²
     3.605551
     """
-    gram, A = _checked(operator, coefficients)
-    return _residual(gram, _projections(gram, A, projections))[0]
+    gram, A, scale = _checked(operator, coefficients)
+    return scale * _residual(gram, _projections(gram, A, projections, scale))[0]
 
 
 def excess_reconstruction_error(
@@ -104,13 +104,14 @@ def excess_reconstruction_error(
     >>> round(excess_reconstruction_error(K, [[0.0, 0.0, 0.5**0.5]]), 3)
     0.387
     """
-    gram, A = _checked(operator, coefficients)
-    error, size = _residual(gram, _projections(gram, A, projections))
+    gram, A, scale = _checked(operator, coefficients)
+    error, size = _residual(gram, _projections(gram, A, projections, scale))
     rounding = _rounding(gram, size)
     if minimal is None:
         least = _least_error(gram, min(len(A), gram.shape[0]), size, rounding)
     else:
-        least = check_positive(minimal, "minimal", "excess_reconstruction_error", or_zero=True)
+        given = check_positive(minimal, "minimal", "excess_reconstruction_error", or_zero=True)
+        least = given / scale
     if least > rounding:
         return error / least - 1
     return 0.0 if error <= 10 * rounding else math.inf
@@ -118,9 +119,14 @@ def excess_reconstruction_error(
 
 def _checked(
     operator: GramOperator | ArrayLike, coefficients: ArrayLike
-) -> tuple[GramOperator, NDArray[np.float64]]:
+) -> tuple[GramOperator, NDArray[np.float64], float]:
+    """Return the matrix and the coefficients in units in which no square over- or underflows."""
     gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
-    return gram, _rows_over_points(coefficients, gram.shape[0], "coefficients")
+    A = _rows_over_points(coefficients, gram.shape[0], "coefficients")
+    largest = float(np.abs(gram.diagonal()).max())
+    # a power of 2: no digit changes
+    scale = 2.0 ** math.frexp(largest)[1] if 0 < largest < math.inf else 1.0
+    return (gram if scale == 1 else Scaled(gram, 1 / scale)), A * math.sqrt(scale), scale
 
 
 def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
@@ -134,9 +140,9 @@ def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float6
 
 
 def _projections(
-    gram: GramOperator, A: NDArray[np.float64], projections: ArrayLike | None
+    gram: GramOperator, A: NDArray[np.float64], projections: ArrayLike | None, scale: float
 ) -> NDArray[np.float64]:
-    """Return AK', shape (r, n), in float64."""
+    """Return AK', shape (r, n), in float64, in units of the root of the scale."""
     if projections is None:
         return np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
     given = _rows_over_points(projections, gram.shape[0], "projections")
@@ -144,7 +150,7 @@ def _projections(
         raise ValueError(
             f"projections must have the shape of coefficients, {A.shape}; got {given.shape}."
         )
-    return given
+    return given / math.sqrt(scale)
 
 
 def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:
@@ -166,7 +172,7 @@ def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> fl
 
 
 def _residual(gram: GramOperator, P: NDArray[np.float64]) -> tuple[float, float]:
-    """Return ‖K' - PᵀP‖ and ‖K'‖, from one sweep over blocks of rows."""
+    """Return ‖K' - PᵀP‖ and ‖K'‖, from one sweep over blocks of rows; raise if K' has NaN."""
     n = gram.shape[0]
     step = max(1, _BLOCK_ELEMENTS // n)
     errors, sizes = [], []
@@ -174,6 +180,9 @@ def _residual(gram: GramOperator, P: NDArray[np.float64]) -> tuple[float, float]
         rows = np.arange(start, min(start + step, n))
         block = gram.rows(rows).astype(np.float64, copy=False)
         sizes.append(np.linalg.norm(block))
+        if not math.isfinite(sizes[-1]):
+            fault = int(np.argmax(~np.isfinite(block).all(axis=1)))
+            raise ValueError(f"The matrix must be finite; row {rows[fault]} has NaN or infinity.")
         block -= P[:, rows].T @ P
         errors.append(np.linalg.norm(block))
     return float(np.linalg.norm(errors)), float(np.linalg.norm(sizes))
@@ -184,5 +193,4 @@ def _rounding(gram: GramOperator, size: float) -> float:
     n = gram.shape[0]
     eps = float(np.finfo(gram.dtype).eps)
     # entries that are differences (of a centred matrix, say) carry the rounding of their terms
-    terms = gram.term_size() if hasattr(gram, "term_size") else 0.0
-    return eps * (10 * math.sqrt(n) * size + 30 * n * terms)
+    return eps * (10 * math.sqrt(n) * size + 30 * n * gram.term_size())

@@ -53,6 +53,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, fingerprint: str, seconds: float | None) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ValueError(f"checkpoint must be the name of a file; got {path!r}.")
         self.path = Path(path)
         self._fingerprint = fingerprint
         self._seconds = seconds
@@ -81,7 +83,7 @@ class Checkpoint:
             "diverged": saved.diverged,
             "numbers": numbers,
         }
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
+        temporary = self.path.with_name(f"{self.path.name}.tmp")  # what a kill leaves is reused
         try:
             with open(temporary, "wb") as file:
                 np.savez(file, meta=np.array(json.dumps(meta)), **arrays)

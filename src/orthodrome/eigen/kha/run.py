@@ -15,10 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core.checks import check_choice, check_integer, check_positive, check_random_state
 from ..._core.digest import digest
+from ..._core.random import one_seed
 from ..._core.status import Status
 from ..._core.threads import single_threaded_blas
 from ...gram import DenseGram, GramOperator
 from .checkpoint import Checkpoint, Saved
+from .checks import check_coefficients, check_order, check_same_matrix, check_semidefinite
 from .gains import Gains, choose_gains
 from .ritz import Ritz, component_pairs, estimate_residuals, raw_pairs, rayleigh_ritz
 from .starts import STARTS, start_from, start_with
@@ -117,7 +119,8 @@ def hebbian(
     they are computed in blocks, so that the work is in products of matrices.
 
     A usable answer is there after one or two passes over K', with O(r l) memory. It is *not* the
-    way to many digits: :class:`~orthodrome.eigen.Krylov` gets them in far fewer passes.
+    way to many digits, nor the fastest to a few: :class:`~orthodrome.eigen.Krylov` gets them with
+    fewer sweeps over K'.
 
     Parameters
     ----------
@@ -141,8 +144,8 @@ def hebbian(
     n_passes : int, default=50
         The most passes over the data, in this call.
     tol : float, default=1e-2
-        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair is at most tol times
-        the largest eigenvalue.
+        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
+        returned is at most tol times the largest eigenvalue.
     start : {"orthonormal", "pilot", "paper", "sparse"}, default="orthonormal"
         Random coefficients over a few points, made orthonormal in feature space; the principal
         components within the span of a few points; the paper's A ~ N(0, 1/(rl)), which takes a
@@ -160,7 +163,8 @@ def hebbian(
     checkpoint : str or path, optional
         A file that keeps the state after each pass. The same call again goes on from it and ends
         with the same result as a run that was never interrupted; a file of other data, kernel or
-        parameters is refused. (`n_passes` and `tol` may differ: a finished run can be extended.)
+        parameters is refused. (`n_passes` and `tol` may differ: a finished run can be extended,
+        unless its `order` was given.)
     checkpoint_seconds : float, optional
         Write the file every so many seconds instead, also in the middle of a pass.
     callback : callable, optional
@@ -220,14 +224,18 @@ def hebbian(
         check_positive(checkpoint_seconds, "checkpoint_seconds", "hebbian", or_zero=True)
     gains = choose_gains(gain, eta0, mu, xi, operator.shape[0], operator.diagonal())
     given = _check_initial(initial, r, operator.shape[0], gains)
-    orders = _check_order(order, n_passes, operator.shape[0])
+    orders = check_order(order, n_passes, operator.shape[0])
+    check_semidefinite(operator)
     file, saved = None, None
     if checkpoint is not None:
-        parts = (operator, r, gain, eta0, mu, xi, start, orders, block_size)
+        numbers = [value if isinstance(value, str) else float(value) for value in (eta0, mu, xi)]
+        parts = (operator, r, gain, numbers, start, orders, block_size)
         from_array = None if isinstance(given, HebbianResult) else given
-        seed = random_state if isinstance(random_state, (int, np.integer)) else None
+        seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
         file = Checkpoint(checkpoint, digest(*parts, from_array, seed), checkpoint_seconds)
         saved = _further(file.read(), given, file)
+        if saved is not None:  # a fingerprint does not see what a function finds by name
+            check_same_matrix(saved.state, operator, f"{file.path} is the checkpoint of a run")
     with single_threaded_blas():
         run = _Run(operator, gains, orders, block_size, file, callback)
         if saved is None:
@@ -257,9 +265,9 @@ def _beginning(
     block_size: int,
 ) -> Saved:
     if isinstance(given, HebbianResult):
-        _check_same_matrix(given.state, operator)
+        check_same_matrix(given.state, operator, "initial of hebbian is a result")
         return Saved(given.state.copy(), None, given.seed, list(given.history))
-    seed = _seed(random_state)
+    seed = one_seed(random_state)
     if given is None:
         A, projections = start_with(start, operator, r, np.random.default_rng([seed, 0]))
     else:
@@ -313,7 +321,7 @@ class _Run:
         """Go on from where `saved` stands until all passes are done or the error is small."""
         self._seed, self._history = saved.seed, list(saved.history)
         self._first = given.n_passes if isinstance(given, HebbianResult) else 0
-        self._tol = tol
+        self._tol, self._polish = tol, polish
         state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
         before = state if pass_start is None else pass_start
         status = Status.DIVERGED if saved.diverged else self._status(before, n_passes)
@@ -331,10 +339,10 @@ class _Run:
             pass_start, pending = None, {}
             self._keep(state, None, {}, ended=status)
             if self._callback is not None:  # what it raises finds the pass in the checkpoint
-                self._callback(self._history[-1])
+                self._callback(dict(self._history[-1]))
         if status is Status.DIVERGED:
             _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.", 4)
-        return self._result(state, status, polish)
+        return self._result(state, status)
 
     def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
         """Visit the rest of a pass; return whether it went well."""
@@ -382,7 +390,7 @@ class _Run:
 
     def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
         since = time.perf_counter()
-        pairs = rayleigh_ritz(state)
+        pairs = self._pairs(state)
         residuals = self._residuals(pairs, state.n_passes)
         pending["estimate"] += time.perf_counter() - since
         decay = 1.0 / (1.0 + state.clock / self._gains.period)
@@ -397,6 +405,10 @@ class _Run:
             "seconds": {phase: pending[phase] for phase in (*PHASES, "estimate")},
         }
         self._history.append(entry)
+
+    def _pairs(self, state: State) -> Ritz:
+        """Return the pairs that the run would end with here."""
+        return rayleigh_ritz(state) if self._polish else raw_pairs(state)
 
     def _residuals(self, pairs: Ritz, n_pass: int) -> NDArray[np.float64]:
         rng = np.random.default_rng([self._seed, 2, n_pass])
@@ -422,8 +434,8 @@ class _Run:
             diverged = ended is Status.DIVERGED
             file.write(Saved(state, pass_start, self._seed, self._history, pending, diverged))
 
-    def _result(self, state: State, status: Status, polish: bool) -> HebbianResult:
-        pairs = rayleigh_ritz(state) if polish else raw_pairs(state)
+    def _result(self, state: State, status: Status) -> HebbianResult:
+        pairs = self._pairs(state)
         dtype = self._operator.dtype
         return HebbianResult(
             coefficients=pairs.coefficients.astype(dtype),
@@ -444,16 +456,6 @@ def _relative(residuals: NDArray[np.float64], values: NDArray[np.float64]) -> fl
     return float(residuals.max()) / largest if largest > 0 else 0.0
 
 
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63 - 1))
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
-    return int(random_state)
-
-
 def _check_initial(initial: Any, r: int, n: int, gains: Gains) -> Any:
     """Return the coefficients or the result to start from, or None."""
     if isinstance(initial, HebbianResult):
@@ -467,40 +469,7 @@ def _check_initial(initial: Any, r: int, n: int, gains: Gains) -> Any:
         return initial
     if initial is None:
         return None
-    A = np.asarray(initial)
-    if A.shape != (r, n) or A.dtype.kind not in "fiu" or not np.all(np.isfinite(A)):
-        raise ValueError(
-            f"initial of hebbian must be a finite array of shape ({r}, {n}), one row of "
-            f"coefficients per component; got {A.dtype} of shape {A.shape}."
-        )
-    return A.astype(np.float64)
-
-
-def _check_same_matrix(state: State, operator: Any) -> None:
-    """Raise unless the products with K' that a state holds are those with this matrix."""
-    n = operator.shape[0]
-    sample = np.unique(np.linspace(0, n - 1, 32).astype(np.intp))
-    expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
-    held = state.projections[:, sample]
-    allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
-    if not np.all(np.abs(expected - held) <= allowed):
-        raise ValueError(
-            "initial of hebbian is a result on another matrix. Go on with the same data, kernel "
-            "and weights, or start anew."
-        )
-
-
-def _check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
-    if order is None:
-        return None
-    indices = np.asarray(order)
-    fits = indices.ndim == 2 and indices.shape[0] >= n_passes and indices.shape[1] == n
-    if not fits or indices.dtype.kind not in "iu" or np.any((indices < 0) | (indices >= n)):
-        raise ValueError(
-            f"order of hebbian must hold integers from 0 to {n - 1} in {n_passes} rows (one per "
-            f"pass) of {n}; got {indices.dtype} of shape {indices.shape}."
-        )
-    return indices.astype(np.intp)
+    return check_coefficients(initial, r, n)
 
 
 def _warn(message: str, stacklevel: int) -> None:

@@ -16,6 +16,7 @@ from ..pairs import Eigenpairs
 from .gains import GAINS
 from .run import HebbianResult, hebbian
 from .starts import STARTS, start_from
+from .sweep import resolve_block_size
 
 __all__ = ["Hebbian"]
 
@@ -29,7 +30,14 @@ class Hebbian:
 
     Parameters are those of :func:`~orthodrome.eigen.hebbian`, with a pilot as the default start.
     The matrix must be positive semidefinite. Where one block holds all rows, or the pairs are more
-    than a fifth of them, LAPACK is exact and cheaper, and is used instead.
+    than a fifth of them, LAPACK is exact and cheaper, and is used instead; no checkpoint is then
+    written.
+
+    For speed take :class:`~orthodrome.eigen.Krylov`: from the same pilot, as its ``initial``, it is
+    more accurate even after a single product with the matrix (experiments/kha/starts.md).
+
+    The samples are visited in an order that depends on their number and place: weights are
+    repetition, and the order of rows means nothing, only up to `tol`.
 
     Parameters
     ----------
@@ -40,7 +48,8 @@ class Hebbian:
     initial : ndarray of shape (n, m) or HebbianResult, optional
         Approximate eigenvectors to start from, or a run to go on with.
     memory_budget : str or number, optional
-        What the whole matrix may take where LAPACK is used instead; default: not checked.
+        What the rows of a block may take, 256 MiB at the most; and the whole matrix where LAPACK is
+        used instead. Default: not checked.
     """
 
     gain: str = "et"
@@ -91,7 +100,7 @@ class Hebbian:
             tol=self.tol,
             start=self.start,
             initial=self._initial(operator, k),
-            block_size=self.block_size,
+            block_size=resolve_block_size(self.block_size, operator, self.memory_budget),
             checkpoint=self.checkpoint,
             checkpoint_seconds=self.checkpoint_seconds,
             callback=callback,

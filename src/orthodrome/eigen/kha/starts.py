@@ -15,6 +15,8 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 STARTS = ("orthonormal", "pilot", "paper", "sparse")
 
+_CLEARLY = 1e-3  # beyond rounding, in float32 too
+
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
     """Make r rows of coefficients and their products with K'.
@@ -46,7 +48,7 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
 
 def nonzero_rows(operator: Any) -> NDArray[np.intp]:
     """Return the rows of a semidefinite matrix that are not zeros, as those of weight 0 are."""
-    return np.flatnonzero(operator.diagonal() > 0)
+    return np.flatnonzero(operator.diagonal() > operator.rounding())
 
 
 def _topped_up(
@@ -89,7 +91,10 @@ def orthonormalised(A: NDArray[np.float64], projections: NDArray[np.float64]) ->
 
 
 def whitening(inner: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros."""
+    """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros.
+
+    A direction of clearly negative square is an error: G is not of inner products.
+    """
     inner = (inner + inner.T) / 2
     r = len(inner)
     try:
@@ -100,6 +105,11 @@ def whitening(inner: NDArray[np.float64]) -> NDArray[np.float64]:
         pass
     values, vectors = scipy.linalg.eigh(inner, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
+    if values[-1] < -_CLEARLY * np.abs(values).max():
+        raise ValueError(
+            "hebbian needs a positive semidefinite matrix, and this one has clearly negative "
+            "eigenvalues. Take solver='krylov', which takes any symmetric matrix."
+        )
     kept = values > r * np.finfo(float).eps * max(values[0], 0.0)
     roots = np.sqrt(np.where(kept, values, 1.0))
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)

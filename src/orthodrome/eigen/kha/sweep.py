@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.memory import parse_bytes
 from ..._core.threads import run_over_rows
 from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
@@ -104,11 +105,14 @@ def _quotient(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.floa
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
-def resolve_block_size(block_size: int | None, operator: Any) -> int:
+def resolve_block_size(
+    block_size: int | None, operator: Any, memory_budget: str | float | None = None
+) -> int:
     """Return the samples per block: as asked for, or as many as their rows take little memory."""
     if block_size is not None:
         return int(block_size)
-    affordable = _BLOCK_BYTES // (operator.shape[0] * np.dtype(operator.dtype).itemsize)
+    most = _BLOCK_BYTES if memory_budget is None else min(_BLOCK_BYTES, parse_bytes(memory_budget))
+    affordable = most // (operator.shape[0] * np.dtype(operator.dtype).itemsize)
     return max(_LEAST_BLOCK, min(_BLOCK_SIZE, affordable))
 
 

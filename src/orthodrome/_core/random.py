@@ -1,0 +1,36 @@
+"""Seeds from whatever a user gives as ``random_state``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .checks import check_random_state
+
+__all__ = ["as_random_state", "one_seed", "several_seeds"]
+
+
+def one_seed(random_state: Any) -> int:
+    """Return a seed: a given integer itself, else one drawn from the source, or a fresh one."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
+    return int(random_state)
+
+
+def as_random_state(random_state: Any, owner: str) -> np.random.RandomState:
+    """Return scikit-learn's kind of generator for an integer, either kind of generator, or None."""
+    check_random_state(random_state, owner)
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.RandomState(one_seed(random_state) % 2**32)
+
+
+def several_seeds(random_state: Any, n: int, owner: str) -> list[int]:
+    """Draw n seeds, so that what uses one does not depend on what uses another."""
+    source = as_random_state(random_state, owner)
+    return [int(seed) for seed in source.randint(2**31 - 1, size=n)]
