@@ -403,8 +403,11 @@ def test_clearly_negative_eigenvalues_are_refused(start, gain):
 
 def test_rounding_is_not_an_indefinite_matrix():
     """Of data that coincide nothing but rounding is left, and of rank-deficient ones some zeros."""
-    for make in (Centered, lambda gram: Tangent(gram, np.full(400, 1 / 400))):
-        operator = make(DenseGram(np.full((400, 400), 1.0)))
+    coincident = [
+        Centered(DenseGram(np.full((n, n), v))) for n in (99, 400) for v in (1.0, 0.1, 7.7)
+    ]
+    coincident.append(Tangent(DenseGram(np.ones((400, 400))), np.full(400, 1 / 400)))
+    for operator in coincident:
         found = hebbian(operator, 2, random_state=0)
         assert not np.any(found.eigenvalues)
         assert found.converged

@@ -107,7 +107,7 @@ def choose_gains(kind: str, eta0: Any, mu: Any, xi: float, n: int, diagonal: NDA
         if not (isinstance(value, str) and value == "auto"):
             check_positive(value, name, "hebbian", or_zero=name == "mu")
     check_positive(xi, "xi", "hebbian", or_zero=True, maximum=1.0)
-    mean_square = max(float(np.mean(diagonal, dtype=np.float64)), 0.0)  # of rounding, if below
+    mean_square = float(np.mean(diagonal, dtype=np.float64))
     automatic = isinstance(eta0, str)
     automatic_mu = _META / mean_square if mean_square > 0 else 0.0
     return Gains(
