@@ -58,7 +58,7 @@ class PatchDenoiser(KernelDenoiser):
         The part of the change that is made: 1 returns the averaged pre-images, 0 the image.
     max_train : int, default=1000
         Training patches, drawn at random, at most.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Source of the training patches, of the trial and of the solver's start.
 
     Attributes

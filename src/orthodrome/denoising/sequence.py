@@ -45,7 +45,7 @@ class SequenceDenoiser(KernelDenoiser):
         The part of the change that is made: 1 returns the pre-images, 0 the frames.
     max_train : int, default=1000
         Training frames, drawn at random, at most.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Source of the training frames, of the trial and of the solver's start.
 
     Attributes

@@ -15,12 +15,12 @@ from ._prepared import Prepared
 from ._unit import squared_radius
 from .base import Kernel, rectangular_block
 from .radial import Radial, squared_distances
-from .wrappers import KernelHolder, fresh_inner, inner_kernel
+from .wrappers import Wrapper, fresh_inner
 
 __all__ = ["Geodesic"]
 
 
-class Geodesic(KernelHolder, Kernel):
+class Geodesic(Wrapper):
     r"""The kernel whose distances are those along the sphere of another kernel, from a reference.
 
     Feature vectors of unit length lie on a sphere. Seen from the point :math:`\tilde y` there, the
@@ -78,22 +78,6 @@ class Geodesic(KernelHolder, Kernel):
         self.kernel = kernel
         self.reference = reference
         self.coefficients = coefficients
-
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether SciPy sparse matrices and arrays are taken."""
-        return inner_kernel(self).accepts_sparse
-
-    @property
-    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether blocks may be evaluated in several threads at once."""
-        return inner_kernel(self).threadsafe
-
-    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check X as the inner kernel does."""
-        return inner_kernel(self, fitted=not reset).validate(
-            X, estimator=self if estimator is None else estimator, reset=reset
-        )
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         self._take_place(fresh_inner(self).fit_validated(X, sample_weight))
@@ -191,9 +175,6 @@ class Geodesic(KernelHolder, Kernel):
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return θ² of each point."""
         return points.per_point[:, 2] ** 2
-
-    def _unresolved(self) -> str:
-        return inner_kernel(self, fitted=False)._unresolved()
 
 
 def _sums(u: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:

@@ -22,6 +22,7 @@ __all__ = [
     "KernelHolder",
     "Normalized",
     "Precomputed",
+    "Wrapper",
     "fresh_inner",
     "inner_kernel",
 ]
@@ -46,7 +47,30 @@ class KernelHolder:
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
 
 
-class Normalized(KernelHolder, Kernel):
+class Wrapper(KernelHolder, Kernel):
+    """A kernel on the same data as the one inside it, whose demands on them are its own."""
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether SciPy sparse matrices and arrays are taken."""
+        return inner_kernel(self).accepts_sparse
+
+    @property
+    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether blocks may be evaluated in several threads at once."""
+        return inner_kernel(self).threadsafe
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Check X as the inner kernel does."""
+        return inner_kernel(self, fitted=not reset).validate(
+            X, estimator=self if estimator is None else estimator, reset=reset
+        )
+
+    def _unresolved(self) -> str:
+        return inner_kernel(self, fitted=False)._unresolved()
+
+
+class Normalized(Wrapper):
     r"""Any kernel divided by the lengths of the feature vectors, so that they lie on the sphere.
 
     .. math:: \bar k(x, y) = \frac{k(x, y)}{\sqrt{k(x, x)\, k(y, y)}}
@@ -74,22 +98,6 @@ class Normalized(KernelHolder, Kernel):
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether SciPy sparse matrices and arrays are taken."""
-        return inner_kernel(self).accepts_sparse
-
-    @property
-    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether blocks may be evaluated in several threads at once."""
-        return inner_kernel(self).threadsafe
-
-    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check X as the inner kernel does."""
-        return inner_kernel(self, fitted=not reset).validate(
-            X, estimator=self if estimator is None else estimator, reset=reset
-        )
-
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         self.kernel_ = fresh_inner(self).fit_validated(X, sample_weight)
         self.positive_definite = self.kernel_.positive_definite
@@ -115,9 +123,6 @@ class Normalized(KernelHolder, Kernel):
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return ones."""
         return np.ones(len(points), dtype=points.dtype)
-
-    def _unresolved(self) -> str:
-        return inner_kernel(self, fitted=False)._unresolved()
 
 
 class Embedded(KernelHolder, Kernel):
