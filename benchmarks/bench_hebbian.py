@@ -21,6 +21,8 @@ N, R = 3000, 20
 ETA0, MU, XI = 0.05, 0.1, 0.99
 #: Of the comparison with Krylov: points, components, and the excess error that both must reach.
 N_LARGE, R_LARGE, GOAL = 10_000, 16, 1e-2
+#: Points at which a pass is taken apart.
+PHASE_SIZES = (1000, 3000, 8000)
 
 
 @cache
@@ -96,15 +98,24 @@ def reference_pass() -> np.ndarray:
 
 
 def phases() -> str:
-    """Say where the time of a pass goes, as the history reports it."""
-    shares = []
-    for _ in range(5):
-        run = one_pass(dense(), initial=begun(), n_passes=1, order=order()[None])
-        shares.append(run.history[-1]["seconds"])
-    middle = {phase: 1000 * statistics.median(s[phase] for s in shares) for phase in shares[0]}
-    return "Of the pass, by its own history, medians of 5: " + ", ".join(
-        f"{phase} {milliseconds:.1f} ms" for phase, milliseconds in middle.items()
-    )
+    """Say where the time of a pass goes, as the history reports it: a table over sizes."""
+    lines = [
+        f"Milliseconds of a pass by its own history, r = {R}, automatic gains, dense K', medians "
+        "of 5:",
+        "",
+        "| l | gains | rows | samples (compiled loop) | products | estimate |",
+        "|---|---|---|---|---|---|",
+    ]
+    for n in PHASE_SIZES:
+        K = DenseGram(operator(n, "memory").toarray(), check=False)
+        for label, gain in (("KHA/et", "et"), ("KHA-SMD", "smd")):
+            fixed: dict[str, Any] = {"gain": gain, "n_passes": 1, "tol": 0}
+            begun = hebbian(K, R, random_state=0, **fixed)
+            runs = [hebbian(K, R, initial=begun, **fixed).history[-1]["seconds"] for _ in range(5)]
+            middle = [1000 * statistics.median(run[phase] for run in runs) for phase in runs[0]]
+            cells = " | ".join(f"{milliseconds:.1f}" for milliseconds in middle)
+            lines.append(f"| {n} | {label} | {cells} |")
+    return "\n".join(lines)
 
 
 def recomputed_pass() -> HebbianResult:
@@ -252,6 +263,19 @@ def frontier() -> str:
     return "\n".join(lines)
 
 
+def rows_in_random_order(storage: str) -> None:
+    """What a pass asks of a Gram matrix."""
+    order = np.random.default_rng(3).permutation(N_LARGE)
+    for start in range(0, N_LARGE, 256):
+        grams()[storage].rows(order[start : start + 256])
+
+
+@cache
+def grams() -> dict[str, GramOperator]:
+    kernel, X = Gaussian().fit(points(N_LARGE)), points(N_LARGE)
+    return {kind: gram_operator(kernel, X, storage=kind) for kind in ("memory", "recompute")}
+
+
 def run() -> list[Measured]:
     pass_beside_loop = compare(
         Comparison(
@@ -290,4 +314,13 @@ def run() -> list[Measured]:
             "parts of a sweep.\n\n" + frontier(),
         )
     )
-    return [pass_beside_loop, beside_rows, beside_krylov]
+    beside_recomputing = compare(
+        Comparison(
+            name=f"All rows of K in random order, 256 at a time, l = {N_LARGE}",
+            ours=lambda: rows_in_random_order("memory"),
+            theirs=lambda: rows_in_random_order("recompute"),
+            ours_label="read from the tiles that are kept, half of the matrix",
+            theirs_label="evaluated from 32 coordinates",
+        )
+    )
+    return [pass_beside_loop, beside_rows, beside_krylov, beside_recomputing]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from orthodrome import KernelPCA
+from orthodrome import KernelPCA, PatchDenoiser
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.denoising import sequence as sequence_module
 from orthodrome.kernels import Gaussian
@@ -159,3 +159,25 @@ def test_the_walk_of_the_paper():
     automatic = SequenceDenoiser(random_state=0).denoise(noisy)
     removed = [1 - mean_square(z, frames) / 0.01**2 for z in (paper, automatic)]
     assert min(removed) > 0.85
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_every_source_of_random_numbers(make):
+    t = np.linspace(0, 6, 60)[:, None]
+    noisy = np.stack([np.cos(t + np.arange(3)), np.sin(t + np.arange(3))], axis=2)
+    noisy = noisy + 0.1 * np.random.default_rng(0).standard_normal(noisy.shape)
+    one, other = (
+        SequenceDenoiser(3, max_train=30, random_state=make(5)).denoise(noisy) for _ in range(2)
+    )
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="random_state of SequenceDenoiser must be an integer"):
+        SequenceDenoiser(3, random_state="seed").denoise(noisy)
+
+
+def test_an_image_takes_a_generator():
+    image = np.random.default_rng(0).random((20, 20))
+    one, other = (
+        PatchDenoiser(4, 2, 3, noise=0.1, random_state=np.random.default_rng(1)).denoise(image)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one, other)

@@ -53,7 +53,7 @@ def rows_until(n_pass, block, start="orthonormal"):
 
 def rows_from(n_pass, block):
     """Rows from there to the end of the run, with its last estimate."""
-    return N - block * BLOCK + (N_PASSES - n_pass - 1) * N + (N_PASSES - n_pass + 1) * ESTIMATE
+    return N - block * BLOCK + (N_PASSES - n_pass - 1) * N + (N_PASSES - n_pass) * ESTIMATE
 
 
 EACH_BLOCK = {"gain": "smd", "checkpoint_seconds": 0}
@@ -87,7 +87,7 @@ def test_a_callback_that_raises(gain, n_pass, tmp_path):
     check_same_run(resumed, run(matrix(), gain=gain))
     assert [entry["n_pass"] for entry in seen] == list(range(n_pass + 1, N_PASSES + 1))
     left = N_PASSES - n_pass
-    assert operator.n_rows == COMPARED + left * N + (left + 1) * ESTIMATE
+    assert operator.n_rows == COMPARED + left * N + max(left, 1) * ESTIMATE
     assert operator.n_products == 0
 
 

@@ -244,8 +244,8 @@ def test_a_pass_asks_for_each_row_once():
     n, passes, r = 400, 3, 2
     operator = Counted(DenseGram(gaussian_like(n=n)))
     hebbian(operator, r, n_passes=passes, tol=0, random_state=0)
-    # the start, the passes, an estimate after each and one at the end
-    assert operator.n_rows == 4 * r + passes * n + (passes + 1) * 64
+    # the start, the passes, and an estimate after each, the last of which is that of the result
+    assert operator.n_rows == 4 * r + passes * n + passes * 64
     assert operator.n_products == 0
 
 

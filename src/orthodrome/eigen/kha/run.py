@@ -322,6 +322,7 @@ class _Run:
         self._seed, self._history = saved.seed, list(saved.history)
         self._first = given.n_passes if isinstance(given, HebbianResult) else 0
         self._tol, self._polish = tol, polish
+        self._last: tuple[Ritz, NDArray[np.float64]] | None = None  # of the state at hand
         state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
         before = state if pass_start is None else pass_start
         status = Status.DIVERGED if saved.diverged else self._status(before, n_passes)
@@ -390,8 +391,7 @@ class _Run:
 
     def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
         since = time.perf_counter()
-        pairs = self._pairs(state)
-        residuals = self._residuals(pairs, state.n_passes)
+        pairs, residuals = self._last = self._found(state)
         pending["estimate"] += time.perf_counter() - since
         decay = 1.0 / (1.0 + state.clock / self._gains.period)
         base = self._gains.of_pass(state.eigenvalues, state.damping)
@@ -406,13 +406,11 @@ class _Run:
         }
         self._history.append(entry)
 
-    def _pairs(self, state: State) -> Ritz:
-        """Return the pairs that the run would end with here."""
-        return rayleigh_ritz(state) if self._polish else raw_pairs(state)
-
-    def _residuals(self, pairs: Ritz, n_pass: int) -> NDArray[np.float64]:
-        rng = np.random.default_rng([self._seed, 2, n_pass])
-        return estimate_residuals(self._operator, pairs, rng, self._block_size)
+    def _found(self, state: State) -> tuple[Ritz, NDArray[np.float64]]:
+        """Return the pairs that the run would end with here, and estimates of their residuals."""
+        pairs = rayleigh_ritz(state) if self._polish else raw_pairs(state)
+        rng = np.random.default_rng([self._seed, 2, state.n_passes])
+        return pairs, estimate_residuals(self._operator, pairs, rng, self._block_size)
 
     def _status(self, state: State, n_passes: int) -> Status | None:
         """All stopping tests: tolerance and the number of passes."""
@@ -435,13 +433,13 @@ class _Run:
             file.write(Saved(state, pass_start, self._seed, self._history, pending, diverged))
 
     def _result(self, state: State, status: Status) -> HebbianResult:
-        pairs = self._pairs(state)
+        pairs, residuals = self._found(state) if self._last is None else self._last
         dtype = self._operator.dtype
         return HebbianResult(
             coefficients=pairs.coefficients.astype(dtype),
             eigenvalues=pairs.values.astype(dtype),
             eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
-            residuals=self._residuals(pairs, state.n_passes).astype(dtype),
+            residuals=residuals.astype(dtype),
             n_passes=state.n_passes,
             status=status,
             history=tuple(self._history),
