@@ -1,13 +1,16 @@
-"""Variation of information: a metric on clusterings, with known values."""
+"""Distances of clusterings: metrics, with known values and slow twins."""
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.metrics import mutual_info_score
+from sklearn.cluster import KMeans
+from sklearn.metrics import accuracy_score, mutual_info_score
 
-from orthodrome.metrics import variation_of_information
+from orthodrome.metrics import clustering_error, variation_of_information
 from real_data import load_or_skip
 
 # distances are sums of at most 30 terms below log 30
@@ -90,19 +93,21 @@ def test_against_the_mutual_information_of_scikit_learn():
     assert variation_of_information(a, b) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
 @pytest.mark.parametrize(
     ("first", "second", "weights", "message"),
     [
         ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
-        ([], [], None, "at least one point"),
+        ([], [], None, "{owner} needs at least one point"),
         ([[0, 1], [1, 0]], [0, 1], None, "1d array|1D array"),
-        ([0, 1], [0, 1], [1.0], "sample_weight of variation_of_information must have shape"),
-        ([0, 1], [0, 1], [1.0, -1.0], "must not be negative"),
+        ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
+        ([0, 1], [0, 1], [1.0, -1.0], "sample_weight of {owner} must not be negative"),
+        ([0, 1], [0, 1], [0.0, 0.0], "sample_weight of {owner} must have a positive entry"),
     ],
 )
-def test_refusals(first, second, weights, message):
-    with pytest.raises(ValueError, match=message):
-        variation_of_information(first, second, sample_weight=weights)
+def test_refusals(distance, first, second, weights, message):
+    with pytest.raises(ValueError, match=message.format(owner=distance.__name__)):
+        distance(first, second, sample_weight=weights)
 
 
 def test_random_labels_of_usps():
@@ -114,14 +119,94 @@ def test_random_labels_of_usps():
     assert variation_of_information(y, guesses) == pytest.approx(4.56, abs=0.02)
 
 
+@pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
 @pytest.mark.parametrize("missing", [None, float("nan")])
-def test_missing_labels_are_refused(missing):
+def test_missing_labels_are_refused(distance, missing):
     with pytest.raises(ValueError, match="labels_pred has 2 missing labels, the first at 1"):
-        variation_of_information([0, 1, 1], [0, missing, missing])
+        distance([0, 1, 1], [0, missing, missing])
     with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 0"):
-        variation_of_information(np.array([missing, "a"], dtype=object), [0, 1])
+        distance(np.array([missing, "a"], dtype=object), [0, 1])
 
 
-def test_labels_of_several_types_are_refused():
+@pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
+def test_labels_of_several_types_are_refused(distance):
     with pytest.raises(ValueError, match="labels_true must have labels of one type"):
-        variation_of_information(np.array([1, "a"], dtype=object), [0, 1])
+        distance(np.array([1, "a"], dtype=object), [0, 1])
+
+
+# ---------------------------------------------------------------------- clustering error
+
+# every way to give the labels -1, …, 4 of one clustering to those of the other
+MATCHINGS = np.array(list(itertools.permutations(range(6))))
+
+
+def naive_error(first, second, weights):
+    """The least share of misplaced points over all matchings, one after the other."""
+    table = np.zeros((6, 6))
+    for i, j, weight in zip(first, second, weights, strict=True):
+        table[i + 1, j + 1] += weight
+    return 1 - table[np.arange(6), MATCHINGS].sum(axis=1).max() / table.sum()
+
+
+@settings(max_examples=200, deadline=None)
+@given(three_clusterings())
+def test_error_is_that_of_the_best_of_all_matchings_and_a_metric(case):
+    (a, b, c), w = case
+    error = lambda x, y: clustering_error(x, y, sample_weight=w)  # noqa: E731
+    weights = np.ones(len(a)) if w is None else w
+    assert error(a, b) == pytest.approx(naive_error(a, b, weights), abs=CLOSE)
+    assert error(a, a) == 0.0
+    assert error(a, b) == pytest.approx(error(b, a), abs=CLOSE)
+    assert error(a, c) <= error(a, b) + error(b, c) + CLOSE
+    assert 0 <= error(a, b) < 1
+    kept = weights > 0
+    pairs = set(zip(a[kept], b[kept], strict=True))
+    same = len(pairs) == len(set(a[kept])) == len(set(b[kept]))
+    assert (error(a, b) == 0) == same
+
+
+@settings(max_examples=60, deadline=None)
+@given(three_clusterings(), st.permutations(range(6)))
+def test_error_does_not_know_names_and_takes_weights_as_repetition(case, order):
+    (a, b, _), w = case
+    expected = clustering_error(a, b, sample_weight=w)
+    renamed = np.array(["u", "v", "w", "x", "y", "z"])[order][a]
+    back = None if w is None else w[::-1]
+    assert clustering_error(renamed[::-1], b[::-1], sample_weight=back) == pytest.approx(
+        expected, abs=CLOSE
+    )
+    if w is not None:
+        copies = np.repeat(np.arange(len(a)), w.astype(int))
+        assert clustering_error(a[copies], b[copies]) == pytest.approx(expected, abs=CLOSE)
+        assert clustering_error(a, b, sample_weight=w / 7) == pytest.approx(expected, abs=CLOSE)
+
+
+def test_known_errors():
+    n = 12
+    # one cluster of all: all but the largest class; each point alone: all but one per class
+    assert clustering_error([0] * 5 + [1] * 7, np.zeros(n)) == 5 / 12
+    assert clustering_error([0] * 5 + [1] * 7, np.arange(n)) == 10 / 12
+    # the matching that begins with the largest cell, 4, ends with 4 in place; the best has 3 + 3
+    true, clusters = [0] * 7 + [1] * 3, [0] * 4 + [1] * 3 + [0] * 3
+    assert clustering_error(true, clusters) == 4 / 10
+    # a cluster that is best for both classes goes to one of them only: no purity
+    assert clustering_error([0, 0, 1, 1], [0, 0, 0, 0]) == 0.5
+
+
+def test_error_of_many_clusters_is_what_scikit_learn_counts_for_the_right_names():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 40, size=3000)
+    moved = np.where(rng.random(3000) < 0.2, rng.integers(0, 40, size=3000), true)
+    # four fifths stay in place, so that the names given are the best matching
+    names = rng.permutation(40)
+    weights = rng.random(3000)
+    expected = 1 - accuracy_score(true, moved, sample_weight=weights)
+    found = clustering_error(true, names[moved], sample_weight=weights)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_error_of_k_means_on_iris():
+    """The best three means misplace 16 of the 150 flowers."""
+    iris = load_or_skip("iris")
+    found = KMeans(3, n_init=10, random_state=0).fit_predict(iris.data)
+    assert clustering_error(iris.target, found) == 16 / 150

@@ -1,10 +1,11 @@
 """How good a result is: neighbours an embedding keeps, clusterings compared, errors of a rank."""
 
-from .clusterings import variation_of_information
+from .clusterings import clustering_error, variation_of_information
 from .neighborhoods import coranking_matrix, neighborhood_area, neighborhood_preservation
 from .reconstruction import excess_reconstruction_error, reconstruction_error
 
 __all__ = [
+    "clustering_error",
     "coranking_matrix",
     "excess_reconstruction_error",
     "neighborhood_area",

@@ -1,13 +1,15 @@
 """Figures for notebooks and pages; matplotlib is imported when the first one is drawn.
 
-=====================  ===============================================================
-:func:`embedding`      two coordinates of an embedding, coloured by class or by value
-:func:`sphere`         unit vectors of R³ on a globe, such as kernel PGA's with two components
-:func:`spectrum`       the variance that each component explains, and their sum
-:func:`neighborhoods`  which part of the nearest neighbours embeddings keep
-:func:`curves`         several curves over one axis
-:func:`images`         rows of small images, such as pre-images beside originals
-=====================  ===============================================================
+==============================  ==================================================================
+:func:`embedding`               two coordinates of an embedding, coloured by class or by value
+:func:`clusters`                points coloured by cluster, with centres, sizes and membership
+:func:`sphere`                  unit vectors of R³ on a globe, such as kernel PGA's
+:func:`karcher_objective`       where the squared distances to all points of the plane are least
+:func:`spectrum`                the variance that each component explains, and their sum
+:func:`neighborhoods`           which part of the nearest neighbours embeddings keep
+:func:`curves`                  several curves over one axis
+:func:`images`                  rows of small images, such as pre-images beside originals
+==============================  ==================================================================
 
 Every function returns the matplotlib Figure. None touches pyplot: nothing needs a display, and
 nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
@@ -15,18 +17,22 @@ nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` o
 """
 
 from ._matplotlib import MissingExtraError
+from .clusters import clusters
 from .curves import curves
 from .embedding import embedding
 from .images import images
+from .karcher import karcher_objective
 from .neighborhoods import neighborhoods
 from .spectrum import spectrum
 from .sphere import sphere
 
 __all__ = [
     "MissingExtraError",
+    "clusters",
     "curves",
     "embedding",
     "images",
+    "karcher_objective",
     "neighborhoods",
     "spectrum",
     "sphere",

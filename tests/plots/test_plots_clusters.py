@@ -1,0 +1,369 @@
+"""Pictures of clusterings and of the Karcher objective: what is where, and that it is seen."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from orthodrome import plots
+from orthodrome.kernels import Gaussian, Matern
+from orthodrome.plots import karcher
+from orthodrome.plots._matplotlib import png
+from orthodrome.plots.palette import ACCENT, COLORS, MAIN, class_style
+from orthodrome.preimage import karcher_mean_preimage
+
+pytest.importorskip("matplotlib")
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+
+
+@pytest.fixture
+def points():
+    return np.random.default_rng(0).standard_normal((60, 4))
+
+
+@pytest.fixture
+def plane():
+    """Two groups of different density, neither symmetric nor around the origin."""
+    rng = np.random.default_rng(1)
+    return np.vstack([rng.normal([1, 5], 0.4, (25, 2)), rng.normal([4, 6], 0.9, (15, 2))])
+
+
+def legend_texts(figure):
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def filled(figure):
+    """The scatters that hold points, in the order in which they were drawn."""
+    return [c for c in figure.axes[0].collections if len(c.get_offsets()) and c.get_sizes().size]
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+def test_each_cluster_has_its_points_its_style_and_its_size(points):
+    labels = np.array(["b", "a", "c", "a", "a", "b"] * 10)
+    figure = plots.clusters(points, labels, title="T", xlabel="x", ylabel="y")
+    twin = plots.embedding(points, labels)
+    assert isinstance(figure, Figure)
+    for drawn, same, name in zip(filled(figure), filled(twin), "abc", strict=True):
+        np.testing.assert_array_equal(drawn.get_offsets(), points[labels == name][:, :2])
+        assert to_hex(drawn.get_facecolor()[0]) == to_hex(same.get_facecolor()[0])
+        assert len(drawn.get_paths()[0].vertices) == len(same.get_paths()[0].vertices)
+    assert legend_texts(figure) == ["a (30)", "b (20)", "c (10)"]
+    ax = figure.axes[0]
+    assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "x", "y")
+    assert ax.get_legend().get_title().get_text() == "cluster (points)"
+
+
+def test_centers_have_the_colour_of_their_cluster(points):
+    labels, centers = np.arange(60) % 3, np.arange(12.0).reshape(3, 4)
+    figure = plots.clusters(points, labels, centers=centers)
+    *_, rim, stars = filled(figure)
+    np.testing.assert_array_equal(stars.get_offsets(), centers[:, :2])
+    np.testing.assert_array_equal(rim.get_offsets(), centers[:, :2])
+    assert [to_hex(color) for color in stars.get_facecolor()] == [c.lower() for c in COLORS[:3]]
+    assert rim.get_sizes()[0] > stars.get_sizes()[0]
+    assert rim.get_zorder() > filled(figure)[0].get_zorder()
+    assert legend_texts(figure)[-1] == "centre"
+
+
+def test_a_cluster_without_points_keeps_its_place(points):
+    """Labels of new data need not meet every cluster; the others keep their colours."""
+    labels = np.where(np.arange(60) % 2 == 0, 0, 2)
+    figure = plots.clusters(points, labels, centers=np.zeros((3, 4)))
+    first, second, *_ = filled(figure)
+    assert legend_texts(figure) == ["0 (30)", "1 (0)", "2 (30)", "centre"]
+    assert to_hex(first.get_facecolor()[0]) == class_style(0)[0].lower()
+    assert to_hex(second.get_facecolor()[0]) == class_style(2)[0].lower()
+    empty = figure.axes[0].get_legend().legend_handles[1]
+    assert to_hex(empty.get_facecolor()[0]) == class_style(1)[0].lower()
+
+
+def test_points_fade_toward_chance(points):
+    own = np.linspace(0.2, 1.0, 60)
+    labels = np.arange(60) % 3
+    proba = np.full((60, 3), 9.0) * ((1 - own) / 18)[:, None]
+    proba[np.arange(60), labels] = own
+    opacity = np.empty((2, 60))
+    for row, given in zip(opacity, (own, proba), strict=True):
+        figure = plots.clusters(points, labels, proba=given)
+        for cluster, drawn in enumerate(filled(figure)):
+            row[labels == cluster] = drawn.get_facecolor()[:, 3]
+            np.testing.assert_array_equal(drawn.get_edgecolor()[:, 3], drawn.get_facecolor()[:, 3])
+    np.testing.assert_allclose(opacity[0], opacity[1])
+    at_chance = own <= 1 / 3
+    assert len(set(opacity[0][at_chance])) == 1
+    assert opacity[0][0] > 0.05  # not invisible
+    assert np.all(np.diff(opacity[0][~at_chance]) > 0)
+    assert opacity[0][-1] > 5 * opacity[0][0]
+    plain = plots.clusters(points, labels)
+    assert {c for drawn in filled(plain) for c in drawn.get_facecolor()[:, 3]} == {opacity[0][-1]}
+    assert legend_texts(figure)[-1] == "faint: unsure"
+    # the legend shows the colours themselves
+    assert {h.get_facecolor()[0, 3] for h in figure.axes[0].get_legend().legend_handles} == {1.0}
+
+
+def visible_part(ax):
+    ax.figure.draw_without_rendering()
+    return ax.get_window_extent(), ax.get_legend().get_window_extent()
+
+
+@pytest.mark.parametrize("n_clusters", [3, 16, 17, 60, 150])
+def test_many_clusters_are_all_drawn_and_leave_the_axes_their_room(n_clusters):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((900, 2))
+    labels = np.sort(np.minimum(rng.geometric(3 / n_clusters, 900) - 1, n_clusters - 1))
+    labels[:n_clusters] = np.arange(n_clusters)
+    figure = plots.clusters(Z, labels, centers=np.zeros((n_clusters, 2)))
+    *members, _, _ = filled(figure)
+    assert len(members) == n_clusters
+    assert sum(len(drawn.get_offsets()) for drawn in members) == 900
+    *lines, star = legend_texts(figure)
+    assert star == "centre"
+    assert len(lines) == min(n_clusters, 16)
+    counts = [int(line.split("(")[1].rstrip(")")) for line in lines]
+    assert sum(counts) == 900
+    if n_clusters > 16:
+        sizes = np.bincount(labels)
+        assert lines[-1].startswith(f"{n_clusters - 15} others (")
+        assert sorted(counts[:-1]) == sorted(sizes)[-15:]
+    axes, legend = visible_part(figure.axes[0])
+    assert axes.height > 0.7 * figure.bbox.height
+    assert axes.width > 0.4 * figure.bbox.width
+    assert legend.x0 >= axes.x1
+    assert figure.bbox.y0 <= legend.y0
+    assert legend.x1 <= figure.bbox.x1
+
+
+def test_low_axes_get_a_short_legend():
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    Z = np.random.default_rng(0).standard_normal((200, 2))
+    assert plots.clusters(Z, np.arange(200) % 40, ax=right) is figure
+    assert not left.collections
+    axes, legend = visible_part(right)
+    assert axes.height > 0.7 * figure.bbox.height
+    assert figure.bbox.y0 <= legend.y0
+
+
+def test_markers_suit_the_number_of_points():
+    areas = []
+    for n in (20, 200, 2_000, 20_000):
+        Z = np.random.default_rng(0).standard_normal((n, 2))
+        areas.append(filled(plots.clusters(Z, np.arange(n) % 2))[0].get_sizes()[0])
+    assert areas == sorted(areas, reverse=True)
+    assert areas[0] > 4 * areas[-2] > 12 * areas[-1] > 12
+    chosen = plots.clusters(Z, np.arange(n) % 2, size=17.0)
+    assert filled(chosen)[0].get_sizes()[0] == 17.0
+
+
+@pytest.mark.parametrize(
+    "names", [["_hidden", "$x^2$ $\\frac"], [None, 3], [np.nan, 1.0], ["", "b" * 50], [False, True]]
+)
+def test_labels_may_be_anything(points, names):
+    labels = np.array(names * 30, dtype=type(names[-1]) if None not in names else object)
+    figure = plots.clusters(points, labels, centers=points[:2])
+    png(figure)
+    assert len(legend_texts(figure)) == 3
+    assert sum(len(drawn.get_offsets()) for drawn in filled(figure)[:2]) == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Z": np.ones(5)}, "Expected 2D array"),
+        ({"Z": np.ones((4, 1))}, "Z of clusters must have at least 2 columns; got 1"),
+        ({"Z": [[np.nan, 1.0]] * 4}, "Z contains NaN"),
+        ({"labels": [0, 1]}, r"labels of clusters must have shape \(4,\)"),
+        ({"centers": [[0.0, 1.0, 2.0]] * 2}, "must have 2 columns, as Z has; got 3"),
+        (
+            {"centers": [[0.0, 1.0]]},
+            r"integers from 0 to 0, or of 1 different values.*got 2 values",
+        ),
+        (
+            {"labels": [0, 1, 2, -1], "proba": np.eye(4)[:, :3]},
+            "integers from 0 to 2.*from -1 to 2",
+        ),
+        ({"proba": np.eye(4), "centers": np.ones((2, 2))}, "2 rows and 4 columns"),
+        ({"proba": [0.5, 0.5]}, r"proba of clusters must have 4 rows.*got shape \(2,\)"),
+        ({"proba": 0.5}, r"got shape \(\)"),
+        ({"proba": [0.5, 1.5, 1, 1]}, "must be from 0 to 1; got 0.5 to 1.5"),
+        ({"proba": [0.5, -0.5, 1, 1]}, "must be from 0 to 1; got -0.5 to 1"),
+        ({"proba": [0.5, np.nan, 1, 1]}, "proba contains NaN"),
+    ],
+)
+def test_plot_clusters_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plots.clusters(**{"Z": np.ones((4, 2)), "labels": [0, 0, 1, 1], **arguments})
+
+
+# ---------------------------------------------------------------------- Karcher objective
+
+
+def naive_objective(sigma, X, weights, place):
+    """Σ p_n arccos² k(x_n, x) as it is written, one point after the other."""
+    values = [np.arccos(np.exp(-np.sum((x - place) ** 2) / (2 * sigma**2))) ** 2 for x in X]
+    return np.average(values, weights=weights)
+
+
+def surface_of(figure, number=0):
+    return figure.axes[number].collections[0]
+
+
+def inside(path, place):
+    """Whether a place is in a band, which may have holes and islands in them."""
+    polygons = path.to_polygons(closed_only=False)
+    return sum(Path(polygon).contains_point(place) for polygon in polygons) % 2 == 1
+
+
+def markers_of(figure, number=0):
+    return figure.axes[number].collections[-3:]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contours_are_those_of_the_objective(plane, weighted):
+    """Each place lies in the band between the two levels that hold its value."""
+    weights = np.linspace(0, 3, 40) if weighted else None
+    figure = plots.karcher_objective(Gaussian(sigma=0.7), plane, sample_weight=weights)
+    surface = surface_of(figure)
+    (left, right), (bottom, top) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    places = np.random.default_rng(0).uniform([left, bottom], [right, top], (100, 2))
+    bands = list(zip(surface.levels, surface.levels[1:], surface.get_paths(), strict=False))
+    n_checked = 0
+    for place in places:
+        value = naive_objective(0.7, plane, weights, place)
+        if np.min(np.abs(surface.levels - value)) > 0.005:  # straight lines between grid points
+            n_checked += 1
+            for low, high, path in bands:
+                assert inside(path, place) == (low < value < high)
+    assert n_checked > 50
+
+
+def test_blocks_of_the_grid_do_not_show(plane, monkeypatch):
+    kernel, places = Matern(sigma=1.0).fit(plane), plane[::3] + 0.1
+    whole = karcher._objective(kernel, plane, None, places)
+    monkeypatch.setattr(karcher, "_BLOCK", 100)
+    np.testing.assert_allclose(karcher._objective(kernel, plane, None, places), whole, rtol=1e-14)
+    np.testing.assert_allclose(whole, np.mean(np.arccos(kernel(places, plane)) ** 2, axis=1))
+
+
+@pytest.mark.parametrize("sigma", [0.3, 3.0])
+def test_data_mean_and_preimage_are_marked(plane, sigma):
+    kernel, weights = Gaussian(sigma=sigma), np.arange(1.0, 41)
+    figure = plots.karcher_objective(kernel, plane, sample_weight=weights, title="T")
+    data, mean, preimage = markers_of(figure)
+    np.testing.assert_array_equal(data.get_offsets(), plane)
+    np.testing.assert_allclose(data.get_sizes() / data.get_sizes()[0], weights)
+    np.testing.assert_allclose(mean.get_offsets()[0], weights @ plane / weights.sum())
+    found = karcher_mean_preimage(kernel, plane, weights)
+    np.testing.assert_allclose(preimage.get_offsets()[0], found.point, rtol=1e-7)  # its tol is 1e-9
+    assert surface_of(figure).zmin >= found.objective
+    assert [to_hex(m.get_facecolor()[0]).upper() for m in (data, mean)] == [MAIN, ACCENT]
+    assert min(m.get_zorder() for m in (data, mean, preimage)) > max(
+        c.get_zorder() for c in figure.axes[0].collections[:-3]
+    )
+    assert legend_texts(figure) == ["data", "mean", "Karcher pre-image"]
+
+
+def test_bandwidths_come_from_the_weighted_data(plane):
+    """An unfitted kernel is fitted with the weights: twice a point is the point written twice."""
+    weights = np.r_[np.full(10, 2), np.ones(30)]
+    figure = plots.karcher_objective("gaussian", plane, sample_weight=weights)
+    twice = plots.karcher_objective("gaussian", np.vstack([plane[:10], plane]))
+    for one, other in zip(markers_of(figure)[1:], markers_of(twice)[1:], strict=True):
+        np.testing.assert_allclose(one.get_offsets(), other.get_offsets(), rtol=1e-8)
+    assert surface_of(figure).zmax == pytest.approx(surface_of(twice).zmax, rel=1e-12)
+    # a fitted one stays as it is
+    fitted = Gaussian().fit(10 * plane)
+    wide = plots.karcher_objective(fitted, plane)
+    assert surface_of(wide).zmax < 0.1 * surface_of(figure).zmax
+
+
+@pytest.mark.parametrize("offset", [0.0, 12345.0])
+def test_the_square_holds_the_data_and_nothing_covers_them(plane, offset):
+    plane = plane + offset  # long numbers at the ticks
+    figure = plots.karcher_objective("gaussian", plane, title="T", xlabel="x", ylabel="y")
+    ax = figure.axes[0]
+    assert np.all(plane > [ax.get_xlim()[0], ax.get_ylim()[0]])
+    assert np.all(plane < [ax.get_xlim()[1], ax.get_ylim()[1]])
+    axes, legend = visible_part(ax)
+    assert axes.width == pytest.approx(axes.height)
+    assert np.diff(ax.get_xlim()) == pytest.approx(np.diff(ax.get_ylim()))
+    assert legend.y0 >= axes.y1
+    assert ax._left_title.get_window_extent().y0 >= legend.y1
+    assert ax.child_axes[0].get_window_extent().x0 > axes.x1
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+    whole = ax.get_tightbbox()
+    assert figure.bbox.x0 <= whole.x0 < whole.x1 <= figure.bbox.x1
+    assert figure.bbox.y0 <= whole.y0 < whole.y1 <= figure.bbox.y1
+    assert "rad²" in ax.child_axes[0].get_ylabel()
+
+
+@pytest.mark.parametrize("size", [(11, 3.9), (8, 3)])
+def test_several_bandwidths_side_by_side(plane, size):
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(1, 3)
+    for ax, sigma in zip(panels, (0.3, 1.0, 30.0), strict=True):
+        kernel = Gaussian(sigma=sigma)
+        drawn = plots.karcher_objective(kernel, plane, ax=ax, title=f"σ = {sigma}", n_grid=40)
+        assert drawn is figure
+    for ax in panels:
+        axes, legend = visible_part(ax)
+        assert axes.width > 0.14 * figure.bbox.width
+        scale = ax.child_axes[0].get_tightbbox()
+        assert legend.y0 >= axes.y1
+        assert legend.y0 >= scale.y1
+        assert legend.x1 <= figure.bbox.x1
+        assert ax._left_title.get_window_extent().y0 >= legend.y1
+    for ax, following in itertools.pairwise(panels):
+        assert ax.get_tightbbox().x1 <= following.get_tightbbox().x0
+    # the pre-image comes to the mean as σ grows
+    gaps = []
+    for number in range(3):
+        _, mean, preimage = markers_of(figure, number)
+        gaps.append(np.linalg.norm(mean.get_offsets()[0] - preimage.get_offsets()[0]))
+    assert gaps[0] > 10 * gaps[2]
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 1e9])
+@pytest.mark.parametrize("n", [1, 40])
+def test_surfaces_that_are_flat_or_of_one_point_are_drawn(plane, sigma, n):
+    png(plots.karcher_objective(Gaussian(sigma=sigma), plane[:n], n_grid=30))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": np.ones((5, 3))}, "X of karcher_objective must have 2 columns.*got 3"),
+        ({"X": np.ones((5, 1))}, "must have 2 columns.*got 1"),
+        ({"X": np.ones(5)}, "Expected 2D array"),
+        ({"X": [[np.inf, 1.0]]}, "X contains infinity"),
+        ({"kernel": "linear"}, "needs a radial kernel"),
+        ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
+        ({"sample_weight": [1.0]}, "sample_weight of karcher_objective must have shape"),
+        ({"n_grid": 1}, "n_grid of karcher_objective must be an integer >= 2"),
+    ],
+)
+def test_karcher_objective_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plots.karcher_objective(**{"kernel": "gaussian", "X": np.eye(4)[:, :2], **arguments})
+
+
+def test_neither_touches_pyplot():
+    code = (
+        "import sys, numpy as np\n"
+        "from orthodrome import plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plots.clusters(np.eye(4), [0, 0, 1, 1]).savefig('/dev/null', format='png')\n"
+        "X = np.array([[0.0, 0.0], [1.0, 3.0]])\n"
+        "plots.karcher_objective('gaussian', X).savefig('/dev/null', format='png')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
