@@ -1,9 +1,17 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
-from .cluster import KernelSpectralClustering
+from .cluster import HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA
 from .denoising import PatchDenoiser
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["KernelPCA", "KernelPGA", "KernelSpectralClustering", "PatchDenoiser", "__version__"]
+__all__ = [
+    "HypersphericalKMeans",
+    "KernelKMeans",
+    "KernelPCA",
+    "KernelPGA",
+    "KernelSpectralClustering",
+    "PatchDenoiser",
+    "__version__",
+]

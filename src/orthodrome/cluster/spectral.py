@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,6 +30,8 @@ from ..decomposition.spectral import CALLER_OF_FIT
 from ..eigen import Eigenpairs, leading
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Precomputed
+from ..sphere.lloyd import numbered_by_first
+from .base import number_of_clusters, warn_if_fewer
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
@@ -215,7 +216,8 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
         canonical = (canonical_gram if isinstance(kernel, Precomputed) else canonical_rows)(
             X, weights
         )
-        k = self._number_of_clusters(canonical)
+        k = number_of_clusters(self, canonical)
+        refuse_large_matrix(self, len(canonical.weights), k, canonical.data.dtype)
         with tracked(self, bool(self.verbose)) as progress:
             with single_threaded_blas():
                 gram = self._gram(X, weights, canonical)
@@ -264,22 +266,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
         check_choice(self.laplacian, LAPLACIANS, "laplacian", owner)
         check_solver_parameters(self)
         check_integer(self.n_init, "n_init", owner)
-
-    def _number_of_clusters(self, canonical: Canonical) -> int:
-        """Return how many clusters there can be; raise before any work where that makes no sense.
-
-        Rows count as often as their weights say, so that both ways to write copies are the same.
-        """
-        n = len(canonical.weights)
-        n_samples = max(n, canonical.weights.sum())
-        if n_samples < self.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} of {type(self).__name__} must not exceed the number "
-                f"of points of positive weight, n_samples={n_samples:g}. Ask for fewer clusters."
-            )
-        k = min(n, self.n_clusters)
-        refuse_large_matrix(self, n, k, canonical.data.dtype)
-        return k
 
     def _solve(self, operator: GramOperator, k: int, seed: int, progress: Progress) -> Eigenpairs:
         return leading(
@@ -399,24 +385,14 @@ def _k_means(
     # until no label changes: with a tolerance, rounding would decide about points near a boundary
     means = KMeans(n_clusters, n_init=n_init, tol=0.0, random_state=seed)
     found = means.fit(points, sample_weight=weights / weights.mean())
-    present, first = np.unique(found.labels_, return_index=True)
-    order = present[np.argsort(first)]
+    labels, order = numbered_by_first(found.labels_)
     order = np.concatenate([order, np.setdiff1d(np.arange(n_clusters), order)])
-    number = np.empty(n_clusters, dtype=np.int32)
-    number[order] = np.arange(n_clusters)
-    return number[found.labels_], found.cluster_centers_[order]
+    return labels, found.cluster_centers_[order]
 
 
 def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering) -> None:
     owner, pairs = type(estimator).__name__, found.pairs
-    if n_found < estimator.n_clusters:
-        warnings.warn(
-            f"{owner} found {n_found} of n_clusters={estimator.n_clusters} clusters: there are no "
-            "more different points, or the kernel does not tell more of them apart. Ask for fewer "
-            "clusters, or choose another scale (sigma) of the kernel.",
-            ConvergenceWarning,
-            stacklevel=CALLER_OF_FIT,
-        )
+    warn_if_fewer(estimator, n_found, stacklevel=CALLER_OF_FIT + 1)
     if found.n_isolated and len(found.points) > 1:
         warnings.warn(
             f"{found.n_isolated} of the {len(found.points)} different points have no similarity to "

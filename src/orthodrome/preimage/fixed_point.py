@@ -26,6 +26,7 @@ __all__ = ["FixedPoint", "Pull", "fixed_point", "negated_squared_angles", "simil
 Pull = Callable[[Radial, NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
 
 BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
+THREAD_ELEMENTS = 2**14  # kernel values that are worth a thread
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def _evaluate(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
     target, value = np.empty_like(z), np.empty(len(z), dtype=z.dtype)
-    step = max(1, min(BLOCK_ELEMENTS // len(points), -(-len(z) // n_threads())))
+    share = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // len(points))
+    step = max(1, min(BLOCK_ELEMENTS // len(points), share))
     blocks = [slice(start, start + step) for start in range(0, len(z), step)]
 
     def fill(share: int, n_shares: int) -> None:

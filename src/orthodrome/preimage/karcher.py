@@ -19,12 +19,20 @@ from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
 from ..kernels.radial import squared_distances
 from ..sphere import karcher_mean
-from .fixed_point import fixed_point, negated_squared_angles
+from .fixed_point import FixedPoint, fixed_point, negated_squared_angles
 
-__all__ = ["KarcherPreimage", "geodesic_kernel", "karcher_mean_preimage"]
+__all__ = [
+    "KarcherPreimage",
+    "best_points",
+    "geodesic_kernel",
+    "karcher_mean_preimage",
+    "left_out_preimages",
+]
 
 # Of the points, so many are looked at where the best few are to start from.
 _MOST_CANDIDATES = 512
+# Points from which the pre-image without a point is looked for, beside that with it.
+_N_LEFT_OUT_STARTS = 2
 
 
 @dataclass(frozen=True)
@@ -199,6 +207,11 @@ def _starts(
     check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
     if starts == "all":
         return np.vstack([mean, X])
+    return np.vstack([mean, best_points(kernel, X, p, n_starts)])
+
+
+def best_points(kernel: Radial, X: NDArray[Any], p: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return the n points of least Σ p θ², with p of shape (1, n); of 512 where there are more."""
     step = -(-len(X) // _MOST_CANDIDATES)
     candidates = X[::step]
     points, places = kernel.prepare(X), kernel.prepare(candidates)
@@ -206,7 +219,65 @@ def _starts(
     for first in range(0, len(candidates), 64):
         d2 = squared_distances(places[first : first + 64], points)
         values.extend(negated_squared_angles(kernel, d2, np.repeat(p, len(d2), axis=0))[0])
-    return np.vstack([mean, candidates[np.argsort(-np.array(values), kind="stable")[:n_starts]]])
+    return candidates[np.argsort(-np.array(values), kind="stable")[:n]]
+
+
+def left_out_preimages(
+    kernel: Radial,
+    X: NDArray[Any],
+    weights: NDArray[np.float64],
+    gram: NDArray[np.float64],
+    reference: NDArray[Any],
+) -> NDArray[Any]:
+    """Return the pre-image of the Karcher mean of all points but one, for each of them.
+
+    It is near that of all. At a small scale of the kernel there may be as many as points, and what
+    held it where it is may be the point left out: the best other points start as well.
+
+    Parameters
+    ----------
+    kernel : Radial
+        Fitted, with k(x, x) = 1.
+    X : ndarray of shape (n, d)
+        The points, n at least 2.
+    weights : ndarray of shape (n,)
+        Positive weights.
+    gram : ndarray of shape (n, n)
+        Their Gram matrix.
+    reference : ndarray of shape (d,)
+        The pre-image of the mean of all.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        Row n: that of the points other than n, to within 1e-4 of the extent of the data.
+    """
+    n = len(X)
+    squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
+    objective = (squares @ weights)[:, None] - squares * weights
+    np.fill_diagonal(objective, np.inf)  # column n is without point n
+    best = np.argsort(objective, axis=0, kind="stable")[: min(_N_LEFT_OUT_STARTS, n - 1)]
+    starts = np.concatenate([np.repeat(reference[None], n, axis=0), *X[best]])
+    p = np.tile(weights, (n, 1))
+    np.fill_diagonal(p, 0.0)
+    p /= p.sum(axis=1, keepdims=True)
+
+    def refined(starts: NDArray[Any], max_iter: int) -> FixedPoint:
+        return fixed_point(
+            kernel,
+            X,
+            p.astype(X.dtype),
+            starts,
+            expansion=np.tile(np.arange(n), len(starts) // n),
+            pull=negated_squared_angles,
+            tol=1e-4,  # beside a shift of about 1/n, of which the residuals feel a part
+            max_iter=max_iter,
+        )
+
+    # a few steps tell which start leads farthest
+    tried = refined(starts, 3)
+    chosen = np.argmax(tried.objective.reshape(-1, n), axis=0)
+    return refined(tried.points.reshape(-1, n, X.shape[1])[chosen, np.arange(n)], 100).points
 
 
 def geodesic_kernel(

@@ -15,7 +15,7 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import pivoted_cholesky
 from ._points import Coefficients, Coordinates, Space, Vector
 
-__all__ = ["Descent", "descend", "first_point"]
+__all__ = ["Descent", "bending", "descend", "first_point"]
 
 Callback = Callable[[dict[str, Any]], None]
 
@@ -281,21 +281,27 @@ def _walk(space: Space, mean: Vector, search: _Search, step: float) -> tuple[Vec
     return moved, replace(search, direction=direction)
 
 
-def _step(
-    p: NDArray[np.float64], mean: Vector, view: _View, direction: Vector, slope: float
-) -> float:
-    r"""Return how far to go along a great circle: Newton's step, halved while the objective rises.
+def bending(
+    cosines: NDArray[np.float64], stretches: NDArray[np.float64], along: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""Return half the second derivative of each θ² along a great circle.
 
-    Along :math:`\cos t\,\mu + \sin t\,d` the cosines are :math:`\cos t\,c + \sin t\,q`, and half
-    the second derivative of the objective at 0 is
-    :math:`\sum p\,[(1 - c\,\theta/\sin\theta)\,q^2/\sin^2\theta + c\,\theta/\sin\theta]`.
+    Along :math:`\cos t\,\mu + \sin t\,d` the cosines are :math:`\cos t\,c + \sin t\,q`, and at 0
+    it is :math:`(1 - c\,\theta/\sin\theta)\,q^2/\sin^2\theta + c\,\theta/\sin\theta`.
     """
-    cosines, along = mean.products, direction.products
-    level = cosines * view.stretches  # θ cot θ
+    level = cosines * stretches  # θ cot θ
     squared_sines = (1 - cosines) * (1 + cosines)
     bend = np.zeros_like(level)  # at θ = 0 it multiplies nothing: q² is at most sin²θ
     np.divide(1 - level, squared_sines, out=bend, where=squared_sines > 1e-8)
-    curvature = float(p @ (bend * along**2 + level))
+    return bend * along**2 + level
+
+
+def _step(
+    p: NDArray[np.float64], mean: Vector, view: _View, direction: Vector, slope: float
+) -> float:
+    """Return how far to go along a great circle: Newton's step, halved while it ascends."""
+    cosines, along = mean.products, direction.products
+    curvature = float(p @ bending(cosines, view.stretches, along))
     step = min(slope / curvature, np.pi / 2) if curvature > 0 else np.pi / 4
     while step > 1e-18:
         angles, _ = angles_from_cosines(np.cos(step) * cosines + np.sin(step) * along)

@@ -1,0 +1,372 @@
+"""k-means in feature space, and on its sphere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from .._core.canonical import Canonical
+from .._core.checks import check_choice
+from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
+from ..gram import Scaled, squared_radius
+from ..kernels import Kernel, Radial
+from ..kernels.radial import squared_distances
+from ..preimage import PreimageCenters
+from ..sphere.lloyd import FlatCenters, GeodesicCenters
+from ..sphere.seeding import SEEDINGS
+from .base import CenterClustering
+
+__all__ = ["HypersphericalKMeans", "KernelKMeans"]
+
+
+class KernelKMeans(CenterClustering):
+    r"""k-means in the feature space of any kernel.
+
+    .. math:: \min \sum_c \sum_{i \in c} w_i \|\Phi(x_i) - m_c\|^2, \qquad
+        m_c = \frac{\sum_{i \in c} w_i \Phi(x_i)}{\sum_{i \in c} w_i}
+
+    The centres are expansions over the points, and Lloyd's iteration needs inner products only: one
+    product of the Gram matrix with a matrix of memberships for each iteration, for all clusters and
+    all starts together. With the linear kernel it is k-means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block.
+    init : {"k-means++", "farthest-first", "random"} or array-like of shape (n_clusters, \
+n_features), default="k-means++"
+        How to begin: at points that are drawn far from each other (the squared distance in feature
+        space is the probability), at points each farthest from those before, at random points, or
+        at the points given.
+    n_init : int, default=10
+        Starts; the one of least inertia is kept.
+    max_iter : int, default=300
+        The most iterations of a start.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the starts. With the same value the result is the same.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each training point. Clusters are numbered by their first member when the
+        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+    cluster_centers_ : ndarray of shape (n_clusters, n_fit)
+        Coefficients of each centre over the rows of `X_fit_`. Where the data have fewer different
+        points than `n_clusters`, there are fewer clusters, and a warning.
+    inertia_ : float
+        The weighted sum of squared distances from the centres, in feature space.
+    X_fit_ : ndarray, sparse array or None
+        The training data of positive weight, each different row once, sorted; None for a
+        precomputed kernel.
+    kernel_ : Kernel
+        The fitted kernel.
+    n_iter_ : int
+        Iterations of the best start.
+    converged_ : bool
+        Whether no label changed in the last one.
+    history_ : list of dict
+        Inertia and the number of labels that changed, of each iteration of the best start.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    HypersphericalKMeans : The same along the sphere.
+    KernelSpectralClustering : Its relaxation, where normalised cuts are the objective.
+
+    Notes
+    -----
+    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
+    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+
+    With a kernel that is not positive definite squared distances may be negative and the iteration
+    need not end; it then stops at `max_iter`, with a warning.
+
+    References
+    ----------
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation 10, 1998; Dhillon, Guan and Kulis, "Kernel k-means: spectral clustering and
+    normalized cuts", KDD 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from orthodrome import KernelKMeans
+    >>> from orthodrome.kernels import Polynomial
+    >>> from orthodrome.metrics import clustering_error
+    >>> X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
+    >>> model = KernelKMeans(2, kernel=Polynomial(degree=2), random_state=0).fit(X)
+    >>> clustering_error(y, model.labels_) < 0.5
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Any = "gaussian",
+        *,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _geometry(self, kernel: Kernel, canonical: Canonical) -> FlatCenters:
+        return FlatCenters(self._gram(kernel, canonical.data), canonical.weights)
+
+    def _squared_from_inputs(self, geometry: FlatCenters, inputs: Any) -> NDArray[np.float64]:
+        own = self.kernel_.diagonal(self.kernel_.prepare(inputs)).astype(np.float64)
+        rows = geometry.gram.cross(inputs).toarray()
+        return (own[:, None] - 2 * rows).T
+
+    def _keep(self, geometry: FlatCenters, centers: Any, kept: NDArray[np.intp]) -> None:
+        coefficients, squares = centers
+        self.cluster_centers_ = np.ascontiguousarray(coefficients[:, kept].T)
+        self._center_squares_ = squares[kept]
+        self._mean_diagonal_ = float(np.average(geometry.diagonal, weights=geometry.weights))
+
+    def _squared_distances(self, X: Any) -> NDArray[np.float64]:
+        if self.X_fit_ is None:  # k(x, x) is not known; of the training points it is this
+            own = np.full(X.shape[0], self._mean_diagonal_)
+        else:
+            own = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
+        return own[:, None] - 2 * self._products(X) + self._center_squares_
+
+
+class HypersphericalKMeans(CenterClustering):
+    r"""k-means on the sphere in feature space, with distances along great circles.
+
+    .. math:: \min \sum_c \sum_{i \in c} w_i \arccos^2 \langle \Phi(x_i), \mu_c \rangle
+
+    A kernel with k(x, x) = 1 puts the data on a sphere. The centres μ_c are either of two:
+
+    ``"preimage"``
+        the best inputs, μ_c = Φ(x̃_c), each a stationary point of its cluster's objective (RKHS-GEO,
+        Algorithm 2); for radial kernels. No Gram matrix is needed. Where the kernel falls with the
+        distance, the nearest centre along the sphere is the nearest one in the inputs: the clusters
+        are Voronoi cells, as those of k-means, and σ decides only how little far points pull a
+        centre. With a large σ it is k-means; with a small one, a centre seeks the densest part of
+        its cluster.
+    ``"intrinsic"``
+        the Karcher means themselves, points of the sphere that need not have a pre-image; for every
+        kernel with constant k(x, x). Clusters may be of any shape, as with :class:`KernelKMeans`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), or, for intrinsic centres,
+        ``"precomputed"`` or a ``callable(X, Y)``. k(x, x) must be the same for all the data; for
+        intrinsic centres it is divided out if it is not 1. ``Normalized(kernel)`` makes it so.
+    centers : {"preimage", "intrinsic"}, default="preimage"
+        What the centres are.
+    init : {"k-means++", "farthest-first", "random", "bounding-box"} or array-like of shape \
+(n_clusters, n_features), default="k-means++"
+        How to begin: at points that are drawn far from each other along the sphere, at points each
+        farthest from those before, at random points, at places drawn uniformly from the bounding
+        box of the data (the paper's way; for pre-images), or at the points given.
+    n_init : int, default=10
+        Starts; the one of least inertia is kept.
+    max_iter : int, default=300
+        The most iterations of a start.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix (intrinsic). Beyond it tiles are recomputed; results do not
+        change.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the starts. With the same value the result is the same.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each training point. Clusters are numbered by their first member when the
+        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features) or (n_clusters, n_fit)
+        The inputs x̃_c; for intrinsic centres the coefficients of each mean over the rows of
+        `X_fit_` (brought to unit length). Where the data have fewer different points than
+        `n_clusters`, there are fewer clusters, and a warning.
+    inertia_ : float
+        The weighted sum of squared distances from the centres, along the sphere.
+    X_fit_ : ndarray, sparse array or None
+        The training data of positive weight, each different row once, sorted; None for a
+        precomputed kernel.
+    kernel_ : Kernel
+        The fitted kernel.
+    n_iter_ : int
+        Iterations of the best start.
+    converged_ : bool
+        Whether no label changed and no centre moved in the last one.
+    history_ : list of dict
+        Inertia and the number of labels that changed, of each iteration of the best start.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    KernelKMeans : The same with straight distances in feature space.
+    orthodrome.preimage.karcher_mean_preimage : One centre.
+    KernelSpectralClustering : For clusters that are not round.
+
+    Notes
+    -----
+    A start ends when no label changes and every centre rests: intrinsic means to a gradient of
+    1e-10, or to rounding; pre-images to a step of 1e-12 of the cluster's extent.
+
+    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
+    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+
+    A cluster that loses all its points gets the point that is farthest from its own centre.
+
+    References
+    ----------
+    Courty, Burger and Marteau, "Geodesic Analysis on the Gaussian RKHS Hypersphere", ECML PKDD
+    2012, §3.3, Algorithm 2.
+
+    Examples
+    --------
+    >>> from orthodrome import HypersphericalKMeans
+    >>> from orthodrome.kernels import Gaussian
+    >>> X = [[0.0], [0.1], [0.2], [1.2], [5.0], [5.1], [5.2]]
+    >>> model = HypersphericalKMeans(2, kernel=Gaussian(sigma=0.3), random_state=0).fit(X)
+    >>> model.labels_
+    array([0, 0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.cluster_centers_.round(2).ravel()  # the means are 0.38 and 5.1
+    array([0.1, 5.1])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Any = "gaussian",
+        *,
+        centers: str = "preimage",
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.centers = centers
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_choice(self.centers, ("preimage", "intrinsic"), "centers", type(self).__name__)
+        super()._check_parameters()
+
+    def _inits(self) -> tuple[str, ...]:
+        return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
+
+    def _check_kernel(self, kernel: Kernel, X: Any) -> None:
+        if self.centers == "intrinsic":
+            return
+        if not (isinstance(kernel, Radial) and kernel.unit_norm):
+            raise ValueError(
+                f"centers='preimage' of {type(self).__name__} needs a radial kernel with "
+                f"k(x, x) = 1, such as Gaussian, and {type(kernel).__name__} is none; "
+                "centers='intrinsic' takes every kernel with constant k(x, x)."
+            )
+        if scipy.sparse.issparse(X):
+            raise ValueError(
+                f"centers='preimage' of {type(self).__name__} does not support sparse X: call "
+                "X.toarray(), or take centers='intrinsic'."
+            )
+
+    def _geometry(self, kernel: Kernel, canonical: Canonical) -> PreimageCenters | GeodesicCenters:
+        if self.centers == "preimage":
+            assert isinstance(kernel, Radial)
+            return PreimageCenters(kernel, canonical.data, canonical.weights)
+        gram = self._gram(kernel, canonical.data)
+        self._squared_radius_ = squared_radius(gram.diagonal())
+        unit = gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
+        return GeodesicCenters(unit, canonical.weights)
+
+    def _start(
+        self, geometry: Any, canonical: Canonical, k: int, random: np.random.RandomState
+    ) -> NDArray[np.intp]:
+        if self.init != "bounding-box":
+            return super()._start(geometry, canonical, k, random)
+        low, high = canonical.data.min(axis=0), canonical.data.max(axis=0)
+        places = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
+        return np.argmin(geometry.squared(places), axis=1)
+
+    def _squared_from_inputs(self, geometry: Any, inputs: Any) -> NDArray[np.float64]:
+        if isinstance(geometry, PreimageCenters):
+            return geometry.squared(inputs)
+        own = self.kernel_.diagonal(self.kernel_.prepare(inputs))
+        squared_radius(own, self._squared_radius_, what="init")
+        rows = geometry.gram.cross(inputs).toarray()
+        return angles_from_cosines(rows.astype(np.float64))[0].T ** 2
+
+    def _keep(self, geometry: Any, centers: Any, kept: NDArray[np.intp]) -> None:
+        if isinstance(geometry, PreimageCenters):
+            self.cluster_centers_ = centers.points[kept]
+        else:
+            self.cluster_centers_ = np.ascontiguousarray(centers.coefficients[:, kept].T)
+
+    def _squared_distances(self, X: Any) -> NDArray[np.float64]:
+        if self.centers == "preimage":
+            return _squared_angles(self.kernel_, self._input_squares(X))
+        if self.X_fit_ is not None:
+            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
+            squared_radius(diagonal, self._squared_radius_)
+        cosines = self._products(X) / self._squared_radius_
+        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
+        check_cosines(worst, float(np.finfo(X.dtype).eps), "X")
+        return angles_from_cosines(cosines)[0] ** 2
+
+    def _nearest(self, X: Any) -> NDArray[np.int32]:
+        if self.centers == "preimage" and self.kernel_.decreasing:
+            # as on the training data: where the kernel has underflown all angles are the same
+            return np.argmin(self._input_squares(X), axis=1).astype(np.int32)
+        return super()._nearest(X)
+
+    def _input_squares(self, X: Any) -> NDArray[np.float64]:
+        points, centers = self.kernel_.prepare(X), self.kernel_.prepare(self.cluster_centers_)
+        return squared_distances(points, centers).astype(np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.sparse and self.centers != "preimage"
+        return tags
+
+
+def _squared_angles(kernel: Radial, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    return angles_from_complements(kernel.one_minus(squares))[0] ** 2

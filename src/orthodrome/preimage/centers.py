@@ -1,0 +1,222 @@
+"""Centres of clusters that are inputs: the pre-images of Karcher means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.unit import angles_from_complements
+from ..kernels import Radial
+from ..kernels.radial import squared_distances
+from ..sphere.lloyd import Centers, Run
+from .fixed_point import fixed_point, negated_squared_angles
+from .karcher import best_points
+
+__all__ = ["PreimageCenters"]
+
+# Where the labels rest, every centre is sought from so many of its points. Objectives tell the
+# ends of such searches apart long before steps are as short as they can be; only the best end is
+# followed to the second tolerance.
+_N_STARTS = 3
+_SEARCH_TOL = 1e-8
+_TOL = 1e-12
+
+
+@dataclass
+class _Preimages:
+    """Centres, shape (k, d), the labels they were made for, and those to begin at the mean."""
+
+    points: NDArray[Any]
+    labels: NDArray[np.intp]
+    fresh: NDArray[np.bool_]
+
+
+class PreimageCenters(Centers):
+    r"""Hyperspherical k-means of RKHS-GEO, Algorithm 2: centres are pre-images of Karcher means.
+
+    While labels change, every centre takes one step of the fixed point of
+    :func:`karcher_mean_preimage` in each iteration, from distances that the assignment has computed
+    already. When they rest, it is iterated to its end from the centre, from the mean of the cluster
+    and from the points of least objective, and the best end is taken.
+
+    Where the kernel falls with the distance, the nearest centre on the sphere is the nearest one in
+    the inputs: ``run.squared`` are then straight squared distances, which tell points apart where
+    the kernel has underflown. The inertia is that of the sphere all the same.
+
+    Parameters
+    ----------
+    kernel : Radial
+        Fitted, with k(x, x) = 1.
+    X : ndarray of shape (n, d)
+        The data.
+    weights : ndarray of shape (n,)
+        Weights.
+    max_iter : int
+        The most iterations of a fixed point.
+    """
+
+    def __init__(
+        self, kernel: Radial, X: NDArray[Any], weights: NDArray[np.float64], *, max_iter: int = 2000
+    ) -> None:
+        self.kernel = kernel
+        self.X = X
+        self.weights = weights
+        self.max_iter = max_iter
+        self.prepared = kernel.prepare(X)
+        eps = float(np.finfo(X.dtype).eps)
+        largest = float(self.prepared.per_point.max()) if kernel.decreasing else 1.0
+        self.rounding = 32 * eps * largest
+
+    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the squared angles of all points from some of them, shape (n, m)."""
+        squares = squared_distances(self.prepared, self.prepared[chosen])
+        return self._angles(squares.astype(np.float64)) ** 2
+
+    def squared(self, centers: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what the nearest centre has least of: squared distances, or squared angles."""
+        block = squared_distances(self.prepared, self.kernel.prepare(centers)).astype(np.float64)
+        return block if self.kernel.decreasing else self._angles(block) ** 2
+
+    def inertia(self, run: Run) -> float:
+        """Return the weighted sum of squared angles between points and their own centres."""
+        own = run.squared[np.arange(len(run.labels)), run.labels]
+        return float(self.weights @ (self._angles(own) ** 2 if self.kernel.decreasing else own))
+
+    def begin_anew(self, run: Run, cluster: int) -> None:
+        """Begin at the mean of the cluster's points."""
+        run.centers.fresh[cluster] = True
+
+    def advance(self, runs: Sequence[Run]) -> None:
+        """Move the centres of each run: a step while labels change, to the end where they rest."""
+        for run in runs:
+            k = run.squared.shape[1]
+            sums = np.bincount(run.labels, self.weights, minlength=k)
+            p = self.weights / sums[run.labels]
+            if run.centers is None:
+                fresh = np.ones(k, dtype=bool)
+                points = np.zeros((k, self.X.shape[1]), dtype=self.X.dtype)
+                run.centers = _Preimages(points, run.labels, fresh)
+            run.settled = bool(
+                not (run.centers.fresh & (sums > 0)).any()
+                and np.array_equal(run.centers.labels, run.labels)
+            )
+            if run.settled:
+                run.settled = self._settle(run, p)
+            else:
+                self._step(run, p)
+            run.centers.labels, run.centers.fresh = run.labels.copy(), sums == 0
+            run.squared = self.squared(run.centers.points)
+            run.squared[:, sums == 0] = np.inf
+
+    def _step(self, run: Run, p: NDArray[np.float64]) -> None:
+        """Move each centre by one step of the fixed point, or to the mean where it is fresh."""
+        old = run.centers
+        means = self._sums(run, p)
+        own = self._own_squares(run, old.points)
+        _, pulls = negated_squared_angles(self.kernel, own[None], p[None])
+        totals = np.bincount(run.labels, pulls[0], minlength=len(old.points))
+        usable = totals < 0  # else the fixed point would descend, or all has underflown
+        targets = self._sums(run, pulls[0]) / np.where(usable, totals, 1.0)[:, None]
+        targets = np.where(usable[:, None], targets, old.points)
+        before = self._objectives(run, p, own)
+        rounding = 16 * np.finfo(np.float64).eps * (1 + before)
+        step = targets - old.points
+        for _ in range(30):
+            moved = np.where(old.fresh[:, None], means, old.points + step)
+            after = self._objectives(run, p, self._own_squares(run, moved))
+            worse = ~old.fresh & (after > before + rounding)
+            if not worse.any():
+                break
+            step[worse] /= 4
+        # a step that gains nothing is not taken: beside a cusp two of them would go to and fro
+        idle = ~old.fresh & (after > before - rounding)
+        old.points = np.where(idle[:, None], old.points, moved).astype(self.X.dtype)
+
+    def _settle(self, run: Run, p: NDArray[np.float64]) -> bool:
+        """Iterate the fixed point of each centre to its end; return whether all came to it."""
+        old = run.centers
+        means = self._sums(run, p)
+        points = old.points.copy()
+        converged = True
+        for cluster in np.unique(run.labels):
+            members = np.flatnonzero(run.labels == cluster)
+            if len(members) == 1:
+                points[cluster] = self.X[members[0]]
+                continue
+            X, own = self.X[members], p[members].astype(self.X.dtype)[None]
+            starts = np.vstack(
+                [points[cluster], means[cluster], best_points(self.kernel, X, own, _N_STARTS)]
+            )
+            ends = fixed_point(
+                self.kernel,
+                X,
+                own,
+                starts.astype(self.X.dtype),
+                expansion=np.zeros(len(starts), dtype=np.intp),
+                pull=negated_squared_angles,
+                tol=_SEARCH_TOL,
+                max_iter=self.max_iter,
+            )
+            best = ends.points[_first_best(ends.objective)]
+            points[cluster], ended = self._followed(X, own, best)
+            converged &= ended
+        old.points = points
+        return converged
+
+    def _followed(
+        self, X: NDArray[Any], p: NDArray[Any], start: NDArray[Any]
+    ) -> tuple[NDArray[Any], bool]:
+        """Take steps of the fixed point while they shorten; return its end, and whether it is one.
+
+        About a minimum the objective is flat, and its rounding hides steps of the square root of
+        that; the steps themselves are exact to many more digits. Where they lead uphill, out of a
+        cusp, they are not followed.
+        """
+        point, best, shortest, least = start, start, np.inf, -np.inf
+        for _ in range(self.max_iter):
+            difference = X - point
+            squares = np.einsum("ij,ij->i", difference, difference)
+            value, pulls = negated_squared_angles(self.kernel, squares[None], p)
+            least = max(least, float(value[0]) - 1e-12)
+            total = float(pulls.sum())
+            step = pulls[0] @ difference / total if total < 0 else np.zeros_like(point)
+            length = float(np.linalg.norm(step))
+            if not (length < shortest and value[0] >= least):
+                return best, True
+            best, shortest = point, length
+            if length <= _TOL * float(np.sqrt(squares.mean())):
+                return best, True
+            point = point + step
+        return best, False
+
+    def _sums(self, run: Run, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ values x over each cluster."""
+        members = np.zeros(run.squared.shape)
+        members[np.arange(len(values)), run.labels] = values
+        return members.T @ self.X
+
+    def _own_squares(self, run: Run, centers: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the squared distance of each point from the centre of its cluster."""
+        difference = self.X - centers[run.labels]
+        return np.einsum("ij,ij->i", difference, difference).astype(np.float64)
+
+    def _objectives(
+        self, run: Run, p: NDArray[np.float64], own: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return Σ p θ² of each cluster."""
+        angles = self._angles(own)
+        k = run.squared.shape[1]
+        return np.bincount(run.labels, p * angles**2, minlength=k).astype(np.float64)
+
+    def _angles(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return angles_from_complements(self.kernel.one_minus(squares))[0]
+
+
+def _first_best(objectives: NDArray[Any]) -> int:
+    """Return the first of the best, up to rounding: an end that is no better is not gone to."""
+    slack = 1e-9 * float(np.abs(objectives).max())
+    return int(np.flatnonzero(objectives >= objectives.max() - slack)[0])

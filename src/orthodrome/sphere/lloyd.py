@@ -1,0 +1,403 @@
+"""Lloyd's iteration: points go to the nearest centre, centres to the mean of their points.
+
+Several starts run side by side, so that a pass over the Gram matrix serves all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.status import Status
+from .._core.unit import angles_from_cosines, check_cosines
+from ..gram import GramOperator
+from ._descent import bending
+
+__all__ = ["Centers", "FlatCenters", "GeodesicCenters", "Run", "lloyd", "numbered_by_first"]
+
+Callback = Callable[[dict[str, Any]], None]
+
+# A mean moves until its gradient, in radians, is at most this, or rounding is all that is left.
+_GRADIENT_TOL = 1e-10
+_PATIENCE = 3
+# Runs go side by side as long as a matrix with all their clusters as columns has no more numbers.
+_MOST_NUMBERS = 2**24
+
+
+@dataclass
+class Run:
+    """One start on its way: labels, squared distances from all centres, and the centres.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        The cluster of each point.
+    squared : ndarray of shape (n, k)
+        Squared distances from the centres, or what grows with them; infinite for a cluster without
+        points.
+    centers : object
+        What the geometry knows of the centres.
+    inertia : float
+        The weighted sum of the squared distances of the points from their own centres.
+    settled : bool
+        Whether the centres would move no more if the labels stay.
+    """
+
+    labels: NDArray[np.intp]
+    squared: NDArray[np.float64]
+    centers: Any = None
+    inertia: float = np.inf
+    settled: bool = False
+    n_iter: int = 0
+    status: Status = Status.MAX_ITER
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Centers(ABC):
+    """A geometry in which clusters have centres.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,)
+        Weights of the points.
+    rounding : float
+        Squared distances that differ by less are equal.
+    """
+
+    weights: NDArray[np.float64]
+    rounding: float
+
+    @abstractmethod
+    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the squared distances of all points from some of them, shape (n, m)."""
+
+    @abstractmethod
+    def advance(self, runs: Sequence[Run]) -> None:
+        """Move the centres of each run towards the means of its points; renew its distances."""
+
+    def inertia(self, run: Run) -> float:
+        """Return the weighted sum of the squared distances of points from their own centres."""
+        return float(self.weights @ run.squared[np.arange(len(run.labels)), run.labels])
+
+    @abstractmethod
+    def begin_anew(self, run: Run, cluster: int) -> None:
+        """Forget the centre of a cluster that was emptied and got a single point."""
+
+
+def lloyd(
+    geometry: Centers,
+    starts: Sequence[NDArray[np.intp]],
+    k: int,
+    *,
+    max_iter: int,
+    callback: Callback | None = None,
+) -> list[Run]:
+    """Iterate from every start until no label changes and no centre moves.
+
+    A point stays where it is unless another centre is nearer by more than rounding, so that ties
+    do not go round in circles. A cluster that loses all its points gets the point that is farthest
+    from its own centre.
+
+    Parameters
+    ----------
+    geometry : Centers
+        Where the centres live.
+    starts : sequence of ndarrays of shape (n,)
+        Labels to begin with.
+    k : int
+        The number of clusters.
+    max_iter : int
+        The most iterations.
+    callback : callable, optional
+        Called after each iteration with its number, and how many of how many runs are done.
+
+    Returns
+    -------
+    list of Run
+        One for each start.
+    """
+    n = len(geometry.weights)
+    at_once = max(1, _MOST_NUMBERS // (n * k))
+    runs: list[Run] = []
+    for first in range(0, len(starts), at_once):
+        group = [
+            Run(np.array(labels), np.full((n, k), np.inf))
+            for labels in starts[first : first + at_once]
+        ]
+        runs += group
+        _iterate(geometry, group, max_iter, callback)
+    return runs
+
+
+def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Number clusters by the first of their points; also return which of the old ones they were."""
+    present, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), dtype=np.int32)
+    number[order] = np.arange(len(order))
+    return number[inverse], present[order]
+
+
+def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callback | None) -> None:
+    """Advance runs together until all have converged."""
+    active = list(runs)
+    for n_iter in range(1, max_iter + 1):
+        geometry.advance(active)
+        for run in active:
+            run.n_iter = n_iter
+            changed = _relabel(geometry, run)
+            run.history.append({"inertia": run.inertia, "n_changed": changed})
+            if run.settled and not changed:
+                run.status = Status.CONVERGED
+        active = [run for run in active if not run.status.converged]
+        if callback is not None:
+            callback({"n_iter": n_iter, "n_done": len(runs) - len(active), "n_runs": len(runs)})
+        if not active:
+            return
+    for run in active:  # whatever max_iter left, labels are those of the nearest centres
+        run.labels = np.argmin(run.squared, axis=1)
+        run.inertia = geometry.inertia(run)
+
+
+def _relabel(geometry: Centers, run: Run) -> int:
+    """Send the points to their nearest centres and fill empty clusters; return how many moved."""
+    rows, before = np.arange(len(run.labels)), run.labels
+    own = run.squared[rows, before]
+    nearest = np.argmin(run.squared, axis=1)
+    better = run.squared[rows, nearest] < own - geometry.rounding
+    run.labels = np.where(better, nearest, before)
+    own = run.squared[rows, run.labels]
+    run.inertia = geometry.inertia(run)
+    sizes = np.bincount(run.labels, minlength=run.squared.shape[1])
+    for cluster in np.flatnonzero(sizes == 0):
+        movable = np.where(sizes[run.labels] > 1, own, -np.inf)
+        farthest = int(np.argmax(movable))
+        if not movable[farthest] > geometry.rounding:
+            break  # all that could move coincide with their centres
+        sizes[run.labels[farthest]] -= 1
+        sizes[cluster] = 1
+        run.labels[farthest], own[farthest] = cluster, 0.0
+        geometry.begin_anew(run, int(cluster))
+    return int(np.count_nonzero(run.labels != before))
+
+
+class _GramCenters(Centers):
+    """Centres that are expansions over the points of a Gram operator."""
+
+    def __init__(self, gram: GramOperator, weights: NDArray[np.float64]) -> None:
+        self.gram = gram
+        self.weights = weights
+        self.diagonal = gram.diagonal().astype(np.float64)
+        # of sums of products with it, relative to their terms
+        self.rounding = 32 * float(np.finfo(gram.dtype).eps) * float(np.abs(self.diagonal).max())
+
+    def advance(self, runs: Sequence[Run]) -> None:
+        """Make one product with the Gram operator for all runs."""
+        # float64: a sum over a float32 Gram matrix is then as exact as its entries
+        wanted = [self._wanted(run) for run in runs]
+        products = np.asarray(self.gram @ np.hstack(wanted), dtype=np.float64)
+        parts = np.split(products, len(runs), axis=1)
+        for run, columns, part in zip(runs, wanted, parts, strict=True):
+            self._take(run, columns, part)
+
+    @abstractmethod
+    def _wanted(self, run: Run) -> NDArray[np.float64]:
+        """Return the combinations of points, shape (n, k), whose inner products are needed."""
+
+    @abstractmethod
+    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+        """Move the centres and renew the distances, with those products."""
+
+    def _means(self, run: Run) -> NDArray[np.float64]:
+        """Return the weights of the points in the mean of each cluster, shape (n, k)."""
+        sums = np.bincount(run.labels, self.weights, minlength=run.squared.shape[1])
+        return _scattered(self.weights / sums[run.labels], run)
+
+
+class FlatCenters(_GramCenters):
+    r"""Kernel k-means: centres are the means of the feature vectors, and distances are straight.
+
+    With the weights of the points in the means as columns of Z,
+
+    .. math:: \|\Phi(x_i) - m_c\|^2 = K_{ii} - 2 (K Z)_{ic} + (Z^\top K Z)_{cc} .
+
+    ``run.centers`` is ``(Z, diag ZᵀKZ)``.
+    """
+
+    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the squared distances of all points from some of them, shape (n, m)."""
+        rows = self.gram.rows(chosen).astype(np.float64)
+        squares = self.diagonal[chosen, None] - 2 * rows + self.diagonal
+        squares[np.arange(len(chosen)), chosen] = 0.0  # to the last bit
+        return np.maximum(squares, 0.0).T
+
+    def begin_anew(self, run: Run, cluster: int) -> None:
+        """Do nothing: the mean of one point is that point."""
+
+    def _wanted(self, run: Run) -> NDArray[np.float64]:
+        return self._means(run)
+
+    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+        squares = np.einsum("ic,ic->c", columns, products)
+        run.centers = (columns, squares)
+        run.squared = self.diagonal[:, None] - 2 * products + squares
+        run.squared[:, ~columns.any(axis=0)] = np.inf
+        run.settled = True
+
+
+@dataclass
+class _Means:
+    """Karcher means on their way: coefficients and cosines, both (n, k), of clusters by `labels`.
+
+    Columns that are `fresh` begin at the flat mean of the points, brought to the sphere. The
+    gradient was at the least `smallest` since the labels changed, and has not fallen `idle` times.
+    """
+
+    coefficients: NDArray[np.float64]
+    cosines: NDArray[np.float64]
+    fresh: NDArray[np.bool_]
+    gradient_norms: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    smallest: float = np.inf
+    idle: int = 0
+
+
+class GeodesicCenters(_GramCenters):
+    r"""Intrinsic hyperspherical k-means: centres are Karcher means, distances run on the sphere.
+
+    All means take a step in each iteration: along their gradient
+    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n`, as long as Newton's method
+    along that great circle says, shortened until the objective does not rise. One product with the
+    Gram matrix gives the gradients of all clusters and the cosines of all points with the new
+    means. (On the hemisphere such steps leave the coefficients of the means positive, so that
+    nothing cancels.) ``run.centers`` has the coefficients of the means, and their gradients' norms.
+    """
+
+    def __init__(self, gram: GramOperator, weights: NDArray[np.float64]) -> None:
+        super().__init__(gram, weights)
+        self.eps = float(np.finfo(gram.dtype).eps)
+
+    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the squared distances of all points from some of them, shape (n, m)."""
+        squares = angles_from_cosines(self.gram.rows(chosen).astype(np.float64))[0] ** 2
+        squares[np.arange(len(chosen)), chosen] = 0.0  # to the last bit
+        return squares.T
+
+    def begin_anew(self, run: Run, cluster: int) -> None:
+        """Begin at the flat mean of the cluster's points."""
+        run.centers.fresh[cluster] = True
+
+    def _wanted(self, run: Run) -> NDArray[np.float64]:
+        means = self._means(run)
+        if run.centers is None:
+            n, k = run.squared.shape
+            run.centers = _Means(
+                np.zeros((n, k)), np.zeros((n, k)), np.ones(k, dtype=bool), np.zeros(k), run.labels
+            )
+        old = run.centers
+        if not np.array_equal(old.labels, run.labels):  # other means: their gradients begin anew
+            old.labels, old.smallest, old.idle = run.labels, np.inf, 0
+        own = np.take_along_axis(old.cosines, run.labels[:, None], axis=1)[:, 0]
+        _, stretches = angles_from_cosines(own)
+        stretches = np.where(1 + own > 16 * self.eps, stretches, 0.0)  # an antipode pulls nowhere
+        pulls = means * stretches[:, None]
+        return np.where(old.fresh, means, pulls)
+
+    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+        means, empty = run.centers, np.asarray(~columns.any(axis=0))
+        first = means.fresh & ~empty
+        self._place(means, first, columns, products)
+        later = ~means.fresh & ~empty
+        if later.any():
+            self._step(run, later, columns, products)
+        means.gradient_norms = np.where(later, means.gradient_norms, np.where(empty, 0.0, np.inf))
+        means.fresh = empty.copy()
+        check_cosines(means.cosines.ravel(), self.eps, "the points")
+        angles, _ = angles_from_cosines(means.cosines)
+        run.squared = np.where(empty, np.inf, angles**2)
+        largest = float(means.gradient_norms.max())
+        means.idle = 0 if largest < 0.9 * means.smallest else means.idle + 1
+        means.smallest = min(means.smallest, largest)
+        run.settled = largest <= _GRADIENT_TOL or (
+            bool(np.isfinite(largest)) and means.idle >= _PATIENCE
+        )
+
+    def _place(
+        self,
+        means: _Means,
+        which: NDArray[np.bool_],
+        columns: NDArray[np.float64],
+        products: NDArray[np.float64],
+    ) -> None:
+        """Begin at flat means, brought to unit length."""
+        squares = np.einsum("ic,ic->c", columns[:, which], products[:, which])
+        if np.any(squares <= 64 * self.eps):
+            raise ValueError(
+                "The points of a cluster cancel, as antipodal points do, and no point of the "
+                "sphere is their mean. Take another init, more clusters or another kernel."
+            )
+        means.coefficients[:, which] = columns[:, which] / np.sqrt(squares)
+        means.cosines[:, which] = products[:, which] / np.sqrt(squares)
+
+    def _step(
+        self,
+        run: Run,
+        which: NDArray[np.bool_],
+        columns: NDArray[np.float64],
+        products: NDArray[np.float64],
+    ) -> None:
+        """Move means along great circles."""
+        means, labels, k = run.centers, run.labels, len(which)
+        level = np.einsum("ic,ic->c", columns, means.cosines)
+        gradient = columns - level * means.coefficients
+        along = products - level * means.cosines
+        norms = np.sqrt(np.maximum(np.einsum("ic,ic->c", gradient, along), 0.0))
+        means.gradient_norms = np.where(which, norms, 0.0)
+        moving = which & (norms > 0)
+        gradient, along = (a / np.where(moving, norms, 1.0) for a in (gradient, along))
+        rows = np.arange(len(labels))
+        own, slope = means.cosines[rows, labels], along[rows, labels]
+        sums = np.bincount(labels, self.weights, minlength=k)
+        p = np.where(moving[labels], self.weights / sums[labels], 0.0)
+        lengths = _step_lengths(p, own, slope, labels, np.where(moving, norms, 0.0))
+        cosine, sine = np.cos(lengths), np.where(moving, np.sin(lengths), 0.0)
+        means.coefficients = cosine * means.coefficients + sine * gradient
+        means.cosines = cosine * means.cosines + sine * along
+
+
+def _step_lengths(
+    p: NDArray[np.float64],
+    cosines: NDArray[np.float64],
+    along: NDArray[np.float64],
+    labels: NDArray[np.intp],
+    norms: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return Newton's step for each cluster, halved while the sum of its squared angles rises."""
+    k = len(norms)
+    angles, stretches = angles_from_cosines(cosines)
+    stretches = np.where(np.isfinite(stretches), stretches, 0.0)
+    curvature = np.bincount(labels, p * bending(cosines, stretches, along), minlength=k)
+    steps = np.full(k, np.pi / 4)
+    np.divide(norms, curvature, out=steps, where=curvature > 0)
+    steps = np.where(norms > 0, np.minimum(steps, np.pi / 2), 0.0)
+    before = np.bincount(labels, p * angles**2, minlength=k)
+    ceiling = before + 16 * np.finfo(np.float64).eps * (1 + before)
+    while True:
+        t = steps[labels]
+        angles, _ = angles_from_cosines(np.cos(t) * cosines + np.sin(t) * along)
+        rising = np.bincount(labels, p * angles**2, minlength=k) > ceiling
+        if not rising.any():
+            return steps
+        steps[rising] = np.where(steps[rising] > 1e-16, steps[rising] / 2, 0.0)
+
+
+def _scattered(values: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
+    """Return an (n, k) matrix with one value per row, in the column of its label."""
+    matrix = np.zeros(run.squared.shape)
+    matrix[np.arange(len(values)), run.labels] = values
+    return matrix

@@ -1,0 +1,75 @@
+"""First centres of clusters, chosen among the points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SEEDINGS", "SquaredDistances"]
+
+#: ``squared(indices)`` returns the squared distances of all n points from those, shape (n, m).
+SquaredDistances = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+
+
+def k_means_plus_plus(
+    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Draw each point with a probability that grows with its squared distance from the others.
+
+    Of a few that are drawn (2 + log k) the one is kept that lowers the sum of squares most
+    (Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", 2007).
+    """
+    chosen = [_draw(weights, random)]
+    nearest = squared(np.array(chosen))[:, 0]
+    for _ in range(1, k):
+        pull = weights * np.maximum(nearest, 0.0)
+        if not pull.any():
+            break
+        candidates = np.unique([_draw(pull, random) for _ in range(2 + int(np.log(k)))])
+        reached = np.minimum(squared(candidates), nearest[:, None])
+        best = int(np.argmin(weights @ reached))
+        chosen.append(int(candidates[best]))
+        nearest = reached[:, best]
+    return np.array(chosen)
+
+
+def farthest_first(
+    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Draw the first point; then take, each time, the one farthest from those that were taken.
+
+    (Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.)
+    """
+    chosen = [_draw(weights, random)]
+    nearest = squared(np.array(chosen))[:, 0]
+    for _ in range(1, k):
+        farthest = int(np.argmax(nearest))
+        if not nearest[farthest] > 0:
+            break
+        chosen.append(farthest)
+        nearest = np.minimum(nearest, squared(np.array([farthest]))[:, 0])
+    return np.array(chosen)
+
+
+def random_points(
+    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Draw different points, with probabilities that follow the weights."""
+    return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
+
+
+#: Ways to choose k of the points; fewer are returned where the rest coincide with those.
+SEEDINGS = {
+    "k-means++": k_means_plus_plus,
+    "farthest-first": farthest_first,
+    "random": random_points,
+}
+
+
+def _draw(weights: NDArray[np.float64], random: np.random.RandomState) -> int:
+    """Draw an index with a probability that follows the weights."""
+    sums = np.cumsum(weights)
+    place = int(np.searchsorted(sums, random.uniform() * sums[-1], side="right"))
+    return min(place, int(np.flatnonzero(weights)[-1]))

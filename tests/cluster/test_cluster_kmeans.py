@@ -1,0 +1,438 @@
+"""Laws of k-means in feature space and on its sphere: twins, weights, order, storage, starts."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from laws_cluster import blobs, gaussian, rings, same_partition
+from laws_kmeans import (
+    cloud,
+    equation_8,
+    estimator,
+    every_kind,
+    geometry,
+    gram_kinds,
+    sphere_kinds,
+)
+from laws_sphere import DTYPES, slow_karcher_mean, unit
+from orthodrome import HypersphericalKMeans, KernelKMeans
+from orthodrome.gram import DenseGram
+from orthodrome.kernels import (
+    Cosine,
+    Embedded,
+    Gaussian,
+    Linear,
+    Matern,
+    Normalized,
+    Polynomial,
+    RationalQuadratic,
+)
+from orthodrome.metrics import clustering_error
+from orthodrome.sphere import geodesic_distances, karcher_mean
+from orthodrome.sphere.lloyd import lloyd, numbered_by_first
+from real_data import load_or_skip
+
+SIGMA = 1.5
+
+
+def assert_same_model(first, second, new, tol=0.0):
+    assert first.inertia_ == pytest.approx(second.inertia_, rel=tol, abs=0)
+    np.testing.assert_allclose(first.cluster_centers_, second.cluster_centers_, rtol=0, atol=tol)
+    np.testing.assert_allclose(first.transform(new), second.transform(new), rtol=0, atol=tol)
+    np.testing.assert_array_equal(first.predict(new), second.predict(new))
+
+
+# ------------------------------------------------------------------ against others
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_linear_kernel_it_is_k_means(seed, dtype, weighted):
+    X, new = cloud(150, seed=seed, dtype=dtype), cloud(30, seed=9, dtype=dtype)
+    w = np.random.default_rng(seed).uniform(0.5, 2, 150) if weighted else None
+    init = X[np.random.default_rng(seed).choice(150, 5, replace=False)]
+    plain = KMeans(5, init=init, n_init=1, tol=0, algorithm="lloyd").fit(
+        X.astype(np.float64), sample_weight=w
+    )
+    model = KernelKMeans(5, kernel=Linear(), init=init).fit(X, sample_weight=w)
+    assert same_partition(model.labels_, plain.labels_)
+    tol = 1e-10 if dtype is np.float64 else 1e-5
+    assert model.inertia_ == pytest.approx(plain.inertia_, rel=tol)
+    both = [np.concatenate([m.labels_, m.predict(new.astype(m_type))]) for m, m_type in
+            ((model, dtype), (plain, np.float64))]  # fmt: skip
+    assert same_partition(*both)
+    found = np.sort(model.transform(new), axis=1)
+    expected = np.sort(plain.transform(new.astype(np.float64)), axis=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 if dtype is np.float64 else 2e-3)
+    assert model.transform(new).dtype == dtype
+
+
+def test_curved_groups_in_the_right_feature_space():
+    """Two rings, which a circle tells apart: a plane in the space of squares."""
+    X, y = rings(200)
+    squares = Embedded(lambda A: np.sum(np.asarray(A) ** 2, axis=1, keepdims=True), Linear())
+    model = KernelKMeans(2, kernel=squares, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    assert (
+        adjusted_rand_score(y, KernelKMeans(2, kernel="linear", random_state=0).fit(X).labels_)
+        < 0.1
+    )
+
+
+@every_kind
+def test_round_groups_are_told_apart(kind):
+    y = np.arange(150) % 3
+    centers = np.array([[0.0, 0.0], [6.0, 1.0], [0.0, 6.0]])
+    X = centers[y] + np.random.default_rng(0).standard_normal((150, 2))
+    for init in ("k-means++", "farthest-first", "random"):
+        model = estimator(kind, kernel="gaussian", init=init, n_init=5).fit(X)
+        assert clustering_error(y, model.labels_) < 0.02
+
+
+@pytest.mark.parametrize("scale", [1.0, 7.5])
+def test_intrinsic_centers_are_karcher_means(scale):
+    """By the linear kernel of points on a sphere of any radius; against a slow descent."""
+    Y = unit(blobs(90) + 1.0)
+    model = HypersphericalKMeans(4, kernel="linear", centers="intrinsic", random_state=0, n_init=3)
+    model.fit(scale * Y)
+    w = np.ones(len(model.X_fit_))
+    labels = model.predict(model.X_fit_)
+    for c, coefficients in enumerate(model.cluster_centers_):
+        members = labels == c
+        mean = slow_karcher_mean(model.X_fit_[members] / scale, w[members])
+        np.testing.assert_allclose(coefficients @ model.X_fit_ / scale, mean, rtol=0, atol=1e-8)
+        angles = np.arccos(np.clip(Y @ mean, -1, 1))
+        np.testing.assert_allclose(model.transform(scale * Y)[:, c], angles, rtol=0, atol=1e-7)
+
+
+UNIT_KERNELS = {
+    "gaussian": Gaussian(sigma=1.0),
+    "matern": Matern(nu=1.5, sigma=1.0),
+    "normalized": Normalized(Polynomial(degree=2)),
+    "cosine": Cosine(),
+    "scaled": lambda A, B: 3.7 * gaussian(A, B, 1.0),
+    "callable": lambda A, B: gaussian(A, B, 1.0),
+    "embedded": Embedded(np.abs, Gaussian(sigma=1.0)),
+}
+
+
+@pytest.mark.parametrize("kernel", UNIT_KERNELS.values(), ids=UNIT_KERNELS)
+def test_gradients_of_intrinsic_centers_vanish(kernel):
+    X = blobs(80) + 3
+    model = estimator("intrinsic", kernel=kernel).fit(X)
+    rows = model.X_fit_
+    K = model.kernel_(rows).astype(np.float64)
+    K /= K[0, 0]
+    labels = model.predict(rows)
+    for c, coefficients in enumerate(model.cluster_centers_):
+        assert coefficients @ K @ coefficients == pytest.approx(1, abs=1e-12)
+        members = np.flatnonzero(labels == c)
+        cosines = np.clip(K @ coefficients, -1, 1)[members]
+        theta = np.arccos(cosines)
+        pulls = np.zeros(len(rows))
+        pulls[members] = theta / np.sin(theta) / len(members)
+        gradient = pulls - (pulls[members] @ cosines) * coefficients
+        assert np.sqrt(max(gradient @ K @ gradient, 0)) <= 1e-8
+        mean = karcher_mean(DenseGram(K[np.ix_(members, members)]))
+        np.testing.assert_allclose(K[:, members] @ mean.point, K @ coefficients, atol=1e-8)
+    angles = np.arccos(np.clip(K @ model.cluster_centers_.T, -1, 1))
+    assert model.inertia_ == pytest.approx(np.sum(angles.min(axis=1) ** 2), rel=1e-9)
+    np.testing.assert_allclose(model.transform(rows), angles, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["iris", "glass"])
+def test_equation_8_vanishes_on_real_data(name):
+    X = load_or_skip(name).data.astype(np.float64)
+    kernel = Gaussian()
+    model = HypersphericalKMeans(3, kernel=kernel, n_init=2, random_state=0).fit(X)
+    for c, center in enumerate(model.cluster_centers_):
+        members = X[model.labels_ == c]
+        gradient = equation_8(members, np.ones(len(members)), center, model.kernel_.sigma_)
+        assert np.linalg.norm(gradient) <= 1e-8
+
+
+# ------------------------------------------------------------------ labels, inertia, distances
+
+
+KERNELS = {"gaussian": Gaussian(sigma=1.0), "rational": RationalQuadratic(sigma=2.0, alpha=1.0)}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@every_kind
+def test_one_clustering_in_many_words(kind, kernel):
+    X, new = cloud(120), cloud(40, seed=1)
+    w = np.random.default_rng(0).uniform(0.1, 2, len(X))
+    model = estimator(kind, 5, kernel=kernel)
+    labels = model.fit_predict(X, sample_weight=w)
+    np.testing.assert_array_equal(labels, model.labels_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    distances = model.transform(X)
+    np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
+    np.testing.assert_array_equal(model.transform(new).argmin(axis=1), model.predict(new))
+    assert model.inertia_ == pytest.approx(w @ distances.min(axis=1) ** 2, rel=1e-10)
+    assert model.score(X, sample_weight=w) == pytest.approx(-model.inertia_, rel=1e-10)
+    assert model.score(new) == pytest.approx(-np.sum(model.transform(new).min(axis=1) ** 2))
+    assert model.history_[-1]["inertia"] == model.inertia_
+    inertias = [entry["inertia"] for entry in model.history_]
+    assert np.all(np.diff(inertias) <= 1e-12 * inertias[0])
+    assert (model.n_iter_, model.converged_) == (len(inertias), True)
+    assert model.labels_.dtype == model.predict(X).dtype == np.int32
+    assert list(model.get_feature_names_out()) == [
+        f"{type(model).__name__.lower()}{i}" for i in range(5)
+    ]
+
+
+def test_distances_from_pre_images_are_angles():
+    X, new = cloud(90), cloud(20, seed=1)
+    model = estimator("preimage", 4).fit(X)
+    expected = geodesic_distances(new, model.cluster_centers_, kernel=model.kernel_)
+    np.testing.assert_allclose(model.transform(new), expected, rtol=0, atol=1e-12)
+
+
+@every_kind
+def test_the_best_start_is_kept(kind):
+    """The first starts of many are those of fewer, so that more of them are never worse."""
+    X = cloud(100)
+    inertias = [estimator(kind, 6, n_init=n, random_state=3).fit(X).inertia_ for n in range(1, 7)]
+    assert np.all(np.diff(inertias) <= 1e-12 * inertias[0])
+    assert inertias[-1] < inertias[0] - 1e-6
+
+
+@every_kind
+def test_given_centers(kind):
+    X = cloud(100)
+    init = X[[3, 20, 50, 77]]
+    model = estimator(kind, 4, init=init, random_state=0).fit(X)
+    for seed in (1, None):
+        other = estimator(kind, 4, init=init.tolist(), random_state=seed, n_init=9).fit(X)
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+    rows = model.X_fit_  # all kinds of distance from an input grow with the straight one
+    start = np.sum((rows[:, None] - init[None]) ** 2, axis=-1).argmin(axis=1)
+    run = lloyd(geometry(kind, rows), [start], 4, max_iter=300)[0]
+    np.testing.assert_array_equal(model.predict(rows), numbered_by_first(run.labels)[0])
+    assert model.inertia_ == pytest.approx(run.inertia, rel=1e-12)
+    far = estimator(kind, 4, init=X[[3, 3, 3, 3]] + 50 * np.eye(4, 3)).fit(X)
+    assert set(far.labels_) == {0, 1, 2, 3}
+
+
+def test_bounding_box_places_lie_in_the_box(monkeypatch):
+    """And all over it: as often in one half as in the other."""
+    X = cloud(60) + np.array([10, 0, -5])
+    model = estimator("preimage", 5, init="bounding-box", n_init=40)
+    seen = []
+    inner = type(model)._geometry
+
+    def spied(self, kernel, canonical):
+        geometry = inner(self, kernel, canonical)
+        squared = geometry.squared
+        geometry.squared = lambda places: seen.append(places) or squared(places)
+        return geometry
+
+    monkeypatch.setattr(type(model), "_geometry", spied)
+    monkeypatch.setattr("orthodrome.cluster.base.lloyd", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.fit(X)
+    places = np.concatenate(seen)
+    assert places.shape == (200, 3)
+    low, high = X.min(axis=0), X.max(axis=0)
+    assert np.all(places >= low)
+    assert np.all(places <= high)
+    share = np.mean(places > (low + high) / 2, axis=0)
+    assert np.all(np.abs(share - 0.5) < 0.12)
+    assert len({places[5 * i].tobytes() for i in range(40)}) == 40
+
+
+# ------------------------------------------------------------------ weights and order
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(sigma="median")], ids=repr)
+@every_kind
+def test_weights_are_repetition(kind, kernel):
+    X, new = cloud(80), cloud(40, seed=1)
+    w = np.random.default_rng(2).integers(0, 4, size=len(X))
+    weighted = estimator(kind, 4, kernel=kernel).fit(X, sample_weight=w)
+    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), w))
+    repeated = estimator(kind, 4, kernel=kernel).fit(X[copies])
+    assert_same_model(weighted, repeated, new)
+    np.testing.assert_array_equal(weighted.labels_[copies], repeated.labels_)
+    np.testing.assert_array_equal(weighted.labels_[w == 0], weighted.predict(X[w == 0]))
+    sigma = clone(kernel).fit(np.repeat(X, w, axis=0)).sigma_
+    assert weighted.kernel_.sigma_ == pytest.approx(sigma, rel=1e-12)
+
+
+@every_kind
+def test_a_row_of_weight_zero_changes_nothing(kind):
+    X = cloud(80)
+    far = np.concatenate([X, [[30.0, 0.0, 0.0]], X[:1]])
+    model = estimator(kind, 4).fit(far, sample_weight=np.append(np.ones(80), [0, 0]))
+    plain = estimator(kind, 4).fit(X)
+    assert_same_model(model, plain, cloud(20, seed=1))
+    np.testing.assert_array_equal(model.labels_[:80], plain.labels_)
+    assert model.labels_[80] == plain.predict(far[80:81])[0]
+    assert model.labels_[81] == plain.labels_[0]
+
+
+@every_kind
+def test_the_order_of_rows_does_not_matter(kind):
+    X, new = cloud(80), cloud(40, seed=1)
+    w = np.random.default_rng(2).uniform(1, 2, len(X))
+    order = np.random.default_rng(4).permutation(len(X))
+    plain = estimator(kind, 5).fit(X, sample_weight=w)
+    permuted = estimator(kind, 5).fit(X[order], sample_weight=w[order])
+    assert_same_model(plain, permuted, new)
+    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
+
+
+@gram_kinds
+def test_the_order_of_a_gram_matrix_does_not_matter(kind):
+    X = np.repeat(cloud(50), 1 + np.arange(50) % 2, axis=0)
+    matrix = gaussian(X, sigma=SIGMA)
+    order = np.random.default_rng(4).permutation(len(X))
+    plain = estimator(kind, 4, kernel="precomputed").fit(matrix)
+    permuted = estimator(kind, 4, kernel="precomputed").fit(matrix[np.ix_(order, order)])
+    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
+    assert permuted.inertia_ == plain.inertia_
+
+
+@every_kind
+def test_weights_times_a_constant(kind):
+    X = cloud(80)
+    one, two = (estimator(kind, 4).fit(X, sample_weight=np.full(80, value)) for value in (1.0, 2.0))
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert two.inertia_ == pytest.approx(2 * one.inertia_, rel=1e-12)
+
+
+@every_kind
+def test_clusters_are_numbered_by_their_first_point_when_sorted(kind):
+    X = blobs()
+    order = np.lexsort(X.T[::-1])
+    for seed in range(3):
+        model = estimator(kind, random_state=seed).fit(X)
+        assert list(dict.fromkeys(model.labels_[order].tolist())) == [0, 1, 2]
+        np.testing.assert_array_equal(model.X_fit_, X[order])
+
+
+@every_kind
+def test_the_seed_decides(kind):
+    X = cloud(120, d=4)
+    for make in (lambda seed: seed, np.random.RandomState, np.random.default_rng):
+        fits = [estimator(kind, 6, n_init=1, random_state=make(seed)).fit(X) for seed in (7, 7, 8)]
+        np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+        assert fits[0].inertia_ == fits[1].inertia_
+        assert not np.array_equal(fits[0].labels_, fits[2].labels_)
+    estimator(kind, random_state=None).fit(X)
+
+
+# ------------------------------------------------------------------ one result, however computed
+
+
+WAYS = {
+    "memory": {"storage": "memory"},
+    "disk": {"storage": "disk", "memory_budget": "1KiB"},
+    "recompute": {"storage": "recompute", "memory_budget": "1KiB"},
+    "small budget": {"memory_budget": "1KiB"},
+    "callable": {"kernel": lambda A, B: gaussian(A, B, SIGMA)},
+    "embedded": {"kernel": Embedded(np.asarray, Gaussian(sigma=SIGMA))},
+    "normalized": {"kernel": Normalized(Gaussian(sigma=SIGMA))},
+}
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@gram_kinds
+def test_storage_and_kind_of_kernel_do_not_matter(kind, options):
+    X, new = cloud(300), cloud(40, seed=1)
+    expected = estimator(kind, 5).fit(X)
+    model = estimator(kind, 5, **options).fit(X)
+    assert_same_model(model, expected, new, 1e-7)
+    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-12)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+@pytest.mark.parametrize("most", [1, 1500])
+@every_kind
+def test_starts_one_after_the_other_or_side_by_side(kind, most, monkeypatch):
+    X = cloud(90)
+    together = estimator(kind, 5, n_init=4).fit(X)
+    monkeypatch.setattr("orthodrome.sphere.lloyd._MOST_NUMBERS", most)
+    alone = estimator(kind, 5, n_init=4).fit(X)
+    np.testing.assert_array_equal(alone.labels_, together.labels_)
+    assert alone.inertia_ == pytest.approx(together.inertia_, rel=1e-12)
+
+
+@pytest.mark.parametrize("radius", [1.0, 2.5])
+@gram_kinds
+def test_gram_matrix_or_data(kind, radius):
+    X, new = blobs(80), blobs(40, seed=1)
+    w = np.random.default_rng(2).integers(0, 3, size=len(X))
+    K = radius * gaussian(X, sigma=SIGMA)
+    given = estimator(kind, kernel="precomputed").fit(K, sample_weight=w)
+    best = estimator(kind).fit(X, sample_weight=w)
+    factor = radius if kind == "flat" else 1.0
+    assert given.inertia_ == pytest.approx(factor * best.inertia_, rel=1e-9)
+    cross = radius * gaussian(new, X, SIGMA)
+    both = np.concatenate([given.labels_, given.predict(cross)])
+    assert same_partition(both, np.concatenate([best.labels_, best.predict(new)]))
+    found, expected = np.sort(given.transform(cross)), np.sort(best.transform(new))
+    np.testing.assert_allclose(found, np.sqrt(factor) * expected, rtol=0, atol=1e-6)
+    assert given.score(K, sample_weight=w) == pytest.approx(-given.inertia_, rel=1e-9)
+    assert given.X_fit_ is None
+    assert given.n_features_in_ == len(X)
+
+
+@gram_kinds
+def test_sparse_is_dense(kind):
+    X, new = np.maximum(cloud(80), 0) + 0.0, np.maximum(cloud(40, seed=1), 0)
+    dense = estimator(kind, 4).fit(X)
+    for convert in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        sparse = estimator(kind, 4).fit(convert(X))
+        np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+        assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-9)
+        np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
+        np.testing.assert_allclose(
+            sparse.transform(convert(new)), dense.transform(new), rtol=0, atol=1e-6
+        )
+    given = estimator(kind, 4, init=scipy.sparse.csr_array(X[:4])).fit(scipy.sparse.csr_array(X))
+    np.testing.assert_array_equal(given.labels_, estimator(kind, 4, init=X[:4]).fit(X).labels_)
+
+
+@every_kind
+def test_float32(kind):
+    X, new = cloud(90, dtype=np.float32), cloud(40, dtype=np.float32, seed=1)
+    model, double = estimator(kind, 4).fit(X), estimator(kind, 4).fit(X.astype(np.float64))
+    np.testing.assert_array_equal(model.labels_, double.labels_)
+    assert model.transform(new).dtype == np.float32
+    assert model.inertia_ == pytest.approx(double.inertia_, rel=1e-4)
+    np.testing.assert_allclose(
+        model.transform(new), double.transform(new.astype(np.float64)), rtol=0, atol=5e-3
+    )
+    if kind == "preimage":
+        assert model.cluster_centers_.dtype == np.float32
+
+
+# ------------------------------------------------------------------ limits
+
+
+@sphere_kinds
+def test_wide_kernels_give_k_means(kind):
+    X = blobs(100)
+    plain = KMeans(3, n_init=5, tol=0, random_state=0).fit(X)
+    model = estimator(kind, kernel=Gaussian(sigma=1e3)).fit(X)
+    assert same_partition(model.labels_, plain.labels_)
+    assert model.inertia_ * 1e6 == pytest.approx(plain.inertia_, rel=1e-4)
+
+
+def test_intrinsic_and_flat_agree_where_angles_are_small_only():
+    X = blobs(100)
+    errors = []
+    for sigma in (1.0, 10.0, 100.0):
+        flat, sphere = (
+            estimator(kind, kernel=Gaussian(sigma=sigma)).fit(X) for kind in ("flat", "intrinsic")
+        )
+        errors.append(abs(sphere.inertia_ / flat.inertia_ - 1))
+    assert errors[0] > 0.01
+    assert errors[2] < 1e-3 < errors[0]
+    assert errors[0] > errors[1] > errors[2]

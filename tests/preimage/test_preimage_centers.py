@@ -1,0 +1,179 @@
+"""Laws of centres that are inputs: RKHS-GEO's equations (8) and (9), Algorithm 2, its limits."""
+
+import numpy as np
+import pytest
+
+from laws_cluster import blobs
+from laws_kmeans import algorithm_2, cloud, equation_8, geometry, random_labels, slopes
+from laws_kmeans import squared_angles as naive_squared_angles
+from laws_sphere import DTYPES
+from orthodrome import HypersphericalKMeans
+from orthodrome._core.status import Status
+from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, RationalQuadratic, Wave
+from orthodrome.preimage import karcher_mean_preimage
+from orthodrome.sphere.lloyd import lloyd
+
+SMOOTH = {
+    **{f"gaussian {sigma}": Gaussian(sigma=sigma) for sigma in (0.1, 0.3, 1.0, 3.0, 30.0)},
+    "rational quadratic": RationalQuadratic(alpha=0.7, sigma=0.5),
+    "matern 3/2": Matern(nu=1.5, sigma=0.5),
+    "matern 5/2": Matern(nu=2.5, sigma=0.5),
+    "matern 5/2 narrow": Matern(nu=2.5, sigma=0.1),
+    "wave": Wave(sigma=2.0),
+}
+every_smooth = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
+
+
+def run_of(X, kernel, k=4, seed=0, weights=None):
+    return lloyd(
+        geometry("preimage", X, weights, kernel),
+        [random_labels(len(X), k, seed)],
+        k,
+        max_iter=300,
+    )[0]
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.3, 1.0, 3.0, 30.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_equation_8_vanishes(sigma, seed):
+    X = cloud(80, d=2, seed=seed)
+    w = np.random.default_rng(seed).uniform(0.3, 2, len(X))
+    run = run_of(X, Gaussian(sigma=sigma), seed=seed, weights=w)
+    assert run.status is Status.CONVERGED
+    for c, center in enumerate(run.centers.points):
+        members = run.labels == c
+        gradient = equation_8(X[members], w[members], center, sigma)
+        assert np.linalg.norm(gradient) <= 1e-8
+        away = center + 0.05 * sigma  # it is not 0 everywhere
+        assert np.linalg.norm(equation_8(X[members], w[members], away, sigma)) > 1e-4
+
+
+@every_smooth
+def test_the_objective_is_flat_and_least_at_every_center(kernel):
+    X = cloud(80, d=2)
+    run = run_of(X, kernel)
+    sigma = kernel.sigma_
+    for c, center in enumerate(run.centers.points):
+        members = X[run.labels == c]
+        p = np.ones(len(members))
+        assert np.linalg.norm(slopes(kernel, members, p, center, 0.1 * sigma / 20)) <= 1e-8
+        value = naive_squared_angles(kernel, members, center).mean()
+        for direction in ([1, 0], [0, 1], [1, 1], [1, -1]):
+            for sign in (0.02, -0.02):
+                place = center + sign * sigma * np.array(direction)
+                assert naive_squared_angles(kernel, members, place).mean() >= value - 1e-12
+
+
+@pytest.mark.parametrize("sigma", [0.2, 1.0])
+def test_centers_beside_a_cusp_are_least_too(sigma):
+    X = cloud(60, d=2)
+    kernel = Exponential(sigma=sigma)
+    run = run_of(X, kernel)
+    assert run.status is Status.CONVERGED
+    for c, center in enumerate(run.centers.points):
+        members = X[run.labels == c]
+        value = naive_squared_angles(kernel, members, center).mean()
+        for angle in np.arange(8) * np.pi / 4:
+            for length in (1e-4, 1e-2):
+                place = center + length * sigma * np.array([np.cos(angle), np.sin(angle)])
+                assert naive_squared_angles(kernel, members, place).mean() >= value - 1e-12
+
+
+@every_smooth
+def test_every_center_is_the_best_pre_image_of_its_cluster(kernel):
+    X = cloud(80, d=2)
+    run = run_of(X, kernel)
+    for c, center in enumerate(run.centers.points):
+        members = X[run.labels == c]
+        best = karcher_mean_preimage(kernel, members, starts="all")
+        value = naive_squared_angles(kernel, members, center).mean()
+        assert value <= best.objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.8, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_algorithm_2_is_not_better(sigma, seed):
+    """From the same centres; nor from ours, which it leaves where they are.
+
+    (With a smaller σ the angles of the paper are π/2 to the last digit, and its nearest centre is
+    the first one.)
+    """
+    X = blobs(45, seed=seed)
+    init = X[np.random.default_rng(seed).choice(45, 3, replace=False)]
+    model = HypersphericalKMeans(3, kernel=Gaussian(sigma=sigma), init=init).fit(X)
+    _, _, naive = algorithm_2(X, sigma, init)
+    assert model.inertia_ <= naive * (1 + 1e-9)
+    labels, centers, again = algorithm_2(X, sigma, model.cluster_centers_)
+    np.testing.assert_array_equal(labels, model.labels_)
+    assert model.inertia_ == pytest.approx(again, rel=1e-9)
+    np.testing.assert_allclose(model.cluster_centers_, centers, rtol=0, atol=1e-5)
+
+
+def test_centers_leave_those_of_k_means_as_sigma_falls():
+    """Their distance from the means of the same clusters falls with σ, like 1/σ² in the end."""
+    X = blobs(90)
+    distances, labels = [], []
+    for sigma in (0.4, 1.0, 3.0, 10.0, 100.0, 1e4):
+        options = {"kernel": Gaussian(sigma=sigma), "n_init": 2, "random_state": 0}
+        model = HypersphericalKMeans(3, **options).fit(X)
+        means = np.array([X[model.labels_ == c].mean(axis=0) for c in range(3)])
+        distances.append(np.linalg.norm(model.cluster_centers_ - means, axis=1).max())
+        labels.append(model.labels_)
+    assert distances[0] > 0.05
+    assert np.all(np.diff(distances) < 0)
+    assert distances[4] == pytest.approx(distances[3] / 100, rel=0.05)
+    assert distances[5] < 1e-7
+    plain = geometry("flat", X, kernel=Linear())
+    run = lloyd(plain, [labels[-1].astype(np.intp)], 3, max_iter=100)[0]
+    np.testing.assert_array_equal(run.labels, labels[-1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_precision(dtype):
+    X = cloud(60, dtype=dtype)
+    run = run_of(X, Gaussian(sigma=1.0))
+    double = run_of(X.astype(np.float64), Gaussian(sigma=1.0))
+    assert run.centers.points.dtype == dtype
+    np.testing.assert_array_equal(run.labels, double.labels)
+    tol = 1e-12 if dtype is np.float64 else 2e-3
+    np.testing.assert_allclose(run.centers.points, double.centers.points, rtol=0, atol=tol)
+
+
+def test_data_far_from_the_origin():
+    X = cloud(60, d=2)
+    near, far = (run_of(X + shift, Gaussian(sigma=0.5)) for shift in (0.0, 1e6))
+    np.testing.assert_array_equal(near.labels, far.labels)
+    np.testing.assert_allclose(far.centers.points - 1e6, near.centers.points, rtol=0, atol=1e-6)
+
+
+def test_where_the_kernel_has_underflown():
+    """Clusters are Voronoi cells all the same, and a centre is one of its points."""
+    X = cloud(60, d=2)
+    centers = geometry("preimage", X, kernel=Gaussian(sigma=1e-4))
+    run = lloyd(centers, [random_labels(60, 4)], 4, max_iter=300)[0]
+    assert run.status is Status.CONVERGED
+    squares = np.sum((X[:, None] - run.centers.points[None]) ** 2, axis=-1)
+    np.testing.assert_array_equal(run.labels, squares.argmin(axis=1))
+    np.testing.assert_allclose(squares.min(axis=0), 0, atol=1e-20)
+    assert run.inertia == pytest.approx(56 * (np.pi / 2) ** 2, rel=1e-12)
+
+
+def test_fixed_points_cut_short_are_not_called_converged():
+    X = cloud(60, d=2)
+    centers = geometry("preimage", X, kernel=Gaussian(sigma=0.5))
+    centers.max_iter = 1
+    run = lloyd(centers, [random_labels(60, 3)], 3, max_iter=12)[0]
+    assert run.status is Status.MAX_ITER
+    full = geometry("preimage", X, kernel=Gaussian(sigma=0.5))
+    assert lloyd(full, [random_labels(60, 3)], 3, max_iter=50)[0].status is Status.CONVERGED
+
+
+def test_the_nearest_center_on_the_sphere():
+    """`squared` are straight where the kernel falls, and angles where it does not."""
+    X, places = cloud(20), cloud(4, seed=1)
+    for kernel in (Gaussian(sigma=1.0), Wave(sigma=0.5)):
+        centers = geometry("preimage", X, kernel=kernel)
+        angles = np.array([naive_squared_angles(kernel, X, z) for z in places]).T
+        np.testing.assert_array_equal(centers.squared(places).argmin(axis=1), angles.argmin(axis=1))
+        if not kernel.decreasing:
+            np.testing.assert_allclose(centers.squared(places), angles, rtol=1e-10)

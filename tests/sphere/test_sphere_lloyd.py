@@ -1,0 +1,309 @@
+"""Laws of Lloyd's iteration: its naive twin, descent, means that rest, empty clusters, ties."""
+
+import numpy as np
+import pytest
+
+from laws_cluster import blobs, same_partition
+from laws_kmeans import (
+    KINDS,
+    cloud,
+    every_kind,
+    geometry,
+    gram_kinds,
+    naive_hyperspherical_k_means,
+    naive_kernel_k_means,
+    random_labels,
+)
+from laws_sphere import DTYPES, cap, slow_gradient, unit
+from orthodrome._core.status import Status
+from orthodrome.gram import DenseGram
+from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, RationalQuadratic, Spherical
+from orthodrome.sphere import karcher_mean
+from orthodrome.sphere import lloyd as module
+from orthodrome.sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
+
+
+def run_of(centers, labels, k, max_iter=300):
+    return lloyd(centers, [labels], k, max_iter=max_iter)[0]
+
+
+def points_on_a_sphere(n=80, d=4, seed=0, dtype=np.float64):
+    """Directions of points beside the origin: most within a hemisphere, some far apart."""
+    rng = np.random.default_rng(seed)
+    return unit(rng.standard_normal((n, d)) + 0.8).astype(dtype)
+
+
+# ------------------------------------------------------------------ against naive loops
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(sigma=1.0), Gaussian(sigma=4.0)], ids=repr)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_iteration_is_that_of_naive_kernel_k_means(kernel, dtype, weighted):
+    X = cloud(40, dtype=dtype)
+    K, k = kernel.fit(X)(X), 4
+    w = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else None
+    start = random_labels(len(X), k)
+    steps = list(naive_kernel_k_means(K, start, k, w))
+    assert len(steps) > 3
+    weights = np.ones(len(X)) if w is None else w
+    for n_iter, (labels, inertia) in enumerate(steps, start=1):
+        run = run_of(FlatCenters(DenseGram(K), weights), start, k, max_iter=n_iter)
+        np.testing.assert_array_equal(run.labels, labels)
+        assert run.inertia == pytest.approx(inertia, rel=1e-10 if dtype is np.float64 else 1e-5)
+        assert run.history[-1]["inertia"] == run.inertia
+        assert run.status.converged == (n_iter == len(steps))
+    assert [h["n_changed"] for h in run.history] == [
+        np.count_nonzero(new != old)
+        for old, new in zip([start, *[s[0] for s in steps]], [s[0] for s in steps], strict=False)
+    ]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_intrinsic_centers_are_those_of_naive_k_means_in_coordinates(dtype):
+    groups = [cap(20, 4, 0.6, seed) for seed in (1, 2, 3)]
+    Y = np.concatenate(groups).astype(dtype)
+    w = np.random.default_rng(1).uniform(0.5, 2, len(Y))
+    start = random_labels(len(Y), 3, seed=5)
+    run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), w), start, 3)
+    double = Y.astype(np.float64)
+    labels, means, inertia = naive_hyperspherical_k_means(unit(double), start, 3, w)
+    tol = 1e-8 if dtype is np.float64 else 1e-3
+    np.testing.assert_array_equal(run.labels, labels)
+    np.testing.assert_allclose(run.centers.coefficients.T @ double, means, rtol=0, atol=tol)
+    assert run.inertia == pytest.approx(inertia, rel=tol)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_naive_iteration_leads_away_from_the_end(seed):
+    Y, k = points_on_a_sphere(seed=seed), 5
+    run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(len(Y))), random_labels(len(Y), k), k)
+    labels, means, inertia = naive_hyperspherical_k_means(Y, run.labels, k)
+    np.testing.assert_array_equal(run.labels, labels)
+    np.testing.assert_allclose(run.centers.coefficients.T @ Y, means, rtol=0, atol=1e-8)
+    assert run.inertia == pytest.approx(inertia, rel=1e-12)
+
+
+# ------------------------------------------------------------------ what every run owes
+
+
+PROBLEMS = {
+    "gaussian": Gaussian(sigma=1.5),
+    "narrow": Gaussian(sigma=0.2),
+    "wide": Gaussian(sigma=50.0),
+    "matern": Matern(nu=1.5, sigma=1.0),
+    "rational quadratic": RationalQuadratic(alpha=0.7, sigma=1.0),
+    "exponential": Exponential(sigma=1.0),
+    "spherical": Spherical(sigma=3.0),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", PROBLEMS.values(), ids=PROBLEMS)
+@every_kind
+def test_inertia_never_rises_and_is_that_of_the_distances(kind, kernel, weighted):
+    X, k = cloud(60), 5
+    w = np.random.default_rng(3).uniform(0.2, 3, len(X)) if weighted else np.ones(len(X))
+    centers = geometry(kind, X, w, kernel)
+    for seed in range(2):
+        run = run_of(centers, random_labels(len(X), k, seed), k)
+        inertias = [entry["inertia"] for entry in run.history]
+        assert np.all(np.diff(inertias) <= 1e-12 * inertias[0])
+        assert run.status is Status.CONVERGED
+        assert run.n_iter == len(inertias)
+        assert run.inertia == inertias[-1] == pytest.approx(centers.inertia(run), rel=1e-14)
+        assert run.history[-1]["n_changed"] == 0
+        assert len(set(run.labels)) == k
+        own = run.squared[np.arange(len(X)), run.labels]
+        assert np.all(own <= run.squared.min(axis=1) + centers.rounding)
+
+
+@pytest.mark.filterwarnings("ignore:.*a quarter of a great circle or more:UserWarning")
+@pytest.mark.parametrize("seed", range(20))
+def test_intrinsic_means_rest_at_a_vanishing_gradient(seed):
+    """Also where labels change late, when the gradients were already small."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(50, 250)), int(rng.integers(2, 9))
+    if seed % 2:
+        Y = points_on_a_sphere(n, int(rng.integers(2, 6)), seed)
+        K = Y @ Y.T
+    else:
+        K = Gaussian(sigma=[0.3, 1.0, 3.0][seed % 3]).fit(X := cloud(n, seed=seed))(X)
+    w = rng.uniform(0.2, 2, n)
+    run = run_of(GeodesicCenters(DenseGram(K), w), rng.integers(0, k, n), k)
+    assert run.status is Status.CONVERGED
+    assert run.centers.gradient_norms.max() <= 1e-10
+    lifted = np.linalg.cholesky(K + 1e-12 * np.eye(n)) if seed % 2 == 0 else Y
+    for c in range(k):
+        members = run.labels == c
+        mean = run.centers.coefficients[:, c] @ lifted
+        gradient = slow_gradient(lifted[members], w[members] / w[members].sum(), mean)
+        assert np.linalg.norm(gradient) <= 1e-8
+        found = karcher_mean(DenseGram(K[np.ix_(members, members)]), w[members], tol=1e-12)
+        np.testing.assert_allclose(found.point @ lifted[members], mean, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("most", [1, 400, 2**24])
+@every_kind
+def test_starts_side_by_side_are_each_alone(kind, most, monkeypatch):
+    X, k = cloud(60), 4
+    centers = geometry(kind, X)
+    starts = [random_labels(len(X), k, seed) for seed in range(5)]
+    kept = [start.copy() for start in starts]
+    alone = [run_of(centers, start, k) for start in starts]
+    monkeypatch.setattr(module, "_MOST_NUMBERS", most)
+    together = lloyd(centers, starts, k, max_iter=300)
+    assert len({run.n_iter for run in alone}) > 1
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        assert one.inertia == pytest.approx(other.inertia, rel=1e-12)
+        assert (one.n_iter, one.status) == (other.n_iter, other.status)
+    np.testing.assert_array_equal(starts, kept)  # they are the caller's
+
+
+@every_kind
+def test_callback_tells_how_many_runs_are_done(kind):
+    X, entries = cloud(60), []
+    starts = [random_labels(len(X), 4, seed) for seed in range(3)]
+    runs = lloyd(geometry(kind, X), starts, 4, max_iter=300, callback=entries.append)
+    assert [entry["n_iter"] for entry in entries] == list(range(1, 1 + len(entries)))
+    assert len(entries) == max(run.n_iter for run in runs)
+    for entry in entries:
+        assert entry["n_done"] == sum(run.n_iter <= entry["n_iter"] for run in runs)
+        assert entry["n_runs"] == 3
+
+
+@every_kind
+def test_max_iter_leaves_the_labels_of_the_nearest_centers(kind):
+    X = cloud(60)
+    centers = geometry(kind, X)
+    run = run_of(centers, random_labels(len(X), 5), 5, max_iter=2)
+    assert (run.n_iter, run.status) == (2, Status.MAX_ITER)
+    np.testing.assert_array_equal(run.labels, run.squared.argmin(axis=1))
+    assert run.inertia == pytest.approx(centers.inertia(run), rel=1e-14)
+
+
+# ------------------------------------------------------------------ empty clusters and ties
+
+
+STARTS = {
+    "all in one": lambda n: np.zeros(n, dtype=np.intp),
+    "all in the last": lambda n: np.full(n, 4),
+    "three of five": lambda n: np.arange(n) % 3,
+    "a single point": lambda n: np.append(np.zeros(n - 1, dtype=np.intp), 3),
+}
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+@every_kind
+def test_empty_clusters_are_filled(kind, start):
+    X = cloud(50)
+    run = run_of(geometry(kind, X), start(len(X)), 5)
+    assert set(run.labels) == set(range(5))
+    inertias = [entry["inertia"] for entry in run.history]
+    assert np.all(np.diff(inertias) <= 1e-12 * inertias[0])
+    assert run.status is Status.CONVERGED
+
+
+@every_kind
+def test_an_empty_cluster_gets_the_farthest_point(kind):
+    X = np.array([[0.0], [0.1], [0.2], [3.0], [1.0]])
+    run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2, max_iter=1)
+    assert run.history[0]["n_changed"] == 1
+    run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2)
+    assert run.labels[3] == 1
+
+
+@every_kind
+def test_as_many_clusters_as_points(kind):
+    X = cloud(6)
+    run = run_of(geometry(kind, X), np.zeros(6, dtype=np.intp), 6)
+    assert sorted(run.labels) == list(range(6))
+    assert run.inertia == pytest.approx(0, abs=1e-12)
+
+
+@every_kind
+def test_points_that_coincide_leave_clusters_empty(kind):
+    X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
+    for start in (np.arange(8) // 2, np.arange(8) // 4, np.zeros(8, dtype=np.intp)):
+        run = run_of(geometry(kind, X), start, 4)
+        assert run.status is Status.CONVERGED
+        assert run.n_iter < 20
+        assert run.inertia == pytest.approx(0, abs=1e-12)
+        assert not set(run.labels[:4]) & set(run.labels[4:])
+
+
+LATTICES = {
+    "line": np.arange(9.0)[:, None],
+    "square": np.array([[i, j] for i in range(4) for j in range(4)], dtype=float),
+    "polygon": np.array([[np.cos(t), np.sin(t)] for t in np.arange(12) * np.pi / 6]),
+    "cross": np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]], dtype=float),
+}
+
+
+@pytest.mark.parametrize("X", LATTICES.values(), ids=LATTICES)
+@every_kind
+def test_ties_do_not_go_round_in_circles(kind, X):
+    for sigma in (0.3, 1.5):
+        centers = geometry(kind, X, kernel=Gaussian(sigma=sigma))
+        for seed in range(12):
+            k = 2 + seed % 3
+            run = run_of(centers, random_labels(len(X), k, seed), k)
+            assert run.status is Status.CONVERGED
+            assert run.n_iter < 40
+
+
+def test_a_center_beside_a_cusp_does_not_go_to_and_fro():
+    """Of two points in reach of each other either is as good a centre."""
+    X = np.random.default_rng(0).standard_normal((60, 2)) * [2, 1]
+    for seed in range(3):
+        run = run_of(
+            geometry("preimage", X, kernel=Spherical(sigma=0.1)), random_labels(60, 4, seed), 4, 60
+        )
+        assert run.status is Status.CONVERGED
+
+
+# ------------------------------------------------------------------ the sphere
+
+
+def test_antipodal_points_pull_nowhere():
+    """Two caps about opposite poles, as one cluster and as two."""
+    top = cap(15, 3, 0.4)
+    Y = np.concatenate([top, -top])
+    start = random_labels(30, 2)
+    run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(30)), start, 2)
+    assert same_partition(run.labels, np.repeat([0, 1], 15))
+    with pytest.raises(ValueError, match=r"cluster cancel, as antipodal .* another init"):
+        run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(30)), np.zeros(30, dtype=np.intp), 1)
+
+
+def test_inner_products_beyond_one_are_refused():
+    K = np.array([[1.0, 0.99, 0.99], [0.99, 1.0, -0.5], [0.99, -0.5, 1.0]])
+    with pytest.raises(ValueError, match=r"is 1\.98, more than 1 .*not positive definite"):
+        run_of(GeodesicCenters(DenseGram(K), np.ones(3)), np.array([1, 0, 0]), 2)
+
+
+@gram_kinds
+def test_wide_kernels_give_euclidean_k_means(kind):
+    """In the limit all of these geometries are flat."""
+    X = blobs(60)
+    start = random_labels(60, 3)
+    plain = run_of(geometry("flat", X, kernel=Linear()), start, 3)
+    run = run_of(geometry(kind, X, kernel=Gaussian(sigma=300.0)), start, 3)
+    np.testing.assert_array_equal(run.labels, plain.labels)
+    assert run.inertia * 300.0**2 == pytest.approx(plain.inertia, rel=1e-3)
+
+
+def test_numbered_by_first():
+    labels, kept = numbered_by_first(np.array([4, 4, 1, 7, 1]))
+    np.testing.assert_array_equal(labels, [0, 0, 1, 2, 1])
+    np.testing.assert_array_equal(kept, [4, 1, 7])
+    assert labels.dtype == np.int32
+
+
+def test_kinds_are_all_geometries():
+    assert {type(geometry(kind, cloud(5))).__name__ for kind in KINDS} == {
+        "FlatCenters",
+        "GeodesicCenters",
+        "PreimageCenters",
+    }
