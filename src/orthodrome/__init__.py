@@ -1,12 +1,13 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
-from .cluster import HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
+from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA
 from .denoising import PatchDenoiser
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "GeodesicMixture",
     "HypersphericalKMeans",
     "KernelKMeans",
     "KernelPCA",

@@ -1,0 +1,627 @@
+"""Gaussian mixtures on the sphere in feature space."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.progress import tracked, with_callbacks
+from .._core.random import as_random_state, several_seeds
+from .._core.status import warn_unless_converged
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..decomposition import KernelPGA
+from ..decomposition.base import KernelEstimator, check_solver_parameters, last_fit_kept
+from ..decomposition.spectral import CALLER_OF_FIT
+from ..gram import gram_operator
+from ..kernels import Precomputed
+from ..sphere import exp_at_pole, log_at_pole
+from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
+from ..sphere.mixture import COVARIANCES, MixtureFit, expectation_maximization
+from ..sphere.seeding import SEEDINGS
+
+__all__ = ["GeodesicMixture"]
+
+# Of the progress bar: about what kPGA, with the starts, takes of a fit.
+_PGA_SHARE = 0.5
+# Kernel k-means only has to give a start.
+_MOST_LLOYD = 100
+
+
+class GeodesicMixture(DensityMixin, KernelEstimator):
+    r"""A Gaussian mixture on the sphere in feature space, each component in its own tangent space.
+
+    Kernel principal geodesic analysis gives the data coordinates on a sphere of `n_modes`
+    dimensions. There the mixture
+
+    .. math:: P(y) = \sum_l w_l\, P(y \mid \mu_l, C_l), \qquad
+        P(y \mid \mu, C) = \frac{\exp\left(-\tfrac12\, t^\top C^{-1} t\right)}
+        {(2\pi)^{q/2} |C|^{1/2}}, \quad t = \operatorname{Log}_\mu y
+
+    is fitted by EM. :math:`\sqrt{t^\top C^{-1} t}` is the geodesic Mahalanobis distance. As every
+    component looks from its own mean, clusters may be a quarter of the sphere apart and more, where
+    a single tangent space (or kernel PCA's flat one) would bend them.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        How many components.
+    n_modes : int or float in (0, 1), default=5
+        How many modes of kPGA, the paper's Q; a fraction means as many as explain that part of the
+        variance. Modes without variance are left out. With many modes the components hardly
+        overlap, memberships become 0 and 1, and EM returns what it began with.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
+        ``Normalized(kernel)`` makes it so for any kernel.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        A covariance for each component, one for all, or diagonal or round ones. Directions of
+        different tangent spaces correspond by transport from the mean of all data along great
+        circles; "tied" and "diag" depend on that.
+    mean_update : {"karcher", "likelihood"}, default="karcher"
+        What the M step makes the means: the Karcher means of the memberships, so that one component
+        is what kPGA finds, or the likeliest means (step 6 of the paper, with the true gradient),
+        which are near them. Only with the latter is every iteration sure not to lower the
+        likelihood; with the former the first one that would ends the fit. Either way the
+        likeliest mixture on the way is returned.
+    assignment : {"posterior", "density"}, default="posterior"
+        What labels maximise: the posterior probability w_l P(y | μ_l, C_l), or, as in the paper,
+        P(y | μ_l, C_l) without the weights.
+    init_params : {"kernel-k-means", "k-means", "random"}, default="kernel-k-means"
+        How to begin: with the clusters of kernel k-means from points each farthest from those
+        before (the paper's way), of k-means from farthest points in the coordinates on the sphere
+        (cheap where there are many data), or of the nearest of random points.
+    n_init : int, default=5
+        Starts; the likeliest mixture is kept.
+    reg_covar : float, default=1e-6
+        Eigenvalues of covariances are at least this part of the mean variance of all data along
+        the modes. Were it 0, or a part of the component's own variance, a component of one point
+        could make the likelihood as large as it likes.
+    tol : float, default=1e-3
+        Stop when an iteration gains less in the mean log-likelihood of a point.
+    max_iter : int, default=100
+        The most iterations of EM.
+    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
+        The eigensolver of kPGA.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the starts and of iterative solvers. With the same value the result is the same.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Probabilities of the components.
+    means_ : ndarray of shape (n_components, n_modes + 1)
+        Their means, unit vectors in the frame (μ, v_1, v_2, …) of kPGA.
+    covariances_ : ndarray
+        Their covariances in their tangent spaces, with scikit-learn's shapes: (n_components,
+        n_modes, n_modes), (n_modes, n_modes), (n_components, n_modes), (n_components,).
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each training point. Components are numbered by their first member when the
+        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+    lower_bound_ : float
+        The mean log-likelihood of a training point.
+    n_iter_ : int
+        Iterations of the best start.
+    converged_ : bool
+        Whether it reached `tol`.
+    history_ : list of dict
+        The log-likelihood of each iteration of the best start, and components that began anew.
+    n_modes_ : int
+        The number of modes.
+    pga_ : KernelPGA
+        The fitted analysis, of the different rows of positive weight, sorted.
+    kernel_ : Kernel
+        The fitted kernel.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    sklearn.mixture.GaussianMixture : The flat analogue, whose names and habits this follows.
+    HypersphericalKMeans : Hard clusters, without covariances.
+
+    Notes
+    -----
+    The density leaves out the constant that would make it integrate to 1 over the sphere, as in
+    the paper; it is 1 to within the tails where covariances are small beside π². `score`, `bic` and
+    `aic` compare mixtures with the same kernel and the same modes; those of others live in other
+    spaces.
+
+    A component that loses all its points begins anew at the least likely one, and a warning names
+    it. So does one for components that have shrunk to the floor of `reg_covar` in all directions.
+
+    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
+    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+
+    References
+    ----------
+    Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §5.2; Pennec,
+    "Intrinsic statistics on Riemannian manifolds", 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from orthodrome import GeodesicMixture
+    >>> from orthodrome.metrics import clustering_error
+    >>> X, y = make_blobs(200, centers=3, random_state=0)
+    >>> model = GeodesicMixture(3, n_modes=2, random_state=0).fit(X)
+    >>> clustering_error(y, model.labels_) < 0.1
+    True
+    >>> model.predict_proba(X[:2]).sum(axis=1).round(6)
+    array([1., 1.])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        n_modes: int | float = 5,
+        kernel: Any = "gaussian",
+        *,
+        covariance_type: str = "full",
+        mean_update: str = "karcher",
+        assignment: str = "posterior",
+        init_params: str = "kernel-k-means",
+        n_init: int = 5,
+        reg_covar: float = 1e-6,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        solver: Any = "auto",
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_modes = n_modes
+        self.kernel = kernel
+        self.covariance_type = covariance_type
+        self.mean_update = mean_update
+        self.assignment = assignment
+        self.init_params = init_params
+        self.n_init = n_init
+        self.reg_covar = reg_covar
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
+            then gets its label as a new point does).
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit; what fails on the way may leave anything behind."""
+        self._check_parameters()
+        pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, type(self).__name__)
+        kernel = self._kernel_object()
+        X = self._dense(kernel.validate(X, estimator=self))
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        precomputed = isinstance(kernel, Precomputed)
+        canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
+        self._check_size(canonical)
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
+            self.pga_ = self._analysis(X, weights, canonical, pga_seed)
+            self.kernel_ = self.pga_.kernel_
+            self._columns_ = canonical.index if precomputed else None
+            self.n_modes_ = _positive_modes(self.pga_)
+            points = self._points(self.pga_.embedding_)
+            self._floor_ = self._least_variance(points, canonical.weights)
+            starts = self._starts(points, canonical, seeds)
+            progress.advance(_PGA_SHARE, "kPGA")
+            fits = []
+            for number, start in enumerate(starts):
+                fits.append(self._run(points, canonical.weights, start))
+                share = (number + 1) / len(starts)
+                progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * share, "EM")
+        best = max(fits, key=lambda fit: fit.log_likelihood)
+        labels, order = self._keep(best, points)
+        self.labels_ = labels[canonical.inverse]
+        alone = np.flatnonzero(canonical.inverse < 0)
+        if len(alone):
+            self.labels_[alone] = self._assigned(self._log_densities(X[alone]))
+        self._warn(best, order)
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        check_integer(self.n_components, "n_components", owner)
+        check_integer(self.n_init, "n_init", owner)
+        check_integer(self.max_iter, "max_iter", owner)
+        check_positive(self.tol, "tol", owner, or_zero=True)
+        check_positive(self.reg_covar, "reg_covar", owner)
+        check_choice(self.covariance_type, COVARIANCES, "covariance_type", owner)
+        check_choice(self.mean_update, ("karcher", "likelihood"), "mean_update", owner)
+        check_choice(self.assignment, ("posterior", "density"), "assignment", owner)
+        inits = ("kernel-k-means", "k-means", "random")
+        check_choice(self.init_params, inits, "init_params", owner)
+        check_solver_parameters(self)
+        number = self.n_modes
+        if (
+            isinstance(number, (bool, np.bool_))
+            or not isinstance(number, numbers.Real)
+            or not (
+                number >= 1 if isinstance(number, numbers.Integral) else 0.0 < float(number) < 1.0
+            )
+        ):
+            raise ValueError(
+                f"n_modes of {owner} must be an integer >= 1 or a fraction between 0 and 1; got "
+                f"{number!r}."
+            )
+
+    def _check_size(self, canonical: Canonical) -> None:
+        n_samples = max(len(canonical.weights), canonical.weights.sum())
+        if n_samples < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} of {type(self).__name__} must not exceed the "
+                f"number of points of positive weight, n_samples={n_samples:g}. Ask for fewer "
+                "components."
+            )
+
+    def _analysis(
+        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, seed: int
+    ) -> KernelPGA:
+        """Return kPGA of the canonical rows."""
+        wanted = self.n_modes
+        if isinstance(wanted, numbers.Integral):
+            wanted = min(int(wanted), len(canonical.weights))
+        pga = KernelPGA(
+            wanted,
+            kernel=self.kernel,
+            solver=self.solver,
+            memory_budget=self.memory_budget,
+            storage=self.storage,
+            random_state=seed,
+        )
+        try:
+            return pga.fit(canonical.data, sample_weight=canonical.weights)
+        except ValueError:
+            # a message that names a row should name the caller's, not that of the sorted ones
+            self._fit_kernel(X, weights).prepare(X)
+            raise
+
+    def _starts(
+        self, points: NDArray[np.float64], canonical: Canonical, seeds: list[int]
+    ) -> list[NDArray[np.intp]]:
+        """Return the labels that each start of EM begins with."""
+        k = min(self.n_components, len(points))
+        if k == 1:  # there is nothing to choose
+            return [np.zeros(len(points), dtype=np.intp)]
+        if self.init_params == "kernel-k-means":
+            return self._kernel_k_means(canonical, k, seeds)
+        seeding = SEEDINGS["random" if self.init_params == "random" else "farthest-first"]
+
+        def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+            return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
+
+        starts = []
+        for seed in seeds:
+            chosen = seeding(squared, canonical.weights, k, np.random.RandomState(seed))
+            labels = np.argmin(squared(chosen), axis=1)
+            if self.init_params == "k-means":
+                means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
+                labels = means.fit(points, sample_weight=canonical.weights).labels_
+            starts.append(labels)
+        return starts
+
+    def _kernel_k_means(
+        self, canonical: Canonical, k: int, seeds: list[int]
+    ) -> list[NDArray[np.intp]]:
+        gram = gram_operator(
+            self.kernel_, canonical.data, memory_budget=self.memory_budget, storage=self.storage
+        )
+        geometry = FlatCenters(gram, canonical.weights)
+        starts = []
+        for seed in seeds:
+            chosen = SEEDINGS["farthest-first"](
+                geometry.squared_from, canonical.weights, k, np.random.RandomState(seed)
+            )
+            starts.append(np.argmin(geometry.squared_from(chosen), axis=1))
+        return [run.labels for run in lloyd(geometry, starts, k, max_iter=_MOST_LLOYD)]
+
+    def _least_variance(self, points: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+        """Return the floor of the eigenvalues of covariances."""
+        variance = float(np.average(log_at_pole(points) ** 2, axis=0, weights=weights).mean())
+        # where all points coincide there is no variance to take a part of
+        return self.reg_covar * variance if variance > 0 else float(self.reg_covar)
+
+    def _run(
+        self, points: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.intp]
+    ) -> MixtureFit:
+        memberships = np.zeros((self.n_components, len(points)))
+        memberships[labels, np.arange(len(points))] = 1.0
+        return expectation_maximization(
+            points,
+            memberships,
+            weights,
+            kind=self.covariance_type,
+            mean_update=self.mean_update,
+            floor=self._floor_,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _keep(
+        self, best: MixtureFit, points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Set the fitted attributes; return the labels, and the old numbers of the components."""
+        k = best.mixture.n_components
+        self._mixture_ = best.mixture
+        labels, order = numbered_by_first(self._assigned(best.mixture.log_densities(points)))
+        order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
+        self._mixture_ = best.mixture.reordered(order)
+        self.weights_ = self._mixture_.weights
+        self.means_ = self._mixture_.means
+        self.covariances_ = self._mixture_.covariances
+        self.lower_bound_ = best.log_likelihood
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.status.converged
+        number = np.argsort(order)
+        self.history_ = [
+            entry | {"reseeded": tuple(int(number[old]) for old in entry["reseeded"])}
+            for entry in best.history
+        ]
+        return labels, order
+
+    def _warn(self, best: MixtureFit, order: NDArray[np.intp]) -> None:
+        owner = type(self).__name__
+        again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
+        if again:
+            warnings.warn(
+                f"{owner}: component {', '.join(map(str, again))} lost all its points and began "
+                "anew at the least likely one. Ask for fewer components, or raise reg_covar.",
+                ConvergenceWarning,
+                stacklevel=CALLER_OF_FIT,
+            )
+        shrunk = self._shrunk()
+        if len(shrunk):
+            warnings.warn(
+                f"{owner}: component {', '.join(map(str, shrunk))} has shrunk to the floor of "
+                f"reg_covar={self.reg_covar:g} in all directions: its points coincide, or it has "
+                "one only. Ask for fewer components, or raise reg_covar.",
+                ConvergenceWarning,
+                stacklevel=CALLER_OF_FIT,
+            )
+        warn_unless_converged(
+            best.status,
+            owner,
+            f"mean log-likelihood {best.log_likelihood:.6g} after {best.n_iter} iterations, "
+            f"tol={self.tol:g}",
+            stacklevel=CALLER_OF_FIT,
+        )
+
+    def fit_predict(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Fit the mixture and return the label of each training point."""
+        return self.fit(X, sample_weight=sample_weight).labels_.copy()
+
+    # ------------------------------------------------------------------ new data
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """Return the component of each point, by the rule of `assignment`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._assigned(self._log_densities(self._validated(X)))
+
+    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+        """Return the posterior probability of each component.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Probabilities; rows sum to 1.
+        """
+        joint = self._log_densities(self._validated(X)) + np.log(self.weights_)
+        return scipy.special.softmax(joint, axis=1)
+
+    def score_samples(self, X: Data) -> NDArray[np.float64]:
+        """Return the log-density log P(y) of each point, without the constant of the sphere.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities of the points on the sphere that kPGA maps X to.
+        """
+        joint = self._log_densities(self._validated(X)) + np.log(self.weights_)
+        return scipy.special.logsumexp(joint, axis=1)
+
+    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the weighted mean of :meth:`score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The mean log-density.
+        """
+        logs = self.score_samples(X)
+        weights = check_sample_weight(sample_weight, len(logs), type(self).__name__)
+        return float(np.average(logs, weights=weights))
+
+    def bic(self, X: Data) -> float:
+        """Return the Bayesian information criterion on X; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood + (number of parameters) log n.
+        """
+        logs = self.score_samples(X)
+        return float(-2 * logs.sum() + self._mixture_.n_parameters * np.log(len(logs)))
+
+    def aic(self, X: Data) -> float:
+        """Return Akaike's information criterion on X; lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood + 2 (number of parameters).
+        """
+        return float(-2 * self.score_samples(X).sum() + 2 * self._mixture_.n_parameters)
+
+    def sample(
+        self, n_samples: int = 1, *, space: str = "input", random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw points from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        space : {"input", "embedding", "sphere"}, default="input"
+            What to return: inputs, the pre-images of what is drawn (approximate, and not for a
+            precomputed kernel), kPGA's coordinates, or unit vectors as in `means_`.
+        random_state : int, RandomState, Generator or None, default=None
+            Source of the draws; default: that of the estimator.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The points; (n_samples, n_modes) or (n_samples, n_modes + 1) in the other spaces.
+        y : ndarray of shape (n_samples,)
+            The component of each.
+        """
+        check_is_fitted(self)
+        owner = type(self).__name__
+        check_integer(n_samples, "n_samples", f"{owner}.sample")
+        check_choice(space, ("input", "embedding", "sphere"), "space", f"{owner}.sample")
+        if space == "input" and self._columns_ is not None:
+            raise ValueError(
+                f"space='input' of {owner}.sample needs inputs, and a precomputed kernel does not "
+                "know them: take space='embedding' or 'sphere'."
+            )
+        source = self.random_state if random_state is None else random_state
+        points, labels = self._mixture_.sample(n_samples, as_random_state(source, owner))
+        if space == "sphere":
+            return points, labels
+        coordinates = log_at_pole(points)
+        if space == "embedding":
+            return coordinates, labels
+        unused = self.pga_.n_components_ - self.n_modes_
+        return self.pga_.inverse_transform(np.pad(coordinates, [(0, 0), (0, unused)])), labels
+
+    def _validated(self, X: Data) -> Any:
+        check_is_fitted(self)
+        return self._dense(self.kernel_.validate(X, estimator=self, reset=False))
+
+    def _dense(self, X: Any) -> Any:
+        # scikit-learn's check of estimators takes what has predict_proba and is given sparse data
+        # for a classifier of four classes
+        if scipy.sparse.issparse(X):
+            raise ValueError(
+                f"{type(self).__name__} does not take sparse X: call X.toarray(), or pass the Gram "
+                "matrix, kernel(X), with kernel='precomputed'."
+            )
+        return X
+
+    def _points(self, embedding: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the unit vectors that kPGA's coordinates stand for."""
+        return exp_at_pole(embedding[:, : self.n_modes_].astype(np.float64))
+
+    def _log_densities(self, X: Any) -> NDArray[np.float64]:
+        """Return log P(y | component) of validated data, shape (n_samples, n_components)."""
+        X = X if self._columns_ is None else X[:, self._columns_]
+        return self._mixture_.log_densities(self._points(self.pga_.transform(X)))
+
+    def _assigned(self, log_densities: NDArray[np.float64]) -> NDArray[np.int32]:
+        weighted = self.assignment == "posterior"
+        prior = np.log(self._mixture_.weights) if weighted else 0.0
+        return np.argmax(log_densities + prior, axis=1).astype(np.int32)
+
+    def _shrunk(self) -> list[int]:
+        """Return the components whose covariance is at the floor in all directions."""
+        largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
+        return [int(i) for i in np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "_mixture_")
+
+
+def _positive_modes(pga: KernelPGA) -> int:
+    """Return how many modes have variance, and 1 if none has."""
+    return max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))

@@ -1,0 +1,281 @@
+"""Mixtures on the sphere of any kernel: what a fit promises."""
+
+import numpy as np
+import pytest
+import scipy.special
+from sklearn.datasets import make_blobs
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+
+from laws_mixture import every_kind, every_update, naive_log_densities, some_mixture, unit
+from orthodrome import GeodesicMixture, KernelPGA, sphere
+from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
+from orthodrome.metrics import clustering_error
+from real_data import load_or_skip
+
+KERNEL = Gaussian(sigma=3.0)
+
+
+def blobs(n=150, seed=0, std=1.0, centers=3):
+    return make_blobs(n, centers=centers, n_features=3, cluster_std=std, random_state=seed)
+
+
+def estimator(n_components=3, n_modes=2, **options):
+    options = {"kernel": KERNEL, "n_init": 2, "random_state": 0, **options}
+    return GeodesicMixture(n_components, n_modes, **options)
+
+
+# ------------------------------------------------------------------ one component
+
+
+@pytest.mark.parametrize(
+    "kernel", [KERNEL, Exponential(), Normalized(Polynomial()), "precomputed"], ids=repr
+)
+@pytest.mark.parametrize("q", [1, 2, 5])
+def test_one_component_is_the_mean_and_the_covariance_of_kernel_pga(kernel, q):
+    X, _ = blobs()
+    X = KERNEL(X) if kernel == "precomputed" else X
+    model = estimator(1, q, kernel=kernel, tol=1e-12, reg_covar=1e-12).fit(X)
+    pga = KernelPGA(q, kernel=kernel).fit(X)
+    np.testing.assert_allclose(model.means_, np.eye(q + 1)[:1], atol=1e-10)
+    np.testing.assert_allclose(model.covariances_[0], np.diag(pga.eigenvalues_), atol=1e-10)
+    np.testing.assert_allclose(model.weights_, 1)
+    np.testing.assert_array_equal(model.labels_, 0)
+
+
+def test_the_likeliest_single_component_is_near_it_and_likelier():
+    X, _ = blobs()
+    mean = estimator(1, 3, tol=1e-12, reg_covar=1e-12).fit(X)
+    likeliest = estimator(
+        1, 3, tol=1e-12, reg_covar=1e-12, mean_update="likelihood", max_iter=1000
+    ).fit(X)
+    assert likeliest.lower_bound_ > mean.lower_bound_ + 1e-6
+    assert sphere.distance(likeliest.means_[0], mean.means_[0]) < 0.2
+
+
+# ------------------------------------------------------------------ clusters
+
+
+@every_kind
+@every_update
+def test_three_clusters_are_recovered_exactly(kind, update):
+    X, y = blobs(std=0.4)
+    model = estimator(covariance_type=kind, mean_update=update).fit(X)
+    assert clustering_error(y, model.labels_) == 0
+    assert model.converged_
+
+
+@pytest.mark.parametrize("init_params", ["kernel-k-means", "k-means", "random"])
+def test_every_way_to_begin_recovers_them(init_params):
+    X, y = blobs(std=0.4)
+    model = estimator(init_params=init_params, n_init=10).fit(X)
+    assert clustering_error(y, model.labels_) == 0
+
+
+def test_clusters_a_quarter_of_the_sphere_apart():
+    # a linear kernel on the sphere itself: means at right angles, and the modes are all there are
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 60)
+    X = unit(np.eye(4)[y] + 0.15 * rng.standard_normal((180, 4)))
+    model = estimator(3, 3, kernel="linear").fit(X)
+    assert clustering_error(y, model.labels_) == 0
+    frame = np.column_stack([model.pga_.mean_, model.pga_.dual_coef_]).T @ model.pga_.X_fit_
+    means = unit(model.means_ @ frame)
+    apart = sphere.geodesic_distances(means)[np.triu_indices(3, 1)]
+    assert np.rad2deg(apart).min() > 80
+    own = np.array([unit(X[model.labels_ == c].mean(axis=0)) for c in range(3)])
+    assert sphere.distance(means, own).max() < 0.02
+
+
+def test_more_starts_are_never_worse():
+    X, _ = blobs(std=3.0, centers=6)
+    bounds = [
+        estimator(6, 3, n_init=n, init_params="random").fit(X).lower_bound_ for n in (1, 3, 8)
+    ]
+    # seeds are drawn one after the other: the starts of few are the first of many
+    assert bounds == sorted(bounds)
+
+
+def test_iris():
+    iris = load_or_skip("iris")
+    model = GeodesicMixture(3, 2, n_init=10, random_state=0).fit(iris.data)
+    assert clustering_error(iris.target, model.labels_) < 0.2
+
+
+# ------------------------------------------------------------------ what a mixture says of points
+
+
+@every_kind
+def test_densities_probabilities_and_labels_are_those_of_the_parameters(kind):
+    X, _ = blobs(std=2.0)
+    new = blobs(40, seed=1, std=2.0)[0]
+    model = estimator(covariance_type=kind).fit(X)
+    points = sphere.exp_at_pole(model.pga_.transform(new)[:, : model.n_modes_])
+    expected = naive_log_densities(points, model._mixture_) + np.log(model.weights_)
+    np.testing.assert_allclose(
+        model.score_samples(new), scipy.special.logsumexp(expected, axis=1), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(new), scipy.special.softmax(expected, axis=1), atol=1e-9
+    )
+    np.testing.assert_array_equal(model.predict(new), expected.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.score(X), model.lower_bound_, rtol=1e-9)
+    weights = np.random.default_rng(0).random(40)
+    np.testing.assert_allclose(
+        model.score(new, sample_weight=weights),
+        np.average(model.score_samples(new), weights=weights),
+    )
+
+
+def test_the_papers_rule_leaves_the_weights_out():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.standard_normal((190, 2)), rng.normal((2.5, 0.0), size=(10, 2))])
+    posterior = estimator(2, 2).fit(X)
+    density = estimator(2, 2, assignment="density").fit(X)
+    logs = density._mixture_.log_densities(sphere.exp_at_pole(density.pga_.transform(X)[:, :2]))
+    np.testing.assert_array_equal(density.predict(X), logs.argmax(axis=1))
+    np.testing.assert_array_equal(density.labels_, logs.argmax(axis=1))
+    assert not np.array_equal(density.labels_, posterior.labels_)
+    np.testing.assert_allclose(np.sort(density.weights_), np.sort(posterior.weights_))
+
+
+@every_kind
+def test_criteria_are_scikit_learns_formulas(kind):
+    X, _ = blobs()
+    model = estimator(covariance_type=kind).fit(X)
+    peer = GaussianMixture(3, covariance_type=kind).fit(model.pga_.transform(X)[:, :2])
+    total, n_parameters = model.score_samples(X).sum(), peer._n_parameters()
+    np.testing.assert_allclose(model.bic(X), -2 * total + n_parameters * np.log(len(X)))
+    np.testing.assert_allclose(model.aic(X), -2 * total + 2 * n_parameters)
+
+
+def test_bic_finds_the_number_of_clusters():
+    mixture = some_mixture("full", 3, 2, seed=2, scale=0.005)
+    X, _ = mixture.sample(600, np.random.RandomState(0))
+    bics = [estimator(k, kernel="linear", n_init=5).fit(X).bic(X) for k in range(1, 6)]
+    assert int(np.argmin(bics)) + 1 == 3
+
+
+def test_lower_bound_in_the_history_and_in_a_grid_search():
+    X, _ = blobs()
+    model = estimator().fit(X)
+    values = [entry["log_likelihood"] for entry in model.history_]
+    assert len(values) == model.n_iter_
+    assert max(values) == model.lower_bound_
+    assert all(entry["reseeded"] == () for entry in model.history_)
+    search = GridSearchCV(estimator(), {"n_components": [1, 3]}, cv=3).fit(X)
+    assert search.best_params_ == {"n_components": 3}
+
+
+# ------------------------------------------------------------------ samples
+
+
+def test_samples_are_reproducible_and_of_their_components():
+    X, _ = blobs(std=0.5)
+    model = estimator().fit(X)
+    points, y = model.sample(200, space="sphere", random_state=1)
+    again, _ = model.sample(200, space="sphere", random_state=1)
+    np.testing.assert_array_equal(points, again)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+    coordinates, _ = model.sample(200, space="embedding", random_state=1)
+    np.testing.assert_allclose(sphere.exp_at_pole(coordinates), points, atol=1e-12)
+    inputs, labels = model.sample(200, random_state=1)
+    assert inputs.shape == (200, 3)
+    np.testing.assert_array_equal(labels, y)
+    assert np.mean(model.predict(inputs) == y) > 0.95
+    np.testing.assert_allclose(np.bincount(y) / 200, model.weights_, atol=0.1)
+
+
+def test_a_fit_to_samples_finds_the_parameters_again():
+    X, _ = blobs(std=1.0)
+    model = estimator().fit(X)
+    points, _ = model.sample(5000, space="sphere", random_state=0)
+    # on the sphere itself, the linear kernel is that of the points
+    again = estimator(3, 2, kernel=Linear(), tol=1e-6).fit(points)
+    frame = np.column_stack([again.pga_.mean_, again.pga_.dual_coef_]).T @ again.pga_.X_fit_
+    means = unit(again.means_ @ frame)
+    match = sphere.geodesic_distances(means, model.means_).argmin(axis=1)
+    assert sorted(match) == [0, 1, 2]
+    assert sphere.distance(means, model.means_[match]).max() < 0.03
+    np.testing.assert_allclose(again.weights_, model.weights_[match], atol=0.03)
+    for mine, truth in zip(again.covariances_, model.covariances_[match], strict=True):
+        np.testing.assert_allclose(np.linalg.eigvalsh(mine), np.linalg.eigvalsh(truth), rtol=0.15)
+
+
+# ------------------------------------------------------------------ modes, weights, order, places
+
+
+def test_modes_by_number_and_by_fraction():
+    X, _ = blobs(std=2.0)
+    assert estimator(n_modes=4).fit(X).n_modes_ == 4
+    model = estimator(n_modes=0.9).fit(X)
+    ratio = KernelPGA(40, kernel=KERNEL).fit(X).explained_variance_ratio_.cumsum()
+    assert model.n_modes_ == np.searchsorted(ratio, 0.9) + 1
+    assert model.means_.shape == (3, model.n_modes_ + 1)
+    flat = estimator(1, 5, kernel="linear").fit(unit(np.random.default_rng(0).random((20, 3))))
+    assert flat.n_modes_ == 2  # the sphere has no more
+
+
+@every_kind
+@pytest.mark.parametrize("kernel", [KERNEL, "precomputed"], ids=["inputs", "precomputed"])
+def test_weights_are_repetitions_to_the_last_bit(kind, kernel):
+    X, _ = blobs(40, std=2.0)
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 4, size=40)
+    rows = rng.permutation(np.repeat(np.arange(40), times))
+
+    def gram(rows):
+        return X[rows] if kernel is KERNEL else KERNEL(X)[np.ix_(rows, rows)]
+
+    options = {"covariance_type": kind, "kernel": kernel}
+    repeated = estimator(**options).fit(gram(rows))
+    weighted = estimator(**options).fit(gram(np.arange(40)), sample_weight=times)
+    np.testing.assert_array_equal(repeated.labels_, weighted.labels_[rows])
+    exact = np.testing.assert_array_equal if kernel is KERNEL else np.testing.assert_allclose
+    exact(repeated.means_, weighted.means_)
+    exact(repeated.covariances_, weighted.covariances_)
+    unseen = times == 0
+    new = X[unseen] if kernel is KERNEL else KERNEL(X[unseen], X)
+    np.testing.assert_array_equal(weighted.labels_[unseen], weighted.predict(new))
+
+
+def test_numbers_of_components_do_not_depend_on_the_seed_or_the_order():
+    X, _ = blobs(std=0.4)
+    order = np.random.default_rng(0).permutation(len(X))
+    first = estimator().fit(X)
+    for seed in range(4):
+        other = estimator(random_state=seed).fit(X[order])
+        np.testing.assert_array_equal(other.labels_, first.labels_[order])
+        np.testing.assert_allclose(other.means_, first.means_, atol=1e-3)
+    assert first.labels_[np.lexsort(X.T[::-1])[0]] == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"storage": "recompute", "memory_budget": "1KiB"},
+        {"storage": "disk"},
+        {"solver": "krylov"},
+        {"init_params": "k-means", "solver": "krylov", "storage": "recompute"},
+    ],
+    ids=str,
+)
+def test_every_place_and_solver_finds_the_same(options):
+    X, _ = blobs(std=1.0)
+    expected, found = estimator().fit(X), estimator(**options).fit(X)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    np.testing.assert_allclose(found.lower_bound_, expected.lower_bound_, atol=1e-4)
+
+
+def test_precomputed_is_the_kernel():
+    X, _ = blobs(std=1.0)
+    new = blobs(20, seed=1)[0]
+    expected = estimator(tol=1e-10, max_iter=500).fit(X)
+    found = estimator(tol=1e-10, max_iter=500, kernel="precomputed").fit(KERNEL(X))
+    assert clustering_error(found.labels_, expected.labels_) == 0  # numbered in another order
+    np.testing.assert_allclose(
+        np.sort(found.predict_proba(KERNEL(new, X)), axis=1),
+        np.sort(expected.predict_proba(new), axis=1),
+        atol=1e-3,
+    )

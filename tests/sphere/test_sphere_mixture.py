@@ -1,0 +1,408 @@
+"""Mixtures on the sphere, beside densities and updates written out point by point."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture
+
+from laws_mixture import (
+    KINDS,
+    cap,
+    covariances,
+    every_kind,
+    every_update,
+    matrices,
+    naive_frame,
+    naive_log_densities,
+    naive_memberships,
+    naive_tangents,
+    one_hot,
+    some_mixture,
+    transported,
+    unit,
+)
+from orthodrome import sphere
+from orthodrome.metrics import clustering_error
+from orthodrome.sphere import mixture as room
+from orthodrome.sphere.mixture import (
+    Mixture,
+    expectation_maximization,
+    mean_gradient,
+    tangent_frame_at,
+)
+
+
+def fit(points, labels, k=3, weights=None, **options):
+    options = {"floor": 1e-8, "tol": 1e-10, "max_iter": 200} | options
+    weights = np.ones(len(points)) if weights is None else weights
+    return expectation_maximization(points, one_hot(labels, k), weights, **options)
+
+
+def labels_of(found, points):
+    joint = found.mixture.log_densities(points) + np.log(found.mixture.weights)
+    return joint.argmax(axis=1)
+
+
+def likelihoods(found):
+    return np.array([entry["log_likelihood"] for entry in found.history])
+
+
+# ---------------------------------------------------------------------- frames and densities
+
+
+@pytest.mark.parametrize("q", [1, 2, 5])
+def test_frames_are_orthonormal_tangent_and_transported(q):
+    for mean in cap(10, q):
+        frame = tangent_frame_at(mean)
+        np.testing.assert_allclose(frame.T @ frame, np.eye(q), atol=1e-14)
+        np.testing.assert_allclose(mean @ frame, 0, atol=1e-14)
+        np.testing.assert_allclose(frame, naive_frame(mean), atol=1e-14)
+
+
+def test_at_the_antipode_of_the_pole_there_is_a_frame_too():
+    mean = np.array([-1.0, 0.0, 0.0])
+    frame = tangent_frame_at(mean)
+    np.testing.assert_array_equal(frame.T @ frame, np.eye(2))
+    np.testing.assert_array_equal(mean @ frame, 0)
+
+
+@every_kind
+def test_log_densities_are_those_of_the_tangent_vectors(kind):
+    points, mixture = cap(50), some_mixture(kind)
+    expected = naive_log_densities(points, mixture)
+    np.testing.assert_allclose(mixture.log_densities(points), expected, rtol=1e-10)
+
+
+@every_kind
+def test_densities_of_antipodes_and_means_are_finite(kind):
+    mixture = some_mixture(kind)
+    points = np.vstack([mixture.means, -mixture.means])
+    found = mixture.log_densities(points)
+    assert np.all(np.isfinite(found))
+    own = np.diagonal(found[:3])
+    for component in range(3):
+        assert own[component] == found[:, component].max()
+        assert found[3 + component, component] <= found[:, component].min() + 1e-9
+
+
+@every_kind
+def test_numbers_of_parameters_are_scikit_learns(kind):
+    peer = GaussianMixture(3, covariance_type=kind).fit(np.random.default_rng(0).random((40, 3)))
+    assert some_mixture(kind).n_parameters == peer._n_parameters()
+
+
+@every_kind
+def test_reordering_components_changes_nothing(kind):
+    points, mixture = cap(20), some_mixture(kind)
+    order = np.array([2, 0, 1])
+    np.testing.assert_array_equal(
+        mixture.reordered(order).log_densities(points), mixture.log_densities(points)[:, order]
+    )
+
+
+# ---------------------------------------------------------------------- the gradient of the mean
+
+
+@every_kind
+@pytest.mark.parametrize("q", [1, 2, 4])
+def test_gradient_of_the_mean_is_that_of_finite_differences(kind, q):
+    rng = np.random.default_rng(q)
+    points, shares = cap(40, q), rng.random((2, 40))
+    mixture = some_mixture(kind, 2, q, seed=q, scale=1.0)
+    found = mean_gradient(points, shares, mixture)
+    for component in range(2):
+        mean, frame = mixture.means[component], tangent_frame_at(mixture.means[component])
+
+        def objective(step, component=component, mean=mean, frame=frame):
+            moved = unit(sphere.exp(frame @ step, base_point=mean))
+            covariance = matrices(mixture)[component]
+            if kind == "full":  # carried along; the others keep their place in the frame
+                carried = [transported(mean, moved, column) for column in frame.T]
+                turn = tangent_frame_at(moved).T @ np.column_stack(carried)
+                covariance = turn @ covariance @ turn.T
+            tangents = naive_tangents(points, moved)
+            squares = np.einsum("ij,ji->i", tangents, np.linalg.solve(covariance, tangents.T))
+            return shares[component] @ squares
+
+        h = 1e-5
+        expected = [(objective(h * e) - objective(-h * e)) / (2 * h) for e in np.eye(q)]
+        np.testing.assert_allclose(found[component], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_plain_karcher_means_are_not_the_likeliest():
+    # what the true gradient is for: it does not vanish where Σ P Log does
+    points = cap(60, 2, seed=3)
+    mean = sphere.karcher_mean(points, tol=1e-12).point
+    tangents = naive_tangents(points, mean)
+    mixture = Mixture(np.ones(1), mean[None], (tangents.T @ tangents / 60)[None], "full")
+    assert np.linalg.norm(tangents.sum(axis=0)) < 1e-9
+    assert np.linalg.norm(mean_gradient(points, np.ones((1, 60)), mixture)) > 0.1
+
+
+@every_kind
+def test_at_the_end_the_gradient_vanishes(kind):
+    points = some_mixture(kind, scale=0.1).sample(300, np.random.RandomState(0))[0]
+    start = some_mixture(kind).log_densities(points).argmax(axis=1)
+    found = fit(points, start, kind=kind, mean_update="likelihood", tol=1e-13, max_iter=5000)
+    shares = naive_memberships(points, found.mixture).T
+    gradient = mean_gradient(points, shares / 300, found.mixture)
+    assert np.abs(gradient).max() < 1e-4
+
+
+# ---------------------------------------------------------------------- one iteration, spelled out
+
+
+def naive_karcher_update(points, mixture):
+    """Memberships; means one step toward the weighted mean of Logs; covariances about them."""
+    shares = naive_memberships(points, mixture)
+    means, scatters = [], []
+    for component in range(mixture.n_components):
+        p = shares[:, component] / shares[:, component].sum()
+        step = p @ sphere.log(points, base_point=mixture.means[component])
+        means.append(sphere.exp(step, base_point=mixture.means[component]))
+        tangents = naive_tangents(points, means[-1])
+        scatters.append((tangents * p[:, None]).T @ tangents)
+    weights = shares.mean(axis=0)
+    scatters = np.array(scatters)
+    q = mixture.n_modes
+    covariance = {
+        "full": scatters,
+        "tied": np.einsum("k,kij->ij", weights, scatters),
+        "diag": np.einsum("kqq->kq", scatters),
+        "spherical": np.einsum("kqq->k", scatters) / q,
+    }[mixture.kind]
+    return Mixture(weights, np.array(means), covariance, mixture.kind)
+
+
+@every_kind
+def test_iterations_are_those_of_the_naive_twin(kind):
+    points = some_mixture(kind, scale=0.1).sample(200, np.random.RandomState(0))[0]
+    start = some_mixture(kind).log_densities(points).argmax(axis=1)
+    first = fit(points, start, kind=kind, max_iter=1).mixture
+    expected = first
+    for _ in range(3):
+        expected = naive_karcher_update(points, expected)
+    found = fit(points, start, kind=kind, max_iter=4, tol=0.0)
+    assert found.n_iter == 4
+    np.testing.assert_allclose(found.mixture.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(found.mixture.means, expected.means, atol=1e-9)
+    np.testing.assert_allclose(found.mixture.covariances, expected.covariances, rtol=1e-8)
+    evidence = np.log(np.exp(naive_log_densities(points, expected)) @ expected.weights)
+    np.testing.assert_allclose(found.log_likelihood, evidence.mean(), rtol=1e-9)
+
+
+@every_update
+def test_one_round_component_has_the_karcher_mean(update):
+    points = cap(80, 3, seed=5)
+    found = fit(points, np.zeros(80, dtype=int), k=1, kind="spherical", mean_update=update)
+    mean = sphere.karcher_mean(points, tol=1e-12)
+    np.testing.assert_allclose(found.mixture.means[0], mean.point, atol=1e-9)
+    np.testing.assert_allclose(found.mixture.covariances[0], mean.variance / 3, rtol=1e-9)
+
+
+# ---------------------------------------------------------------------- the likelihood
+
+
+@every_kind
+@pytest.mark.parametrize("seed", range(4))
+def test_likelihood_never_falls_with_the_true_gradient(kind, seed):
+    points = cap(120, 3, seed=seed)  # no clusters at all: the means have far to go
+    start = np.random.default_rng(seed).integers(4, size=120)
+    found = fit(points, start, 4, kind=kind, mean_update="likelihood", floor=1e-4)
+    assert np.diff(likelihoods(found)).min() >= -1e-10
+    assert found.log_likelihood == likelihoods(found)[-1]
+
+
+@every_kind
+@pytest.mark.parametrize("seed", range(4))
+def test_with_karcher_means_the_first_fall_is_the_last_iteration(kind, seed):
+    points = cap(120, 3, seed=seed)
+    start = np.random.default_rng(seed).integers(4, size=120)
+    found = fit(points, start, 4, kind=kind, floor=1e-4)
+    gains = np.diff(likelihoods(found))
+    assert np.all(gains[:-1] >= 1e-10)
+    assert found.log_likelihood == likelihoods(found).max()
+    likeliest = fit(points, start, 4, kind=kind, floor=1e-4, mean_update="likelihood")
+    assert abs(likeliest.log_likelihood - found.log_likelihood) < 0.5
+
+
+@every_kind
+def test_covariances_are_the_likeliest_above_the_floor(kind):
+    rng = np.random.default_rng(0)
+    scatter = np.diag([1.0, 1e-3, 0.2]) + 0.01
+    floor, mass = 0.05, 2.0
+    estimate = room.COVARIANCES[kind].estimate
+    best = estimate(np.array([scatter]), np.array([mass]), floor)
+
+    def cost(covariance):
+        mixture = Mixture(np.ones(1), np.eye(4)[:1], covariance, kind)
+        matrix = matrices(mixture)[0]
+        return mass * np.linalg.slogdet(matrix)[1] + np.trace(np.linalg.solve(matrix, scatter))
+
+    def least_eigenvalue(covariance):
+        return np.linalg.eigvalsh(matrices(Mixture(np.ones(1), np.eye(4)[:1], covariance, kind))[0])
+
+    assert least_eigenvalue(best).min() >= floor * (1 - 1e-12)
+    tried = 0
+    for _ in range(400):
+        noise = 0.05 * rng.standard_normal(best.shape)
+        other = best + (noise + noise.swapaxes(-1, -2) if kind in ("full", "tied") else noise)
+        if least_eigenvalue(other).min() >= floor:
+            tried += 1
+            assert cost(other) >= cost(best) - 1e-12
+    assert tried > 20
+
+
+# ---------------------------------------------------------------------- what it is for
+
+
+def three_arms(n=100, seed=0, angle=90):
+    """Clusters `angle` degrees apart, each long in one direction and thin in the other."""
+    rng = np.random.default_rng(seed)
+    turn = np.deg2rad(angle)
+    means = np.array([[1.0, 0, 0], [np.cos(turn), np.sin(turn), 0], [np.cos(turn), 0, 0]])
+    means[2, 1:] = np.sin(turn) * np.array([-0.5, np.sqrt(0.75)])
+    if angle == 90:
+        means = np.eye(3)
+    points = []
+    for mean in means:
+        tangents = rng.standard_normal((n, 2)) * [0.3, 0.02] @ np.array([[0.6, -0.8], [0.8, 0.6]])
+        points.append(sphere.exp_at_pole(tangents) @ np.column_stack([mean, naive_frame(mean)]).T)
+    return unit(np.concatenate(points)), np.repeat(np.arange(3), n), means
+
+
+@pytest.mark.parametrize("angle", [90, 110])
+def test_clusters_far_apart_where_one_tangent_space_fails(angle):
+    points, y, means = three_arms(angle=angle)
+    cosines = means @ means.T
+    assert cosines[~np.eye(3, dtype=bool)].max() < 1e-12 + np.cos(np.deg2rad(90))
+    start = np.argmax(points @ means.T, axis=1)
+    found = fit(points, start)
+    assert clustering_error(y, labels_of(found, points)) == 0
+    truth = np.array([np.abs(means @ mean).argmax() for mean in found.mixture.means])
+    np.testing.assert_allclose(found.mixture.means, means[truth], atol=0.15)
+    for covariance in found.mixture.covariances:
+        np.testing.assert_allclose(np.linalg.eigvalsh(covariance), [0.02**2, 0.3**2], rtol=0.5)
+    # the same points in a single tangent space, from the same start: arms bend, thin is thick
+    flat = naive_tangents(points, means[0])
+    peer = GaussianMixture(3, tol=1e-10, max_iter=500)
+    centers = np.array([flat[start == c].mean(axis=0) for c in range(3)])
+    peer.set_params(means_init=centers, random_state=0).fit(flat)
+    thinnest = [np.linalg.eigvalsh(covariance)[0] for covariance in peer.covariances_]
+    assert max(thinnest) > 4 * 0.02**2
+
+
+def test_three_clusters_are_recovered_from_any_labels_that_tell_them_apart():
+    mixture = replace(some_mixture("full", scale=0.002), means=np.eye(4)[:3])
+    points, y = mixture.sample(300, np.random.RandomState(0))
+    start = np.where(np.random.default_rng(0).random(300) < 0.3, 0, y)  # a third is wrong
+    assert clustering_error(y, labels_of(fit(points, start), points)) == 0
+
+
+@every_kind
+@every_update
+def test_parameters_are_recovered_from_a_sample(kind, update):
+    rng = np.random.RandomState(0)
+    means = unit(np.array([[1.0, 0.2, 0, 0], [0.1, 1.0, 0.3, 0], [0.3, 0, -1.0, 0.5]]))
+    truth = Mixture(np.array([0.5, 0.3, 0.2]), means, covariances(kind, 3, 3, scale=0.02), kind)
+    points, y = truth.sample(20_000, rng)
+    found = fit(points, y, kind=kind, mean_update=update, tol=1e-7).mixture
+    np.testing.assert_allclose(found.weights, truth.weights, atol=0.01)
+    assert sphere.distance(found.means, truth.means).max() < 0.01
+    np.testing.assert_allclose(matrices(found), matrices(truth), atol=0.002)
+
+
+def test_near_the_pole_it_is_scikit_learns_mixture():
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [3.0, 1.0], [-2.0, 3.0]])
+    y = rng.integers(3, size=400)
+    flat = 1e-4 * (centers[y] + rng.standard_normal((400, 2)) * [1.0, 0.5])
+    found = fit(sphere.exp_at_pole(flat), y, floor=1e-14, tol=1e-9)
+    peer = GaussianMixture(
+        3, tol=1e-9, max_iter=500, reg_covar=0.0, means_init=1e-4 * centers, random_state=0
+    ).fit(flat)
+    order = np.argsort(peer.means_[:, 0])
+    mine = np.argsort(found.mixture.means[:, 1])
+    np.testing.assert_allclose(
+        sphere.log_at_pole(found.mixture.means)[mine], peer.means_[order], atol=1e-8
+    )
+    np.testing.assert_allclose(
+        found.mixture.covariances[mine], peer.covariances_[order], rtol=1e-3, atol=1e-12
+    )
+    np.testing.assert_allclose(found.mixture.weights[mine], peer.weights_[order], atol=1e-4)
+    np.testing.assert_allclose(found.log_likelihood, peer.score(flat), atol=1e-6)
+
+
+# ---------------------------------------------------------------------- what may go wrong
+
+
+@every_kind
+@every_update
+def test_weights_are_repetitions(kind, update):
+    points = cap(50, 2)
+    start = np.random.default_rng(0).integers(2, size=50)
+    times = np.random.default_rng(1).integers(1, 4, size=50)
+    options = {"kind": kind, "mean_update": update, "max_iter": 10, "tol": 0.0, "floor": 1e-3}
+    weighted = fit(points, start, 2, weights=times.astype(float), **options)
+    repeated = fit(np.repeat(points, times, axis=0), np.repeat(start, times), 2, **options)
+    np.testing.assert_allclose(likelihoods(weighted), likelihoods(repeated), atol=1e-9)
+    np.testing.assert_allclose(weighted.mixture.means, repeated.mixture.means, atol=1e-7)
+
+
+@every_kind
+def test_a_component_without_points_begins_anew_and_is_named(kind):
+    points, y, _ = three_arms(30)
+    memberships = one_hot(y, 4)  # the fourth has none
+    found = expectation_maximization(
+        points, memberships, np.ones(90), kind=kind, floor=1e-4, tol=1e-6, max_iter=100
+    )
+    reseeded = [number for entry in found.history for number in entry["reseeded"]]
+    assert 3 in reseeded
+    assert np.all(np.isfinite(likelihoods(found)))
+    assert found.mixture.weights[3] > 0
+
+
+@every_kind
+@every_update
+def test_one_point_components_stay_at_the_floor(kind, update):
+    points, y, _ = three_arms(20)
+    y = y.copy()
+    y[y == 2] = 1
+    y[0] = 2  # of one point
+    found = fit(points, y, kind=kind, mean_update=update, floor=1e-3)
+    for matrix in matrices(found.mixture):
+        assert np.linalg.eigvalsh(matrix).min() >= 1e-3 * (1 - 1e-9)
+    assert np.all(np.isfinite(likelihoods(found)))
+
+
+@every_kind
+@every_update
+def test_antipodal_points_and_coincident_ones_give_numbers(kind, update):
+    poles = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+    points = np.repeat(poles, 5, axis=0)
+    y = np.repeat([0, 1, 2, 3], 5)
+    found = fit(points, y, 4, kind=kind, mean_update=update, floor=1e-3, max_iter=20)
+    assert np.all(np.isfinite(likelihoods(found)))
+    assert clustering_error(y, labels_of(found, points)) == 0
+
+
+def test_far_points_do_not_underflow():
+    points, y, _ = three_arms(40)
+    found = fit(points, y, floor=1e-12, max_iter=3)
+    logs = found.mixture.log_densities(-points)
+    assert np.all(np.isfinite(logs))
+    assert logs.min() < -745  # beyond what exp can hold
+
+
+@every_kind
+def test_samples_are_unit_vectors_with_their_components(kind):
+    mixture = some_mixture(kind, scale=0.001)
+    points, y = mixture.sample(400, np.random.RandomState(0))
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-14)
+    assert np.array_equal(mixture.log_densities(points).argmax(axis=1), y)
+    np.testing.assert_allclose(np.bincount(y) / 400, mixture.weights, atol=0.1)
+
+
+def test_kinds_are_scikit_learns():
+    assert sorted(room.COVARIANCES) == sorted(KINDS)
