@@ -1,5 +1,6 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
+from .classification import PerTurbo
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA
 from .denoising import PatchDenoiser
@@ -14,5 +15,6 @@ __all__ = [
     "KernelPGA",
     "KernelSpectralClustering",
     "PatchDenoiser",
+    "PerTurbo",
     "__version__",
 ]

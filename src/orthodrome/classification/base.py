@@ -1,0 +1,378 @@
+"""What classifiers share that measure how far a point is from the span of each class."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.checks import (
+    check_choice,
+    check_finite_vector,
+    check_integer,
+    check_positive,
+    check_sample_weight,
+)
+from .._core.memory import format_bytes, parse_bytes
+from .._core.progress import Progress, tracked, with_callbacks
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..decomposition.base import KernelEstimator, last_fit_kept
+from ..eigen import ClassSpectrum, Filter, class_spectrum, remainder
+from ..gram import gram_operator
+from ..kernels import Kernel, Precomputed
+from .calibration import residual_temperature, softmax_of_residuals
+from .subspaces import ClassPoints
+
+__all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier"]
+
+#: What ``alpha="loo"`` chooses from: 1e-8, 3e-8, 1e-7, … 3, 10.
+DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
+
+# Of the progress bar: about what the decompositions take of a fit, beside leave-one-out.
+_SPECTRA_SHARE = 0.6
+
+
+class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
+    """Base of the classifiers that put a point in the class from whose span it is the least far.
+
+    A subclass supplies the filter of a class's spectrum; see :mod:`orthodrome.eigen.filters`. It
+    has the parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
+    """
+
+    alpha: Any
+    alpha_scale: str
+    alphas: Any
+    memory_budget: str | float
+    verbose: bool | int
+
+    # ------------------------------------------------------------------ of the subclass
+
+    @abstractmethod
+    def _filter(self, alpha: float) -> Filter:
+        """Return the filter for an absolute α."""
+
+    @abstractmethod
+    def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the residual of each point from the others, a column for each absolute α."""
+
+    def _class_kernel(self, data: Any, weights: NDArray[np.float64]) -> Kernel:
+        """Return the fitted kernel of a class."""
+        return self.kernel_
+
+    def _entry_size(self) -> float | None:
+        """Return how large the terms are whose difference an entry of a Gram matrix is."""
+        return None
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the span of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : array-like of shape (n_samples,)
+            The class of each, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit; what fails on the way may leave anything behind."""
+        self._check_parameters()
+        X = self._kernel_object().validate(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        labels = _check_labels(y, X.shape[0], type(self).__name__)
+        present = labels if weights is None else labels[weights > 0]
+        self.classes_ = np.unique(present)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs points of at least two classes, of positive weight; "
+                f"got one class, {self.classes_[0]!r}."
+            )
+        members = [np.flatnonzero(labels == label) for label in self.classes_]
+        merged = [self._merged(X, rows, weights) for rows in members]
+        self._refuse_large_classes([len(found.weights) for found in merged])
+        with tracked(self, bool(self.verbose)) as progress:
+            with _rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
+                self._prepare_kernel(X, weights)
+                classes = []
+                for rows, found in zip(members, merged, strict=True):
+                    classes.append(self._class_points(rows, found))
+                    progress.advance(_SPECTRA_SHARE * len(classes) / len(members), "classes")
+            self._choose(X, classes, progress)
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
+            try:
+                check_positive(self.alpha, "alpha", owner, or_zero=True)
+            except ValueError as error:
+                raise ValueError(f"{error} Or write alpha='loo'.") from None
+        check_choice(self.alpha_scale, ("relative", "absolute"), "alpha_scale", owner)
+        if self.alphas is not None:
+            grid = check_finite_vector(self.alphas, np.size(self.alphas), "alphas", owner)
+            if not len(grid) or np.any(grid < 0):
+                raise ValueError(
+                    f"alphas of {owner} must be one or more numbers >= 0; got {self.alphas!r}."
+                )
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_integer(self.verbose, "verbose", owner, minimum=0)
+        parse_bytes(self.memory_budget)
+
+    def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
+        """Return the values of alpha to choose from, ascending."""
+        if not isinstance(self.alpha, str):
+            return np.array([float(self.alpha)])
+        if self.alphas is not None:
+            return np.unique(np.asarray(self.alphas, dtype=np.float64))
+        unit = _mean_square(classes) if self.alpha_scale == "absolute" else 1.0
+        return np.array(DEFAULT_ALPHAS) * unit
+
+    def _merged(
+        self, X: Any, rows: NDArray[np.intp], weights: NDArray[np.float64] | None
+    ) -> Canonical:
+        """Merge the equal points of a class into weights."""
+        given = None if weights is None else weights[rows]
+        if isinstance(self._kernel_object(), Precomputed):
+            return canonical_gram(X[np.ix_(rows, rows)], given)
+        return canonical_rows(X[rows], given)
+
+    def _refuse_large_classes(self, sizes: list[int]) -> None:
+        """Raise before any work if the matrices of the classes do not fit."""
+        needed = sum(2 * 8 * n * n for n in sizes)  # in float64: each matrix and its eigenvectors
+        budget = parse_bytes(self.memory_budget)
+        if needed > max(budget, 2**23):  # a few megabytes are never refused
+            raise ValueError(
+                f"{type(self).__name__} decomposes the Gram matrix of each class, {max(sizes)} x "
+                f"{max(sizes)} for the largest. They take {format_bytes(needed)}, and "
+                f"memory_budget is {format_bytes(budget)}. Raise memory_budget, or fit to fewer "
+                "points."
+            )
+
+    def _prepare_kernel(self, X: Any, weights: NDArray[np.float64] | None) -> None:
+        """Fit one kernel to the points of all classes."""
+        if isinstance(self._kernel_object(), Precomputed):
+            self.kernel_ = self._fit_kernel(X, weights)
+        else:
+            rows = canonical_rows(X, weights)
+            self.kernel_ = self._fit_kernel(rows.data, rows.weights)
+
+    def _class_points(self, rows: NDArray[np.intp], found: Canonical) -> ClassPoints:
+        """Decompose the Gram matrix of the different points of a class."""
+        kernel = self._class_kernel(found.data, found.weights)
+        with single_threaded_blas():
+            gram = gram_operator(kernel, found.data, storage="recompute").toarray()
+        return ClassPoints(
+            kernel=kernel,
+            data=None if isinstance(kernel, Precomputed) else found.data,
+            index=rows[found.index],
+            members=rows,
+            inverse=found.inverse,
+            weights=found.weights,
+            gram=gram,
+            spectrum=class_spectrum(gram, found.weights, entry_size=self._entry_size()),
+        )
+
+    def _absolute(self, alphas: NDArray[np.float64], spectrum: ClassSpectrum) -> NDArray[Any]:
+        return alphas * (spectrum.largest if self.alpha_scale == "relative" else 1.0)
+
+    def _choose(self, X: Any, classes: list[ClassPoints], progress: Progress) -> None:
+        """Choose α and the temperature by leave-one-out; keep what places new points."""
+        candidates = self._candidates(classes)
+        index = np.concatenate([points.index for points in classes])
+        owners = np.repeat(np.arange(len(classes)), [len(points.index) for points in classes])
+        weights = np.concatenate([points.weights for points in classes])
+        residuals = np.empty((len(index), len(classes), len(candidates)))
+        absolute = [self._absolute(candidates, points.spectrum) for points in classes]
+        for c, points in enumerate(classes):
+            own = owners == c
+            residuals[own, c] = self._left_out(points, absolute[c])
+            gains = [self._filter(float(a)).gains(points.spectrum) for a in absolute[c]]
+            others = X[index[~own]]
+            with _rows_named_in(partial(points.kernel.prepare, X)):
+                diagonal, taken = points.subspace().captured(others, np.column_stack(gains))
+            if diagonal is None:
+                diagonal = np.diagonal(X)[index[~own]]
+            residuals[~own, c] = remainder(diagonal, taken)
+            done = _SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes)
+            progress.advance(done, "leave-one-out")
+        scores = _accuracies(residuals, owners, weights)
+        # of the best the largest, which smooths most; sums in another order may differ in a bit
+        best = int(np.flatnonzero(scores >= scores.max() - 1e-12)[-1])
+        self.alpha_ = float(candidates[best])
+        self.class_alphas_ = np.array([values[best] for values in absolute])
+        self.loo_score_ = float(scores[best])
+        self.temperature_ = residual_temperature(residuals[:, :, best], owners, weights)
+        self._keep(classes)
+        self.loo_residuals_ = self._for_all_rows(X, classes, residuals[:, :, best])
+
+    def _keep(self, classes: list[ClassPoints]) -> None:
+        """Keep what places new points."""
+        self.class_kernels_ = [points.kernel for points in classes]
+        self._subspaces_ = [
+            points.subspace(self._filter(float(alpha)).gains(points.spectrum))
+            for points, alpha in zip(classes, self.class_alphas_, strict=True)
+        ]
+        if isinstance(self.kernel_, Precomputed):  # k(x, x) of new points is not known
+            self._mean_diagonal_ = _mean_square(classes)
+
+    def _for_all_rows(
+        self, X: Any, classes: list[ClassPoints], residuals: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Give every training row the residuals of its twin; one without any is a new point."""
+        every = np.full((X.shape[0], len(classes)), np.nan)
+        first = 0
+        for points in classes:
+            twins = points.inverse >= 0
+            every[points.members[twins]] = residuals[first + points.inverse[twins]]
+            first += len(points.index)
+        alone = np.flatnonzero(np.isnan(every[:, 0]))
+        if len(alone):
+            every[alone] = self._residuals(X[alone])
+        return every
+
+    # ------------------------------------------------------------------ new data
+
+    def class_residuals(self, X: Data) -> NDArray[np.float64]:
+        """Return how far each point is from each class; the nearer, the smaller.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
+            be the mean of the training diagonal, or what a class captures if that is more: the
+            differences between classes do not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Residuals, not negative, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self._residuals(self.kernel_.validate(X, estimator=self, reset=False))
+
+    def _residuals(self, X: Any) -> NDArray[np.float64]:
+        found = [subspace.captured(X) for subspace in self._subspaces_]
+        taken = np.column_stack([part for _, part in found])
+        if found[0][0] is None:
+            return remainder(np.maximum(taken.max(axis=1), self._mean_diagonal_), taken)
+        own = np.column_stack([diagonal for diagonal, _ in found if diagonal is not None])
+        return np.maximum(own.astype(np.float64) - taken, 0.0)
+
+    def decision_function(self, X: Data) -> NDArray[np.float64]:
+        """Return the negated residuals; for two classes how much nearer the second is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`class_residuals`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            The larger, the better; for two classes positive means ``classes_[1]``.
+        """
+        residuals = self.class_residuals(X)
+        return residuals[:, 0] - residuals[:, 1] if len(self.classes_) == 2 else -residuals
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """Return the class from which each point is the least far; the first, where several tie.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`class_residuals`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        nearest = np.argmin(self.class_residuals(X), axis=1)
+        return self.classes_[nearest]
+
+    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+        r"""Return probabilities of the classes.
+
+        .. math:: p_c(x) \propto \exp(-r_c(x) / T)
+
+        with one temperature T for all classes, that of greatest likelihood for the training points
+        when each is left out (``temperature_``). They order the classes as the residuals do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`class_residuals`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1, in the order of ``classes_``.
+        """
+        return softmax_of_residuals(self.class_residuals(X), self.temperature_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+
+@contextmanager
+def _rows_named_in(repeat: Callable[[], Any]) -> Iterator[None]:
+    """Let an error be that of the same check on the caller's rows, whose number it then names."""
+    try:
+        yield
+    except ValueError:
+        repeat()
+        raise
+
+
+def _check_labels(y: Any, n: int, owner: str) -> NDArray[Any]:
+    """Return y as one label for each of n rows."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(labels)
+    check_consistent_length(np.empty(n), labels)
+    return labels
+
+
+def _accuracies(
+    residuals: NDArray[np.float64], owners: NDArray[np.intp], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weighted share of points whose own class has the least residual, per column."""
+    right = np.argmin(residuals, axis=1) == owners[:, None]
+    return weights @ right / weights.sum()
+
+
+def _mean_square(classes: list[ClassPoints]) -> float:
+    """Return the weighted mean of k(x, x) over the points of all classes."""
+    traces = sum(float(points.weights @ np.diagonal(points.gram)) for points in classes)
+    return traces / sum(float(points.weights.sum()) for points in classes)

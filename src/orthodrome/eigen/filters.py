@@ -1,0 +1,419 @@
+r"""Spectral filters of one class's Gram matrix, with leave-one-out in closed form.
+
+A class is a set of points with weights w and the Gram matrix K. With
+:math:`K_w = W^{1/2} K W^{1/2} = U S U^\top`, how far another point x is from the class is
+
+.. math:: r(x) = k(x, x) - \sum_j f(s_j)\, \bigl(u_j^\top W^{1/2} k_x\bigr)^2, \qquad
+    k_x = (k(x, x_n))_n,
+
+and only the filter f differs between the classifiers that measure it so. One eigendecomposition
+serves every filter, and also the residual of each point of the class from the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .._core.unit import angles_from_cosines
+
+__all__ = [
+    "ClassSpectrum",
+    "Filter",
+    "LeftOutTangents",
+    "Perturbation",
+    "RidgeResidual",
+    "Truncation",
+    "captured",
+    "class_spectrum",
+    "folded_residuals",
+    "left_out_mean_cosines",
+    "remainder",
+]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+# Entries of a Gram matrix are wrong by so many units in the last place of the lengths.
+_UNITS = 8
+
+
+@dataclass(frozen=True)
+class ClassSpectrum:
+    """The eigendecomposition of a class's weighted Gram matrix.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Eigenvalues of W^½ K W^½, descending; 0 for those that are negative.
+    vectors : ndarray of shape (n, n)
+        The eigenvectors, in columns.
+    weights : ndarray of shape (n,)
+        The weights of the points.
+    rounding : float
+        The size up to which an eigenvalue may be nothing but the rounding of the entries of K.
+    """
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    rounding: float
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue."""
+        return float(self.values[0])
+
+    def directions(self) -> NDArray[np.float64]:
+        """Return W^½ U, shape (n, n): kernel values times this are projections."""
+        return np.sqrt(self.weights)[:, None] * self.vectors
+
+    def row_sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the diagonal of U diag(gains) Uᵀ, shape (n,)."""
+        return np.square(self.vectors) @ gains
+
+    def floored(self, alpha: float) -> NDArray[np.float64]:
+        """Return s, so far raised where it is rounding that s + α is the rounding, and not 0."""
+        floor = max(self.rounding, float(np.finfo(np.float64).tiny))
+        raised = np.maximum(self.values, floor - alpha)
+        return np.where(self.values > self.rounding, self.values, raised)
+
+
+def class_spectrum(
+    gram: NDArray[Any],
+    weights: NDArray[np.float64] | None = None,
+    *,
+    entry_size: float | None = None,
+) -> ClassSpectrum:
+    """Decompose the Gram matrix of a class.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        The symmetric matrix; it is decomposed in float64, but trusted to its own precision.
+    weights : ndarray of shape (n,), optional
+        Positive weights. Default: all 1.
+    entry_size : float, optional
+        How large the terms are whose difference an entry is, where that is more than the diagonal.
+
+    Returns
+    -------
+    ClassSpectrum
+        Eigenvalues and eigenvectors.
+
+    Notes
+    -----
+    The directions of negative eigenvalues count as null: of an indefinite matrix, the positive
+    part is taken.
+
+    Examples
+    --------
+    >>> class_spectrum(np.array([[2.0, 1.0], [1.0, 2.0]])).values
+    array([3., 1.])
+    """
+    w = np.ones(len(gram)) if weights is None else weights
+    if not np.all(np.isfinite(gram)):
+        raise ValueError(
+            "The Gram matrix of a class has entries that are not finite: the kernel overflows. "
+            "Rescale the data, or choose other parameters of the kernel."
+        )
+    roots = np.sqrt(w)
+    matrix = roots[:, None] * gram.astype(np.float64) * roots
+    eps = float(np.finfo(gram.dtype).eps)
+    # |K_ij| <= √(K_ii K_jj): errors of that size have a norm of at most the trace
+    size = float(np.trace(matrix))
+    if entry_size is not None:
+        size = max(size, entry_size * float(w.sum()))
+    values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+    return ClassSpectrum(
+        values=np.maximum(values[::-1], 0.0),
+        vectors=np.ascontiguousarray(vectors[:, ::-1]),
+        weights=w,
+        rounding=_UNITS * eps * max(size, 0.0),
+    )
+
+
+class Filter(Protocol):
+    """What tells a classifier of this family from another."""
+
+    def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return f(s) for each eigenvalue."""
+        ...
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    r"""PerTurbo, regularised: f(s) = 1/(s + α).
+
+    The residual is the squared distance from Φ(x) to the span of the class, in which long
+    coefficients cost α each. Each point of the class has, from the others,
+
+    .. math:: r_n = \frac{1/P_{nn} - \alpha}{w_n}, \qquad P = (K_w + \alpha I)^{-1}.
+
+    Parameters
+    ----------
+    alpha : float
+        Not negative. What is below the rounding of K counts as that rounding, but only for
+        eigenvalues that are rounding themselves: α = 0 is the pseudo-inverse, as far as K tells.
+
+    Examples
+    --------
+    >>> pair = class_spectrum(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> Perturbation(alpha=0.0).left_out(pair).round(12)  # 1 - k², of either from the other
+    array([0.75, 0.75])
+    """
+
+    alpha: float
+
+    def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return 1/(s + α)."""
+        gains = 1 / (spectrum.floored(self.alpha) + self.alpha)
+        return np.where(spectrum.values > 0, gains, 0.0)
+
+    def left_out(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return the residual of each point from the rest of its class, shape (n,).
+
+        A point in the span of the others, as every point with a part in a null direction is, has
+        the residual 0 if α = 0.
+        """
+        values = spectrum.floored(self.alpha)
+        shifted = values + self.alpha
+        # 1/P - α = (1 - αP)/P, and 1 - α/(s + α) = s/(s + α) is no difference
+        kept = spectrum.row_sums(values / shifted)
+        return kept / (spectrum.row_sums(1 / shifted) * spectrum.weights)
+
+
+@dataclass(frozen=True)
+class RidgeResidual:
+    r"""Kernel ridge regression onto the class: f(s) = (s + 2λ)/(s + λ)².
+
+    The residual is the squared distance from Φ(x) to its ridge regression on the class, without
+    the penalty. Each point of the class has, from the others,
+
+    .. math:: r_n = \frac{(P K_w P)_{nn}}{w_n P_{nn}^2}, \qquad P = (K_w + \lambda I)^{-1}.
+
+    Parameters
+    ----------
+    alpha : float
+        λ, not negative; 0 is the pseudo-inverse, as for :class:`Perturbation`.
+
+    Examples
+    --------
+    >>> pair = class_spectrum(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> RidgeResidual(alpha=0.0).left_out(pair).round(12)
+    array([0.75, 0.75])
+    """
+
+    alpha: float
+
+    def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return (s + 2λ)/(s + λ)²."""
+        values = spectrum.floored(self.alpha)
+        shifted = values + self.alpha
+        gains = (values + 2 * self.alpha) / shifted / shifted
+        return np.where(spectrum.values > 0, gains, 0.0)
+
+    def left_out(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return the residual of each point from the rest of its class, shape (n,)."""
+        values = spectrum.floored(self.alpha)
+        shifted = values + self.alpha
+        # P by its largest term, so that squares do not overflow
+        scaled = shifted.min() / shifted
+        kept = spectrum.row_sums(values * scaled**2)
+        return kept / (spectrum.row_sums(scaled) ** 2 * spectrum.weights)
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """PerTurbo, truncated: f(s) = 1/(s + α) for the leading eigenvalues, 0 for the others.
+
+    With α = 0 the residual is the squared distance from Φ(x) to the span of the leading components.
+    There is no closed form for the points of the class itself; see :func:`folded_residuals`.
+
+    Parameters
+    ----------
+    n_components : int
+        How many; those that are rounding capture nothing all the same.
+    alpha : float, default=0.0
+        Not negative.
+    """
+
+    n_components: int
+    alpha: float = 0.0
+
+    def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
+        """Return 1/(s + α) or 0."""
+        leading = np.arange(len(spectrum.values)) < self.n_components
+        return np.where(leading, Perturbation(self.alpha).gains(spectrum), 0.0)
+
+
+def captured(projections: NDArray[Any], gains: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Σ f(s) projection²: how much of each point the class accounts for.
+
+    Parameters
+    ----------
+    projections : ndarray of shape (m, n)
+        Kernel values with the class times :meth:`ClassSpectrum.directions`.
+    gains : ndarray of shape (n,) or (n, n_filters)
+        f(s) of one filter, or of several.
+
+    Returns
+    -------
+    ndarray of shape (m,) or (m, n_filters)
+        To be taken from k(x, x); see :func:`remainder`.
+    """
+    return np.square(projections, dtype=np.float64) @ gains
+
+
+def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return k(x, x) less what is captured; what rounding makes of 0 may be negative, and is 0.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (m,)
+        k(x, x) of each point.
+    taken : ndarray of shape (m,) or (m, ...)
+        What :func:`captured` returned.
+    """
+    own = np.asarray(diagonal, dtype=np.float64)
+    return np.maximum(own.reshape(-1, *[1] * (taken.ndim - 1)) - taken, 0.0)
+
+
+def folded_residuals(
+    gram: NDArray[Any],
+    weights: NDArray[np.float64],
+    kept: Filter,
+    n_folds: int = 5,
+) -> NDArray[np.float64]:
+    """Return the residual of each point of a class from those of the other folds.
+
+    Every n_folds-th point is in one fold. It is for filters without a closed form. A point without
+    any other has the residual k(x, x).
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        The Gram matrix of the class.
+    weights : ndarray of shape (n,)
+        Positive weights.
+    kept : Filter
+        The filter.
+    n_folds : int, default=5
+        How many folds; no more than there are points.
+    """
+    n = len(gram)
+    residuals = np.diagonal(gram).astype(np.float64)
+    if n == 1:
+        return residuals
+    folds = np.arange(n) % min(n_folds, n)
+    for fold in range(int(folds.max()) + 1):
+        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        spectrum = class_spectrum(gram[np.ix_(rest, rest)], weights[rest])
+        projections = gram[np.ix_(out, rest)] @ spectrum.directions()
+        residuals[out] = remainder(residuals[out], captured(projections, kept.gains(spectrum)))
+    return residuals
+
+
+def left_out_mean_cosines(
+    gram: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    r"""Return the cosines of points with the mean of the others, for each point left out.
+
+    At the Karcher mean :math:`\mu = \sum_m \xi_m \Phi(x_m)` the coefficients are proportional to
+    :math:`w_m \theta_m / \sin\theta_m`. Without one point, the others keep theirs to first order:
+    the mean is :math:`\mu - \xi_n \Phi(x_n)`, brought to unit length.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        The Gram matrix of points of unit length, n at least 2.
+    coefficients : ndarray of shape (n,)
+        ξ of the mean of all, which has unit length.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Column n: the cosines of all points with the mean of those other than n.
+    """
+    products = (gram @ coefficients)[:, None] - gram * coefficients
+    squares = 1 - 2 * coefficients * (gram @ coefficients) + coefficients**2 * np.diagonal(gram)
+    return np.clip(products / np.sqrt(np.maximum(squares, _EPS)), -1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class LeftOutTangents:
+    r"""Leave-one-out in a tangent space whose base point moves with the point left out.
+
+    With the geodesic kernel the class has the Gram matrix :math:`D (K - c c^\top) D`, where the
+    cosines c and :math:`D = \operatorname{diag}(\theta / \sin\theta)` belong to a reference that
+    was fitted to the class. Held fixed, it would know the point left out. (At the Karcher mean the
+    tangent vectors sum to zero, each lies in the span of the others, and the residuals would be 0.)
+    So the cosines are those with the reference of the others, :math:`c^{(n)}`, and
+
+    .. math:: r_n = \frac{1/M_{nn} - \alpha}{w_n}\, \Bigl(\frac{g^{(n)}_n}{g_n}\Bigr)^2, \qquad
+        M = (B + \alpha I - z z^\top)^{-1}, \quad
+        z = W^{1/2} D c^{(n)}, \quad B = W^{1/2} D K D W^{1/2},
+
+    by the formula of Sherman and Morrison from the one eigendecomposition of B. What is neglected
+    is the change of D at the points that stay: a fraction of about 1/n of a factor near 1. Without
+    regularisation, at the Karcher mean, this is the plain kernel's residual times
+    (θ/sin θ)².
+
+    Parameters
+    ----------
+    spectrum : ClassSpectrum
+        Of B, as the Gram matrix D K D with the weights w.
+    products : ndarray of shape (n, n)
+        Uᵀ z, a column for each point left out.
+    factors : ndarray of shape (n,)
+        :math:`(g^{(n)}_n / g_n)^2`.
+    """
+
+    spectrum: ClassSpectrum
+    products: NDArray[np.float64]
+    factors: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        gram: NDArray[Any],
+        weights: NDArray[np.float64],
+        cosines: NDArray[np.float64],
+        left_out_cosines: NDArray[np.float64],
+    ) -> LeftOutTangents:
+        """Make it of the Gram matrix of points of unit length and of cosines with references.
+
+        Parameters
+        ----------
+        gram : ndarray of shape (n, n)
+            K.
+        weights : ndarray of shape (n,)
+            Positive weights.
+        cosines : ndarray of shape (n,)
+            With the reference of all.
+        left_out_cosines : ndarray of shape (n, n)
+            Column n: with the reference of the points other than n.
+        """
+        stretches = angles_from_cosines(cosines)[1]
+        moved = angles_from_cosines(np.diagonal(left_out_cosines))[1]
+        spectrum = class_spectrum(stretches[:, None] * gram * stretches, weights)
+        scaled = (np.sqrt(weights) * stretches)[:, None] * left_out_cosines
+        # a point opposite to the reference of the others has no Log; it keeps its old factor
+        factors = np.where(np.isfinite(moved), moved / stretches, 1.0) ** 2
+        return cls(spectrum, spectrum.vectors.T @ scaled, factors)
+
+    def perturbation(self, alpha: float) -> NDArray[np.float64]:
+        """Return the residual of each point from the rest of its class, shape (n,)."""
+        spectrum = self.spectrum
+        values = spectrum.floored(alpha)
+        shifted = values + alpha
+        # 1 - zᵀ(B + α)⁻¹z is the residual of the reference, and not negative
+        rest = np.maximum(1 - (1 / shifted) @ np.square(self.products), 64 * _EPS)
+        entries = (spectrum.vectors * self.products.T) @ (1 / shifted)
+        change = entries * (entries / rest)
+        inverse = spectrum.row_sums(1 / shifted) + change
+        kept = spectrum.row_sums(values / shifted) - alpha * change
+        return np.maximum(kept, 0.0) / (inverse * spectrum.weights) * self.factors
