@@ -210,6 +210,8 @@ def test_an_empty_cluster_gets_the_farthest_point(kind):
     X = np.array([[0.0], [0.1], [0.2], [3.0], [1.0]])
     run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2, max_iter=1)
     assert run.history[0]["n_changed"] == 1
+    np.testing.assert_array_equal(run.labels, 0)  # of the centres there are, before a second one
+    assert np.isfinite(run.inertia)
     run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2)
     assert run.labels[3] == 1
 
@@ -251,6 +253,14 @@ def test_ties_do_not_go_round_in_circles(kind, X):
             run = run_of(centers, random_labels(len(X), k, seed), k)
             assert run.status is Status.CONVERGED
             assert run.n_iter < 40
+
+
+def test_a_point_between_two_centers_stays_where_it_is():
+    """Of 0 | 1, 3 the means are 0 and 2, and 1 is as far from either."""
+    X = np.array([[0.0], [1.0], [3.0]])
+    for start in ([0, 1, 1], [1, 0, 0]):
+        run = run_of(FlatCenters(DenseGram(X @ X.T), np.ones(3)), np.array(start), 2)
+        np.testing.assert_array_equal(run.labels, start)
 
 
 def test_a_center_beside_a_cusp_does_not_go_to_and_fro():

@@ -178,9 +178,8 @@ class CenterClustering(
     def _start(
         self, geometry: Centers, canonical: Canonical, k: int, random: np.random.RandomState
     ) -> NDArray[np.intp]:
-        squared = geometry.squared_from
-        chosen = SEEDINGS[self.init](squared, canonical.weights, k, random)
-        return np.argmin(squared(chosen), axis=1)
+        seeding = SEEDINGS[self.init]
+        return geometry.nearest(seeding(geometry.squared_from, canonical.weights, k, random))
 
     def _given_centers(self, canonical: Canonical) -> NDArray[Any]:
         owner = type(self).__name__

@@ -356,7 +356,7 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
             chosen = SEEDINGS["farthest-first"](
                 geometry.squared_from, canonical.weights, k, np.random.RandomState(seed)
             )
-            starts.append(np.argmin(geometry.squared_from(chosen), axis=1))
+            starts.append(geometry.nearest(chosen))
         return [run.labels for run in lloyd(geometry, starts, k, max_iter=_MOST_LLOYD)]
 
     def _least_variance(self, points: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

@@ -76,6 +76,10 @@ class PreimageCenters(Centers):
         squares = squared_distances(self.prepared, self.prepared[chosen])
         return self._angles(squares.astype(np.float64)) ** 2
 
+    def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return for every point which of the chosen ones is nearest to it."""
+        return np.argmin(self.squared(self.X[chosen]), axis=1)
+
     def squared(self, centers: NDArray[Any]) -> NDArray[np.float64]:
         """Return what the nearest centre has least of: squared distances, or squared angles."""
         block = squared_distances(self.prepared, self.kernel.prepare(centers)).astype(np.float64)

@@ -76,6 +76,10 @@ class Centers(ABC):
     def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the squared distances of all points from some of them, shape (n, m)."""
 
+    def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return for every point which of the chosen ones is nearest to it."""
+        return np.argmin(self.squared_from(chosen), axis=1)
+
     @abstractmethod
     def advance(self, runs: Sequence[Run]) -> None:
         """Move the centres of each run towards the means of its points; renew its distances."""

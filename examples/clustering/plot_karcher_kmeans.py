@@ -1,0 +1,65 @@
+"""
+k-means on the sphere of a kernel
+=================================
+
+A Gaussian kernel puts every datum on a sphere in feature space. k-means there has centres that are
+Karcher means, the points of least mean squared distance along the sphere. A mean of inputs is drawn
+away by every outlier. The distance along the sphere ends at a right angle, however far a point is,
+so that far points hardly count.
+"""
+
+# %%
+# One centre first. Two thirds of these points lie in a crescent, the others are strewn about. The
+# surface is the mean squared distance along the sphere from each place of the plane to all points:
+# with a small σ it follows the crescent, with a large one it is a bowl about the mean.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs, make_moons
+
+from orthodrome import HypersphericalKMeans, KernelKMeans, plots
+from orthodrome.kernels import Gaussian
+from orthodrome.metrics import clustering_error
+
+rng = np.random.default_rng(0)
+moons, moon = make_moons(400, noise=0.08, random_state=0)
+X = np.vstack([moons[moon == 0], rng.uniform([-2, -1], [3, 2], size=(100, 2))])
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
+for ax, sigma in zip(axes, (0.25, 0.6, 5.0), strict=True):
+    plots.karcher_objective(Gaussian(sigma=sigma), X, ax=ax, title=f"σ = {sigma}")
+
+# %%
+# Four groups, and outliers. k-means gives its centres to the outliers as well;
+# :class:`~orthodrome.HypersphericalKMeans` with a σ of the size of a group does not. (With this
+# kernel and centres that are inputs, each point belongs to the nearest centre, as in k-means: σ
+# decides where the centres are.)
+
+X, y = make_blobs(300, centers=[[-4, 0], [0, 4], [4, 0], [0, -4]], cluster_std=0.7, random_state=0)
+X = np.vstack([X, rng.uniform(-25, 25, size=(40, 2))])
+kernel = Gaussian(sigma=1.5)
+models = {
+    "k-means": KMeans(4, n_init=10, random_state=0),
+    "hyperspherical k-means": HypersphericalKMeans(4, kernel, random_state=0),
+}
+figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+for ax, (name, model) in zip(axes, models.items(), strict=True):
+    model.fit(X)
+    error = clustering_error(y, model.labels_[: len(y)])
+    print(f"{name}: {error:.1%} of the points of the groups misplaced")
+    plots.clusters(X, model.labels_, centers=model.cluster_centers_, ax=ax)
+    ax.set_title(f"{name}: {error:.1%} misplaced")
+
+# %%
+# Centres that are inputs make clusters with straight borders. The true Karcher means, which need
+# not have a pre-image, and the flat means of :class:`~orthodrome.KernelKMeans` do not: points of
+# one cluster need only be similar to each other on average.
+
+models = {
+    "intrinsic centres": HypersphericalKMeans(4, kernel, centers="intrinsic", random_state=0),
+    "kernel k-means": KernelKMeans(4, kernel, random_state=0),
+}
+for name, model in models.items():
+    error = clustering_error(y, model.fit(X).labels_[: len(y)])
+    print(f"{name}: {error:.1%} misplaced, inertia {model.inertia_:.1f}")
+plt.show()
