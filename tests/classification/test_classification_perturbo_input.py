@@ -406,3 +406,24 @@ def test_callbacks_see_the_fit_from_begin_to_end(name):
     assert [kind for kind, _ in events[2:-2]] == ["begin", "end"] * 20
     plain = estimator(**CONFIGURATIONS[name]).fit(X, y)
     np.testing.assert_array_equal(model.loo_residuals_, plain.loo_residuals_)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"geodesic": True}, {"geodesic": True, "reference": "mean"}]
+)
+@pytest.mark.parametrize("alpha", ["loo", 1e-8])
+def test_float32_data_are_computed_with_in_double_precision(options, alpha):
+    """Residuals are differences, and the choice of α would be that of rounding."""
+    X, y = three_classes()
+    X = X.astype(np.float32)
+    coarse = PerTurbo(Gaussian(), alpha=alpha, **options).fit(X, y)
+    exact = PerTurbo(Gaussian(), alpha=alpha, **options).fit(X.astype(np.float64), y)
+    assert coarse.alpha_ == exact.alpha_
+    np.testing.assert_array_equal(coarse.loo_residuals_, exact.loo_residuals_)
+    np.testing.assert_array_equal(coarse.class_residuals(X), exact.class_residuals(X))
+
+
+def test_a_budget_counts_what_is_needed_on_the_way():
+    X, y = np.random.default_rng(0).standard_normal((1200, 2)), np.arange(1200) % 2
+    with pytest.raises(ValueError, match=r"memory_budget is 16 MiB"):
+        PerTurbo(memory_budget="16MiB").fit(X, y)

@@ -436,3 +436,13 @@ def test_intrinsic_and_flat_agree_where_angles_are_small_only():
     assert errors[0] > 0.01
     assert errors[2] < 1e-3 < errors[0]
     assert errors[0] > errors[1] > errors[2]
+
+
+def test_what_was_fitted_decides_about_new_points():
+    X = blobs()
+    for before, after in (("preimage", "intrinsic"), ("intrinsic", "preimage")):
+        model = HypersphericalKMeans(3, centers=before, random_state=0).fit(X)
+        labels, distances = model.predict(X), model.transform(X)
+        model.set_params(centers=after)
+        np.testing.assert_array_equal(model.predict(X), labels)
+        np.testing.assert_array_equal(model.transform(X), distances)

@@ -102,6 +102,18 @@ def test_iris():
     assert clustering_error(iris.target, model.labels_) < 0.2
 
 
+def test_the_floor_follows_the_spread_of_the_data():
+    """At a large σ all points are close together, and the floor must be with them."""
+    X, y = blobs(std=0.8)
+    near, far = (
+        estimator(kernel=Gaussian(sigma=sigma), reg_covar=1e-3, tol=1e-8).fit(X)
+        for sigma in (3e2, 3e3)
+    )
+    assert clustering_error(y, near.labels_) < 0.05
+    np.testing.assert_array_equal(near.labels_, far.labels_)
+    np.testing.assert_allclose(1e2 * far.covariances_, near.covariances_, rtol=1e-2, atol=1e-7)
+
+
 # ------------------------------------------------------------------ what a mixture says of points
 
 
@@ -126,6 +138,13 @@ def test_densities_probabilities_and_labels_are_those_of_the_parameters(kind):
         model.score(new, sample_weight=weights),
         np.average(model.score_samples(new), weights=weights),
     )
+
+
+def test_the_rule_is_that_of_the_fit():
+    X, _ = blobs(std=2.0)
+    model = estimator().fit(X)
+    before = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(assignment="density").predict(X), before)
 
 
 def test_the_papers_rule_leaves_the_weights_out():
@@ -161,7 +180,7 @@ def test_lower_bound_in_the_history_and_in_a_grid_search():
     X, _ = blobs()
     model = estimator().fit(X)
     values = [entry["log_likelihood"] for entry in model.history_]
-    assert len(values) == model.n_iter_
+    assert len(values) == model.n_iter_ + 1
     assert max(values) == model.lower_bound_
     assert all(entry["reseeded"] == () for entry in model.history_)
     search = GridSearchCV(estimator(), {"n_components": [1, 3]}, cv=3).fit(X)

@@ -20,7 +20,13 @@ from orthodrome.gram import DenseGram
 from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, RationalQuadratic, Spherical
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
-from orthodrome.sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
+from orthodrome.sphere.lloyd import (
+    Centers,
+    FlatCenters,
+    GeodesicCenters,
+    lloyd,
+    numbered_by_first,
+)
 
 
 def run_of(centers, labels, k, max_iter=300):
@@ -317,3 +323,46 @@ def test_kinds_are_all_geometries():
         "GeodesicCenters",
         "PreimageCenters",
     }
+
+
+class ToAndFro(Centers):
+    """Two centres that change places for ever, at no gain."""
+
+    def __init__(self):
+        self.weights = np.ones(4)
+        self.rounding = 1e-12
+        self.turns = 0
+
+    def squared_from(self, chosen):
+        raise NotImplementedError
+
+    def begin_anew(self, run, cluster):
+        pass
+
+    def inertia(self, run):
+        return 1.0
+
+    def advance(self, runs):
+        self.turns += 1
+        for run in runs:
+            run.squared = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+            run.squared[3, self.turns % 2] = 0.4
+            run.settled = True
+
+
+def test_labels_that_go_to_and_fro_for_nothing_end_the_run():
+    geometry = ToAndFro()
+    (run,) = lloyd(geometry, [np.array([0, 0, 1, 0])], 2, max_iter=100)
+    assert run.status is Status.ROUNDING
+    assert run.n_iter < 5
+
+
+def test_of_the_runs_that_are_not_the_best_nothing_large_is_kept():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    geometry = FlatCenters(DenseGram(X @ X.T), np.ones(40))
+    starts = [np.random.default_rng(seed).integers(3, size=40) for seed in range(4)]
+    runs = lloyd(geometry, starts, 3, max_iter=100)
+    best = min(runs, key=lambda run: run.inertia)
+    assert [run.centers is not None for run in runs] == [run is best for run in runs]
+    assert all(run.squared.size == 0 for run in runs if run is not best)
+    assert best.squared.shape == (40, 3)

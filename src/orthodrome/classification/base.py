@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -31,7 +29,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..decomposition.base import KernelEstimator, last_fit_kept
+from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
 from ..eigen import ClassSpectrum, Filter, class_spectrum, remainder
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
@@ -105,7 +103,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
-        X = self._kernel_object().validate(X, estimator=self)
+        X = _in_double_precision(self._kernel_object(), X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         labels = _check_labels(y, X.shape[0], type(self).__name__)
         present = labels if weights is None else labels[weights > 0]
@@ -119,7 +117,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         merged = [self._merged(X, rows, weights) for rows in members]
         self._refuse_large_classes([len(found.weights) for found in merged])
         with tracked(self, bool(self.verbose)) as progress:
-            with _rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
+            with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
                 classes = []
                 for rows, found in zip(members, merged, strict=True):
@@ -165,7 +163,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
     def _refuse_large_classes(self, sizes: list[int]) -> None:
         """Raise before any work if the matrices of the classes do not fit."""
-        needed = sum(2 * 8 * n * n for n in sizes)  # in float64: each matrix and its eigenvectors
+        # in float64: each matrix and its eigenvectors, and what the largest needs on the way
+        needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * max(sizes) ** 2
         budget = parse_bytes(self.memory_budget)
         if needed > max(budget, 2**23):  # a few megabytes are never refused
             raise ValueError(
@@ -215,7 +214,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             residuals[own, c] = self._left_out(points, absolute[c])
             gains = [self._filter(float(a)).gains(points.spectrum) for a in absolute[c]]
             others = X[index[~own]]
-            with _rows_named_in(partial(points.kernel.prepare, X)):
+            with rows_named_in(partial(points.kernel.prepare, X)):
                 diagonal, taken = points.subspace().captured(others, np.column_stack(gains))
             if diagonal is None:
                 diagonal = np.diagonal(X)[index[~own]]
@@ -276,7 +275,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             Residuals, not negative, in the order of ``classes_``.
         """
         check_is_fitted(self)
-        return self._residuals(self.kernel_.validate(X, estimator=self, reset=False))
+        X = _in_double_precision(self.kernel_, X, estimator=self, reset=False)
+        return self._residuals(X)
 
     def _residuals(self, X: Any) -> NDArray[np.float64]:
         found = [subspace.captured(X) for subspace in self._subspaces_]
@@ -343,14 +343,14 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return hasattr(self, "kernel_")
 
 
-@contextmanager
-def _rows_named_in(repeat: Callable[[], Any]) -> Iterator[None]:
-    """Let an error be that of the same check on the caller's rows, whose number it then names."""
-    try:
-        yield
-    except ValueError:
-        repeat()
-        raise
+def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
+    """Return validated data as float64; of a precomputed matrix the precision stays what it is.
+
+    Residuals are differences. What float32 leaves of them is decided by rounding, and the more so
+    the smaller α is.
+    """
+    X = kernel.validate(X, **options)
+    return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
 
 
 def _check_labels(y: Any, n: int, owner: str) -> NDArray[Any]:

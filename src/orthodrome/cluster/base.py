@@ -14,13 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
-from .._core.memory import parse_bytes
 from .._core.progress import tracked, with_callbacks
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..decomposition.base import KernelEstimator, last_fit_kept
+from ..decomposition.base import (
+    KernelEstimator,
+    check_storage_parameters,
+    last_fit_kept,
+    rows_named_in,
+)
 from ..decomposition.spectral import CALLER_OF_FIT
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed
@@ -138,13 +142,9 @@ class CenterClustering(
         self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical
     ) -> Centers:
         """Fit the kernel and return the geometry of the canonical rows."""
-        try:
+        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
             self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
             return self._geometry(self.kernel_, canonical)
-        except ValueError:
-            # a message that names a row should name the caller's, not that of the sorted ones
-            self._fit_kernel(X, weights).prepare(X)
-            raise
 
     def _gram(self, kernel: Kernel, data: Any) -> GramOperator:
         return gram_operator(kernel, data, memory_budget=self.memory_budget, storage=self.storage)
@@ -156,10 +156,7 @@ class CenterClustering(
         check_integer(self.max_iter, "max_iter", owner)
         if isinstance(self.init, str):
             check_choice(self.init, self._inits(), "init", owner)
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_integer(self.verbose, "verbose", owner, minimum=0)
-        check_choice(self.storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
-        parse_bytes(self.memory_budget)
+        check_storage_parameters(self)
 
     def _inits(self) -> tuple[str, ...]:
         return tuple(SEEDINGS)
@@ -228,7 +225,9 @@ class CenterClustering(
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples).
+            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
+            be the mean of the training diagonal; labels do not depend on it, but distances in
+            feature space do.
 
         Returns
         -------
@@ -301,19 +300,19 @@ class CenterClustering(
         return tags
 
 
-def number_of_clusters(estimator: Any, canonical: Canonical) -> int:
+def number_of_clusters(estimator: Any, canonical: Canonical, name: str = "n_clusters") -> int:
     """Return how many clusters there can be; raise before any work where that makes no sense.
 
     Rows count as often as their weights say, so that both ways to write copies are the same.
     """
-    n = len(canonical.weights)
+    n, wanted = len(canonical.weights), int(getattr(estimator, name))
     n_samples = max(n, canonical.weights.sum())
-    if n_samples < estimator.n_clusters:
+    if n_samples < wanted:
         raise ValueError(
-            f"n_clusters={estimator.n_clusters} of {type(estimator).__name__} must not exceed the "
-            f"number of points of positive weight, n_samples={n_samples:g}. Ask for fewer clusters."
+            f"{name}={wanted} of {type(estimator).__name__} must not exceed the number of points "
+            f"of positive weight, n_samples={n_samples:g}. Ask for fewer {name[2:]}."
         )
-    return min(n, int(estimator.n_clusters))
+    return min(n, wanted)
 
 
 def warn_if_fewer(estimator: Any, n_found: int, *, stacklevel: int) -> None:

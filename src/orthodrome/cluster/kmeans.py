@@ -102,14 +102,14 @@ n_features), default="k-means++"
 
     Examples
     --------
-    >>> from sklearn.datasets import make_circles
     >>> from orthodrome import KernelKMeans
-    >>> from orthodrome.kernels import Polynomial
-    >>> from orthodrome.metrics import clustering_error
-    >>> X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
-    >>> model = KernelKMeans(2, kernel=Polynomial(degree=2), random_state=0).fit(X)
-    >>> clustering_error(y, model.labels_) < 0.5
-    True
+    >>> X = [[0.0], [0.1], [0.2], [1.2], [5.0], [5.1], [5.2]]
+    >>> model = KernelKMeans(2, kernel="laplacian", random_state=0).fit(X)
+    >>> model.labels_
+    array([0, 0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.cluster_centers_.round(2)  # coefficients over the points
+    array([[0.25, 0.25, 0.25, 0.25, 0.  , 0.  , 0.  ],
+           [0.  , 0.  , 0.  , 0.  , 0.33, 0.33, 0.33]])
     """
 
     def __init__(
@@ -338,11 +338,13 @@ class HypersphericalKMeans(CenterClustering):
     def _keep(self, geometry: Any, centers: Any, kept: NDArray[np.intp]) -> None:
         if isinstance(geometry, PreimageCenters):
             self.cluster_centers_ = centers.points[kept]
+            self._centers_are_inputs_ = True
         else:
+            self._centers_are_inputs_ = False
             self.cluster_centers_ = np.ascontiguousarray(centers.coefficients[:, kept].T)
 
     def _squared_distances(self, X: Any) -> NDArray[np.float64]:
-        if self.centers == "preimage":
+        if self._centers_are_inputs_:
             return _squared_angles(self.kernel_, self._input_squares(X))
         if self.X_fit_ is not None:
             diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
@@ -353,7 +355,7 @@ class HypersphericalKMeans(CenterClustering):
         return angles_from_cosines(cosines)[0] ** 2
 
     def _nearest(self, X: Any) -> NDArray[np.int32]:
-        if self.centers == "preimage" and self.kernel_.decreasing:
+        if self._centers_are_inputs_ and self.kernel_.decreasing:
             # as on the training data: where the kernel has underflown all angles are the same
             return np.argmin(self._input_squares(X), axis=1).astype(np.int32)
         return super()._nearest(X)

@@ -23,7 +23,12 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..decomposition import KernelPGA
-from ..decomposition.base import KernelEstimator, check_solver_parameters, last_fit_kept
+from ..decomposition.base import (
+    KernelEstimator,
+    check_solver_parameters,
+    last_fit_kept,
+    rows_named_in,
+)
 from ..decomposition.spectral import CALLER_OF_FIT
 from ..gram import gram_operator
 from ..kernels import Precomputed
@@ -31,6 +36,7 @@ from ..sphere import exp_at_pole, log_at_pole
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import COVARIANCES, MixtureFit, expectation_maximization
 from ..sphere.seeding import SEEDINGS
+from .base import number_of_clusters
 
 __all__ = ["GeodesicMixture"]
 
@@ -72,10 +78,10 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         circles; "tied" and "diag" depend on that.
     mean_update : {"karcher", "likelihood"}, default="karcher"
         What the M step makes the means: the Karcher means of the memberships, so that one component
-        is what kPGA finds, or the likeliest means (step 6 of the paper, with the true gradient),
-        which are near them. Only with the latter is every iteration sure not to lower the
-        likelihood; with the former the first one that would ends the fit. Either way the
-        likeliest mixture on the way is returned.
+        is what kPGA finds, or the likeliest means (step 6 of the paper, with the true gradient).
+        They are near each other unless components are wide. The mean log-likelihood never falls by
+        more than `tol`: a step to Karcher means that would make it is taken back, and the likeliest
+        means are sought from there on. With ``"likelihood"`` it does not fall at all.
     assignment : {"posterior", "density"}, default="posterior"
         What labels maximise: the posterior probability w_l P(y | μ_l, C_l), or, as in the paper,
         P(y | μ_l, C_l) without the weights.
@@ -123,7 +129,8 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
     converged_ : bool
         Whether it reached `tol`.
     history_ : list of dict
-        The log-likelihood of each iteration of the best start, and components that began anew.
+        The log-likelihood of the best start before and after each iteration, and components that
+        began anew in it.
     n_modes_ : int
         The number of modes.
     pga_ : KernelPGA
@@ -240,7 +247,7 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         precomputed = isinstance(kernel, Precomputed)
         canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
-        self._check_size(canonical)
+        number_of_clusters(self, canonical, "n_components")
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             self.pga_ = self._analysis(X, weights, canonical, pga_seed)
             self.kernel_ = self.pga_.kernel_
@@ -256,6 +263,7 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
                 share = (number + 1) / len(starts)
                 progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * share, "EM")
         best = max(fits, key=lambda fit: fit.log_likelihood)
+        self._assignment_ = self.assignment
         labels, order = self._keep(best, points)
         self.labels_ = labels[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
@@ -289,15 +297,6 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
                 f"{number!r}."
             )
 
-    def _check_size(self, canonical: Canonical) -> None:
-        n_samples = max(len(canonical.weights), canonical.weights.sum())
-        if n_samples < self.n_components:
-            raise ValueError(
-                f"n_components={self.n_components} of {type(self).__name__} must not exceed the "
-                f"number of points of positive weight, n_samples={n_samples:g}. Ask for fewer "
-                "components."
-            )
-
     def _analysis(
         self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, seed: int
     ) -> KernelPGA:
@@ -313,12 +312,8 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
             storage=self.storage,
             random_state=seed,
         )
-        try:
+        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
             return pga.fit(canonical.data, sample_weight=canonical.weights)
-        except ValueError:
-            # a message that names a row should name the caller's, not that of the sorted ones
-            self._fit_kernel(X, weights).prepare(X)
-            raise
 
     def _starts(
         self, points: NDArray[np.float64], canonical: Canonical, seeds: list[int]
@@ -408,17 +403,17 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
         if again:
             warnings.warn(
-                f"{owner}: component {', '.join(map(str, again))} lost all its points and began "
-                "anew at the least likely one. Ask for fewer components, or raise reg_covar.",
+                f"{owner}: {_named(again)} lost all points and began anew at the least likely one. "
+                "Ask for fewer components, or raise reg_covar.",
                 ConvergenceWarning,
                 stacklevel=CALLER_OF_FIT,
             )
         shrunk = self._shrunk()
         if len(shrunk):
             warnings.warn(
-                f"{owner}: component {', '.join(map(str, shrunk))} has shrunk to the floor of "
-                f"reg_covar={self.reg_covar:g} in all directions: its points coincide, or it has "
-                "one only. Ask for fewer components, or raise reg_covar.",
+                f"{owner}: {_named(shrunk)} shrank to the floor of reg_covar={self.reg_covar:g} in "
+                "all directions: the points there coincide, or are one only. Ask for fewer "
+                "components, or raise reg_covar.",
                 ConvergenceWarning,
                 stacklevel=CALLER_OF_FIT,
             )
@@ -603,7 +598,7 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         return self._mixture_.log_densities(self._points(self.pga_.transform(X)))
 
     def _assigned(self, log_densities: NDArray[np.float64]) -> NDArray[np.int32]:
-        weighted = self.assignment == "posterior"
+        weighted = self._assignment_ == "posterior"
         prior = np.log(self._mixture_.weights) if weighted else 0.0
         return np.argmax(log_densities + prior, axis=1).astype(np.int32)
 
@@ -620,6 +615,12 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         # a fit that fails after its input was checked leaves n_features_in_ and nothing else
         return hasattr(self, "_mixture_")
+
+
+def _named(components: list[int]) -> str:
+    """Return "component 1" or "components 1, 2"."""
+    plural = "s" if len(components) > 1 else ""
+    return f"component{plural} {', '.join(map(str, components))}"
 
 
 def _positive_modes(pga: KernelPGA) -> int:

@@ -24,6 +24,7 @@ from ..decomposition.base import (
     check_solver_parameters,
     last_fit_kept,
     refuse_large_matrix,
+    rows_named_in,
     solver_tolerance,
 )
 from ..decomposition.spectral import CALLER_OF_FIT
@@ -241,7 +242,7 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
         self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical
     ) -> GramOperator:
         """Fit the kernel and return the Gram operator of the canonical rows."""
-        try:
+        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
             self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
             return gram_operator(
                 self.kernel_,
@@ -249,10 +250,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
                 memory_budget=self.memory_budget,
                 storage=self.storage,
             )
-        except ValueError:
-            # a message that names a row should name the caller's, not that of the sorted ones
-            self._fit_kernel(X, weights).prepare(X)
-            raise
 
     def fit_predict(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None

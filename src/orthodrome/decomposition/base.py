@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,9 +19,11 @@ from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 __all__ = [
     "KernelEstimator",
     "check_solver_parameters",
+    "check_storage_parameters",
     "last_fit_kept",
     "refuse_large_matrix",
     "resolved_solver",
+    "rows_named_in",
     "solver_tolerance",
 ]
 
@@ -40,6 +42,19 @@ def last_fit_kept(estimator: Any) -> Iterator[None]:
         for name in fitted():
             delattr(estimator, name)
         vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def rows_named_in(repeat: Callable[[], Any]) -> Iterator[None]:
+    """Let an error about a row name the caller's, not that of the sorted and merged ones.
+
+    `repeat` makes the same check on the caller's rows.
+    """
+    try:
+        yield
+    except ValueError:
+        repeat()
         raise
 
 
@@ -73,6 +88,12 @@ def check_solver_parameters(estimator: Any) -> None:
         check_positive(estimator.tol, "tol", owner, or_zero=True)
     if estimator.max_iter is not None:
         check_integer(estimator.max_iter, "max_iter", owner)
+    check_storage_parameters(estimator)
+
+
+def check_storage_parameters(estimator: Any) -> None:
+    """Check where the Gram matrix lives, and `verbose`."""
+    owner = type(estimator).__name__
     if not isinstance(estimator.verbose, (bool, np.bool_)):
         check_integer(estimator.verbose, "verbose", owner, minimum=0)
     storages = ("auto", "memory", "disk", "recompute")

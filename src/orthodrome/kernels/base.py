@@ -110,6 +110,17 @@ class Kernel(BaseEstimator):
                 delattr(self, name)
         return self
 
+    def resolved(self) -> Kernel:
+        """Return an unfitted copy with numbers where ``fit`` has found them for rules.
+
+        It survives ``clone``, as in grid search, with the same values.
+        """
+        params = {}
+        for name, given in self.get_params(deep=False).items():
+            value = getattr(self, f"{name}_", given)
+            params[name] = value.resolved() if isinstance(value, Kernel) else value
+        return type(self)(**params)
+
     # ------------------------------------------------------------------ inner face
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:

@@ -88,9 +88,10 @@ class Geodesic(Wrapper):
     ) -> Geodesic:
         """Return the geodesic kernel of a kernel that is fitted already, and stays as it is.
 
-        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead.
+        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. The
+        parameter ``kernel`` has numbers where that kernel had rules, so that ``clone`` keeps them.
         """
-        made = cls(kernel, reference, coefficients)
+        made = cls(kernel.resolved(), reference, coefficients)
         made.n_features_in_ = kernel.n_features_in_
         made._take_place(kernel)
         made.fitted_ = True

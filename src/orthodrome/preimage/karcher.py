@@ -19,7 +19,7 @@ from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
 from ..kernels.radial import squared_distances
 from ..sphere import karcher_mean
-from .fixed_point import FixedPoint, fixed_point, negated_squared_angles
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles
 
 __all__ = [
     "KarcherPreimage",
@@ -45,7 +45,7 @@ class KarcherPreimage:
         x̃.
     objective : float
         The weighted mean of the squared distances, Σ p_n arccos² k(x_n, x̃).
-    gradient_norm : float
+    step : float
         The length of the step that the fixed point would take next, relative to the root mean
         squared distance of the data from their mean.
     n_iter : int
@@ -58,7 +58,7 @@ class KarcherPreimage:
 
     point: NDArray[Any]
     objective: float
-    gradient_norm: float
+    step: float
     n_iter: int
     n_starts: int
     status: Status
@@ -162,7 +162,7 @@ def karcher_mean_preimage(
     return KarcherPreimage(
         point=ends.points[best],
         objective=-float(ends.objective[best]),
-        gradient_norm=step,
+        step=step,
         n_iter=ends.n_iter,
         n_starts=len(begin),
         status=status,
@@ -252,23 +252,45 @@ def left_out_preimages(
     ndarray of shape (n, d)
         Row n: that of the points other than n, to within 1e-4 of the extent of the data.
     """
-    n = len(X)
+    moved = np.empty_like(X)
+    block = max(1, BLOCK_ELEMENTS // (8 * len(X)))
+    for first in range(0, len(X), block):
+        out = np.arange(first, min(first + block, len(X)))
+        moved[out] = _without_each(kernel, X, weights, gram, reference, out)
+    return moved
+
+
+def _without_each(
+    kernel: Radial,
+    X: NDArray[Any],
+    weights: NDArray[np.float64],
+    gram: NDArray[np.float64],
+    reference: NDArray[Any],
+    out: NDArray[np.intp],
+) -> NDArray[Any]:
+    """Return the pre-images of the means of all points but one, for some of them."""
+    n, b = len(X), len(out)
     squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
-    objective = (squares @ weights)[:, None] - squares * weights
-    np.fill_diagonal(objective, np.inf)  # column n is without point n
-    best = np.argsort(objective, axis=0, kind="stable")[: min(_N_LEFT_OUT_STARTS, n - 1)]
-    starts = np.concatenate([np.repeat(reference[None], n, axis=0), *X[best]])
-    p = np.tile(weights, (n, 1))
-    np.fill_diagonal(p, 0.0)
+    objective = (squares @ weights)[:, None] - squares[:, out] * weights[out]
+    objective[out, np.arange(b)] = np.inf
+    n_starts = min(_N_LEFT_OUT_STARTS, n - 1)
+    best = np.argpartition(objective, n_starts - 1, axis=0)[:n_starts]
+    best = np.take_along_axis(
+        best, np.argsort(np.take_along_axis(objective, best, axis=0), axis=0, kind="stable"), axis=0
+    )
+    starts = np.concatenate([np.repeat(reference[None], b, axis=0), *X[best]])
+    p = np.tile(weights, (b, 1))
+    p[np.arange(b), out] = 0.0
     p /= p.sum(axis=1, keepdims=True)
+    p = p.astype(X.dtype)
 
     def refined(starts: NDArray[Any], max_iter: int) -> FixedPoint:
         return fixed_point(
             kernel,
             X,
-            p.astype(X.dtype),
+            p,
             starts,
-            expansion=np.tile(np.arange(n), len(starts) // n),
+            expansion=np.tile(np.arange(b), len(starts) // b),
             pull=negated_squared_angles,
             tol=1e-4,  # beside a shift of about 1/n, of which the residuals feel a part
             max_iter=max_iter,
@@ -276,8 +298,8 @@ def left_out_preimages(
 
     # a few steps tell which start leads farthest
     tried = refined(starts, 3)
-    chosen = np.argmax(tried.objective.reshape(-1, n), axis=0)
-    return refined(tried.points.reshape(-1, n, X.shape[1])[chosen, np.arange(n)], 100).points
+    chosen = np.argmax(tried.objective.reshape(-1, b), axis=0)
+    return refined(tried.points.reshape(-1, b, X.shape[1])[chosen, np.arange(b)], 100).points
 
 
 def geodesic_kernel(

@@ -47,8 +47,6 @@ class CovarianceKind:
         ``estimate(scatters, masses, floor)`` returns the covariances that maximise the likelihood,
         among those whose eigenvalues are at least `floor`, from Σ P t tᵀ of each component, shape
         (k, q, q), and Σ P of each.
-    matrices : callable
-        ``matrices(covariances, k, q)`` returns them as (k, q, q).
     n_parameters : callable
         ``n_parameters(k, q)`` returns how many numbers they have.
     oriented : bool
@@ -58,7 +56,6 @@ class CovarianceKind:
     """
 
     estimate: Estimate
-    matrices: Callable[[NDArray[np.float64], int, int], NDArray[np.float64]]
     n_parameters: Callable[[int, int], int]
     oriented: bool = False
     shared: bool = False
@@ -102,23 +99,20 @@ def _spherical(scatters: Any, masses: Any, floor: float) -> NDArray[np.float64]:
 
 #: The kinds of scikit-learn's GaussianMixture.
 COVARIANCES = {
-    "full": CovarianceKind(_full, lambda c, k, q: c, lambda k, q: k * q * (q + 1) // 2),
+    "full": CovarianceKind(_full, lambda k, q: k * q * (q + 1) // 2),
     "tied": CovarianceKind(
         _tied,
-        lambda c, k, q: np.repeat(c[None], k, axis=0),
         lambda k, q: q * (q + 1) // 2,
         oriented=True,
         shared=True,
     ),
     "diag": CovarianceKind(
         _diagonal,
-        lambda c, k, q: np.einsum("kq,qr->kqr", c, np.eye(q)),
         lambda k, q: k * q,
         oriented=True,
     ),
     "spherical": CovarianceKind(
         _spherical,
-        lambda c, k, q: np.einsum("k,qr->kqr", c, np.eye(q)),
         lambda k, q: k,
     ),
 }

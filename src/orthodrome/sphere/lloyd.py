@@ -26,7 +26,7 @@ Callback = Callable[[dict[str, Any]], None]
 _GRADIENT_TOL = 1e-10
 _PATIENCE = 3
 # Runs go side by side as long as a matrix with all their clusters as columns has no more numbers.
-_MOST_NUMBERS = 2**24
+_MOST_NUMBERS = 2**22
 
 
 @dataclass
@@ -46,6 +46,8 @@ class Run:
         The weighted sum of the squared distances of the points from their own centres.
     settled : bool
         Whether the centres would move no more if the labels stay.
+    at_rest : float
+        The inertia when the centres were settled last.
     """
 
     labels: NDArray[np.intp]
@@ -53,6 +55,7 @@ class Run:
     centers: Any = None
     inertia: float = np.inf
     settled: bool = False
+    at_rest: float = np.inf
     n_iter: int = 0
     status: Status = Status.MAX_ITER
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -123,7 +126,8 @@ def lloyd(
     Returns
     -------
     list of Run
-        One for each start.
+        One for each start; distances and centres only of the one of least inertia (the first of
+        several).
     """
     n = len(geometry.weights)
     at_once = max(1, _MOST_NUMBERS // (n * k))
@@ -135,6 +139,10 @@ def lloyd(
         ]
         runs += group
         _iterate(geometry, group, max_iter, callback)
+        best = min(runs, key=lambda run: run.inertia)
+        for run in runs:
+            if run is not best:  # what is large and will not be asked for
+                run.squared, run.centers = np.empty((0, k)), None
     return runs
 
 
@@ -156,8 +164,7 @@ def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callba
             run.n_iter = n_iter
             changed = _relabel(geometry, run)
             run.history.append({"inertia": run.inertia, "n_changed": changed})
-            if run.settled and not changed:
-                run.status = Status.CONVERGED
+            run.status = _status(run, changed)
         active = [run for run in active if not run.status.converged]
         if callback is not None:
             callback({"n_iter": n_iter, "n_done": len(runs) - len(active), "n_runs": len(runs)})
@@ -166,6 +173,17 @@ def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callba
     for run in active:  # whatever max_iter left, labels are those of the nearest centres
         run.labels = np.argmin(run.squared, axis=1)
         run.inertia = geometry.inertia(run)
+
+
+def _status(run: Run, changed: int) -> Status:
+    """Return whether a run is done: where nothing moves, or labels go to and fro for nothing."""
+    if not run.settled:
+        return Status.MAX_ITER
+    before, run.at_rest = run.at_rest, run.inertia
+    if not changed:
+        return Status.CONVERGED
+    same = abs(before - run.inertia) <= 1e-9 * abs(run.inertia)
+    return Status.ROUNDING if same else Status.MAX_ITER
 
 
 def _relabel(geometry: Centers, run: Run) -> int:

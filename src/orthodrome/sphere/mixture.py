@@ -36,6 +36,8 @@ __all__ = [
 
 _EPS = float(np.finfo(np.float64).eps)
 _LOG_2PI = float(np.log(2 * np.pi))
+# What rounding may take from a mean log-likelihood.
+_FALL = 1e-10
 # A step that raises the cost is halved so often; then the mean stays where it is.
 _MOST_HALVINGS = 8
 
@@ -143,12 +145,12 @@ class MixtureFit:
     log_likelihood : float
         Its weighted mean of log P(y).
     n_iter : int
-        Iterations.
+        Iterations, each of an M step and an E step.
     status : Status
         How it ended.
     history : tuple of dict
-        ``log_likelihood`` of each iteration, and ``reseeded``, the components that had lost all
-        their points and began anew after it.
+        ``log_likelihood`` at the start and after each iteration that was not taken back, and
+        ``reseeded``, the components that had lost all their points and began anew in it.
     """
 
     mixture: Mixture
@@ -184,11 +186,13 @@ def expectation_maximization(
     cost the step is halved, so that the likelihood never falls by more than rounding.
 
     With ``mean_update="karcher"`` the step is the weighted mean of the t_n instead, which leads to
-    the Karcher means of the memberships, at which Σ P_n t_n = 0: those of kPGA, and near the
-    likeliest ones. It is cheaper, and needs fewer iterations. Near its end the likelihood may fall,
-    which ends the iteration.
+    the Karcher means of the memberships, at which Σ P_n t_n = 0: those of kPGA. It is cheaper, and
+    needs fewer iterations. Where components are wide the likeliest means may be elsewhere: a step
+    that lowers the mean log-likelihood by more than `tol` is taken back, and from there on the
+    likeliest means are sought.
 
-    Both return the likeliest mixture that they met.
+    So the mean log-likelihood never falls by more than `tol` (save where a component without points
+    begins anew), and the likeliest mixture on the way is returned.
 
     Parameters
     ----------
@@ -218,30 +222,32 @@ def expectation_maximization(
     """
     p = weights / weights.sum()
     mixture = _first_mixture(points, memberships * p, kind, floor, of_a_point=1 / weights.sum())
-    best, highest, status = mixture, -np.inf, Status.MAX_ITER
+    here = _expectation(points, p, mixture)
+    best, status, n_iter = here, Status.MAX_ITER, 0
     history: list[dict[str, Any]] = []
-    for _ in range(max_iter):
-        seen = _look(points, mixture)
-        joint = seen.logs + np.log(mixture.weights)[:, None]
-        evidence = logsumexp(joint, axis=0)
-        likelihood = float(p @ evidence)
-        gain = likelihood - (history[-1]["log_likelihood"] if history else -np.inf)
-        undisturbed = not (history and history[-1]["reseeded"])
-        history.append({"log_likelihood": likelihood, "reseeded": ()})
-        if likelihood > highest:
-            best, highest = mixture, likelihood
+
+    def record(step: _Expectation, reseeded: tuple[int, ...]) -> None:
+        history.append({"log_likelihood": step.likelihood, "reseeded": reseeded})
         if callback is not None:
             callback(history[-1])
-        if gain < tol and undisturbed:
+
+    record(here, ())
+    while n_iter < max_iter and status is Status.MAX_ITER:
+        n_iter += 1
+        moved = _maximized(points, here, mean_update, floor)
+        moved, reseeded = _reseeded(points, p, here, moved)
+        there = _expectation(points, p, moved)
+        gain = there.likelihood - here.likelihood
+        if mean_update == "karcher" and not reseeded and gain < -max(tol, _FALL):
+            mean_update = "likelihood"  # a Karcher mean is too far from the likeliest one here
+            continue
+        if gain < tol and not reseeded:
             status = Status.CONVERGED
-            break
-        joint -= evidence
-        shares = np.exp(joint, out=joint)
-        shares *= p
-        mixture = _maximized(points, shares, seen, mixture, mean_update, floor)
-        mixture, reseeded = _reseeded(points, p, evidence, shares, mixture)
-        history[-1]["reseeded"] = reseeded
-    return MixtureFit(best, highest, len(history), status, tuple(history))
+        here = there
+        record(here, reseeded)
+        if here.likelihood > best.likelihood:
+            best = here
+    return MixtureFit(best.mixture, best.likelihood, n_iter, status, tuple(history))
 
 
 def mean_gradient(
@@ -310,6 +316,29 @@ def _look(points: NDArray[Any], mixture: Mixture) -> _Seen:
     return _Seen(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
 
 
+@dataclass(frozen=True)
+class _Expectation:
+    """A mixture, and what it makes of the points: P_nl w_n as `shares`, log P(y) as `evidence`."""
+
+    mixture: Mixture
+    seen: _Seen
+    shares: NDArray[np.float64]
+    evidence: NDArray[np.float64]
+    likelihood: float
+
+
+def _expectation(
+    points: NDArray[np.float64], p: NDArray[np.float64], mixture: Mixture
+) -> _Expectation:
+    seen = _look(points, mixture)
+    shares = seen.logs + np.log(mixture.weights)[:, None]
+    evidence = logsumexp(shares, axis=0)
+    shares -= evidence
+    np.exp(shares, out=shares)
+    shares *= p
+    return _Expectation(mixture, seen, shares, evidence, float(p @ evidence))
+
+
 def _angles(cosines: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     angles, stretches = angles_from_cosines(cosines)
     stretches[cosines <= ANTIPODAL * _EPS - 1] = 0.0
@@ -320,14 +349,10 @@ def _angles(cosines: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def _maximized(
-    points: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    seen: _Seen,
-    mixture: Mixture,
-    mean_update: str,
-    floor: float,
+    points: NDArray[np.float64], expected: _Expectation, mean_update: str, floor: float
 ) -> Mixture:
     """Return the mixture after an M step; components without mass stay as they are."""
+    mixture, seen, shares = expected.mixture, expected.seen, expected.shares
     kind = COVARIANCES[mixture.kind]
     masses = shares.sum(axis=1)
     alive = masses > 10 * _EPS
@@ -471,27 +496,21 @@ def _first_mixture(
 
 
 def _reseeded(
-    points: NDArray[np.float64],
-    p: NDArray[np.float64],
-    evidence: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    mixture: Mixture,
+    points: NDArray[np.float64], p: NDArray[np.float64], expected: _Expectation, mixture: Mixture
 ) -> tuple[Mixture, tuple[int, ...]]:
     """Send components without mass to the least likely points, with the covariance of all."""
-    empty = np.flatnonzero(shares.sum(axis=1) <= 10 * _EPS)
+    empty = np.flatnonzero(expected.shares.sum(axis=1) <= 10 * _EPS)
     if not len(empty):
         return mixture, ()
-    kind = COVARIANCES[mixture.kind]
     weights, means = mixture.weights.copy(), mixture.means.copy()
     covariances = mixture.covariances.copy()
-    chosen = np.argsort(evidence, kind="stable")[: len(empty)]
-    for number, point in zip(empty, chosen, strict=True):
-        weights[number], means[number] = p[point], points[point]
-        if not kind.shared:
-            others = np.delete(np.arange(len(weights)), empty)
-            covariances[number] = np.average(
-                mixture.covariances[others], axis=0, weights=mixture.weights[others]
-            )
-    weights /= weights.sum()
-    found = replace(mixture, weights=weights, means=means, covariances=covariances)
+    # where points are fewer, several components begin at the same one
+    chosen = np.resize(np.argsort(expected.evidence, kind="stable"), len(empty))
+    weights[empty], means[empty] = p[chosen], points[chosen]
+    if not COVARIANCES[mixture.kind].shared:
+        others = np.delete(np.arange(len(weights)), empty)
+        covariances[empty] = np.average(
+            mixture.covariances[others], axis=0, weights=mixture.weights[others]
+        )
+    found = replace(mixture, weights=weights / weights.sum(), means=means, covariances=covariances)
     return found, tuple(int(number) for number in empty)
