@@ -339,6 +339,25 @@ def test_clusters_far_apart_where_one_tangent_space_fails(angle):
     assert max(thinnest) > 4 * 0.02**2
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_too_fail_in_one_tangent_space(seed):
+    """Arms a radian long: straight on the sphere, bent into each other in the space of the mean."""
+    rng = np.random.default_rng(seed)
+    points = []
+    for c, mean in enumerate(np.eye(3)):
+        turn = np.linalg.qr(np.random.default_rng(100 + c).standard_normal((2, 2)))[0]
+        tangents = rng.standard_normal((100, 2)) * [0.5, 0.02] @ turn.T
+        points.append(sphere.exp_at_pole(tangents) @ np.column_stack([mean, naive_frame(mean)]).T)
+    points, y = unit(np.concatenate(points)), np.repeat(np.arange(3), 100)
+    start = points.argmax(axis=1)  # the nearest of the means
+    assert clustering_error(y, start) > 0
+    assert clustering_error(y, labels_of(fit(points, start), points)) == 0
+    flat = naive_tangents(points, unit(np.ones(3)))
+    centers = [flat[start == c].mean(axis=0) for c in range(3)]
+    peer = GaussianMixture(3, means_init=centers, tol=1e-8, max_iter=500, random_state=0).fit(flat)
+    assert clustering_error(y, peer.predict(flat)) > 0.01
+
+
 def test_three_clusters_are_recovered_from_any_labels_that_tell_them_apart():
     mixture = replace(some_mixture("full", scale=0.002), means=np.eye(4)[:3])
     points, y = mixture.sample(300, np.random.RandomState(0))
