@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from skimage.data import camera
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine, make_moons
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
-from orthodrome import KernelPCA, KernelPGA, PatchDenoiser, plots
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, PatchDenoiser, plots
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import hebbian, leading
 from orthodrome.gram import Centered, DenseGram
@@ -122,9 +123,36 @@ def passes() -> Figure:
     return figure
 
 
+def clusters() -> Figure:
+    moons, moon = make_moons(400, noise=0.08, random_state=0)
+    strewn = np.random.default_rng(0).uniform([-2, -1], [3, 2], size=(100, 2))
+    X = np.vstack([moons[moon == 0], strewn])
+    wines = StandardScaler().fit_transform(load_wine().data)
+    model = GeodesicMixture(3, random_state=0).fit(wines)
+
+    figure = Figure(figsize=(10, 3.9), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.1], wspace=0.04)
+    plots.karcher_objective(
+        Gaussian(sigma=0.25), X, ax=left.subplots(), title="Where a centre goes on the sphere"
+    )
+    plots.clusters(
+        model.pga_.transform(wines),
+        model.labels_,
+        proba=model.predict_proba(wines),
+        ax=right.subplots(),
+        title="Wines, a mixture on the sphere of a Gaussian kernel",
+    )
+    return figure
+
+
 def main() -> None:
     TARGET.mkdir(exist_ok=True)
-    pictures = {"kernel_pca": digits, "kernel_pga": directions, "kernel_hebbian": passes}
+    pictures = {
+        "kernel_pca": digits,
+        "kernel_pga": directions,
+        "kernel_hebbian": passes,
+        "sphere_clusters": clusters,
+    }
     for name, draw in pictures.items():
         draw().savefig(TARGET / f"{name}.png", dpi=150, metadata={"Software": None})
 

@@ -178,7 +178,14 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions, passes, applications = printed
+    digits, directions, passes, applications, groups = printed
+    assert re.fullmatch(
+        r"mixture: \d\.\d% of the wines misplaced\n"
+        r"the surest is sure to 100\.0%, BIC -\d+\n"
+        r"k-means: \d\.\d%, centres of \(3, 13\)\n"
+        r"PerTurbo: \d+\.\d% right, α = [\d.e-]+\n",
+        groups,
+    )
     assert re.fullmatch(r"[1-5] passes, largest residual \de-03\n", passes)
     assert (tmp_path / "digits.checkpoint").exists()
     assert re.fullmatch(

@@ -1,0 +1,231 @@
+"""Clustering on the sphere beside scikit-learn's mixture and spectral clustering; pre-images."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+from harness import Comparison, Measured, compare
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from orthodrome import HypersphericalKMeans
+from orthodrome.kernels import Gaussian
+from orthodrome.metrics import clustering_error
+from orthodrome.preimage import KarcherPreimage, karcher_mean_preimage
+from orthodrome.sphere import exp_at_pole
+from orthodrome.sphere.mixture import MixtureFit, expectation_maximization
+
+N_ITERATIONS = 15
+
+# ---------------------------------------------------------------------------- the mixture
+
+
+@cache
+def coordinates() -> tuple[np.ndarray, np.ndarray]:
+    """20,000 tangent vectors of 10 modes in 5 groups that overlap, within a radian of the pole."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=20_000)
+    centers = 0.12 * rng.standard_normal((5, 10))
+    factors = 0.08 * rng.standard_normal((5, 10, 10))
+    noise = np.einsum("nij,nj->ni", factors[y], rng.standard_normal((20_000, 10)))
+    return centers[y] + noise, y
+
+
+@cache
+def start() -> np.ndarray:
+    """Labels to begin with: those of the nearest of five random points."""
+    Z, _ = coordinates()
+    chosen = Z[np.random.default_rng(1).choice(len(Z), 5, replace=False)]
+    return np.argmin(((Z[:, None] - chosen) ** 2).sum(axis=-1), axis=1)
+
+
+def ours(mean_update: str) -> MixtureFit:
+    Z, _ = coordinates()
+    memberships = np.eye(5)[start()].T.copy()
+    return expectation_maximization(
+        exp_at_pole(Z),
+        memberships,
+        np.ones(len(Z)),
+        mean_update=mean_update,
+        floor=1e-8,
+        tol=0.0,
+        max_iter=N_ITERATIONS,
+    )
+
+
+def theirs() -> GaussianMixture:
+    Z, _ = coordinates()
+    groups = [Z[start() == c] for c in range(5)]
+    model = GaussianMixture(
+        5,
+        tol=0.0,
+        max_iter=N_ITERATIONS,
+        weights_init=[len(group) / len(Z) for group in groups],
+        means_init=[group.mean(axis=0) for group in groups],
+        precisions_init=[np.linalg.inv(np.cov(group.T)) for group in groups],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(Z)
+
+
+def iterations_missing(result: Any) -> float:
+    """All iterations must have been made, or the times do not compare."""
+    return float(
+        N_ITERATIONS - (result.n_iter if isinstance(result, MixtureFit) else result.n_iter_)
+    )
+
+
+def mixture_error(result: Any) -> float:
+    """Return how many iterations are missing; else the share of points in the wrong component."""
+    if iterations_missing(result):
+        return float("inf")
+    Z, y = coordinates()
+    if isinstance(result, MixtureFit):
+        joint = result.mixture.log_densities(exp_at_pole(Z)) + np.log(result.mixture.weights)
+        return clustering_error(y, joint.argmax(axis=1))
+    return clustering_error(y, result.predict(Z))
+
+
+def mixtures() -> list[Measured]:
+    return [
+        compare(
+            Comparison(
+                name=f"EM, {N_ITERATIONS} iterations, N = 20,000, 10 modes, 5 full components, "
+                f"means by {update!r}",
+                ours=lambda update=update: ours(update),  # type: ignore[misc]
+                theirs=theirs,
+                ours_label="GeodesicMixture's EM, given the embedding",
+                theirs_label="sklearn GaussianMixture on the same coordinates",
+                accuracy=mixture_error,
+                required=0.02,
+                target=1.5,
+                note="Both from the same labels, with tol=0. Error: share of points in the wrong "
+                "component after these iterations (the groups overlap).",
+            )
+        )
+        for update in ("karcher", "likelihood")
+    ]
+
+
+# ---------------------------------------------------------------------------- k-means
+
+
+@cache
+def groups() -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_blobs(5000, n_features=16, centers=10, cluster_std=3.0, random_state=0)
+    return X, y
+
+
+@cache
+def gamma() -> float:
+    return 0.5 / Gaussian().fit(groups()[0]).sigma_ ** 2
+
+
+def group_error(model: Any) -> float:
+    return clustering_error(groups()[1], model.labels_)
+
+
+def k_means() -> list[Measured]:
+    def spectral() -> SpectralClustering:
+        return SpectralClustering(10, gamma=gamma(), n_init=1, random_state=0).fit(groups()[0])
+
+    return [
+        compare(
+            Comparison(
+                name=f"HypersphericalKMeans(centers={centers!r}), N = 5,000, d = 16, 10 clusters, "
+                "one start, σ = mean",
+                ours=lambda centers=centers: HypersphericalKMeans(  # type: ignore[misc]
+                    10, centers=centers, n_init=1, random_state=0
+                ).fit(groups()[0]),
+                theirs=spectral,
+                ours_label="orthodrome.HypersphericalKMeans",
+                theirs_label="sklearn SpectralClustering, same Gaussian affinity",
+                accuracy=group_error,
+                required=0.25,
+                target=0.2,
+                note="Error: share of points in the wrong cluster. One start of k-means may miss "
+                "a group; its default is 10.",
+            )
+        )
+        for centers in ("preimage", "intrinsic")
+    ]
+
+
+# ---------------------------------------------------------------------------- pre-images
+
+
+@cache
+def cloud() -> tuple[np.ndarray, Gaussian]:
+    """Three groups at a scale at which the objective has several minima."""
+    X, _ = make_blobs(1000, n_features=8, centers=3, cluster_std=1.5, random_state=0)
+    kernel = Gaussian(sigma=0.3 * Gaussian().fit(X).sigma_).fit(X)
+    return X, kernel
+
+
+def paper_loop(tol: float = 1e-9, max_iter: int = 500) -> tuple[np.ndarray, float]:
+    """Algorithm 1 as it is written: one start after the other, the best is kept."""
+    X, kernel = cloud()
+    sigma = kernel.sigma_
+    scale = np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1)))
+    best, least = X[0], np.inf
+    for x in [X.mean(axis=0), *X]:
+        for _ in range(max_iter):
+            k = np.exp(-np.sum((X - x) ** 2, axis=1) / (2 * sigma**2))
+            theta = np.arccos(np.minimum(k, 1.0))
+            alpha = k / np.sinc(theta / np.pi)
+            moved = alpha @ X / alpha.sum()
+            step = np.linalg.norm(moved - x)
+            x = moved
+            if step <= tol * scale:
+                break
+        k = np.exp(-np.sum((X - x) ** 2, axis=1) / (2 * sigma**2))
+        value = float(np.mean(np.arccos(np.minimum(k, 1.0)) ** 2))
+        if value < least:
+            best, least = x, value
+    return best, least
+
+
+@cache
+def least_objective() -> float:
+    return paper_loop()[1]
+
+
+def excess(result: Any) -> float:
+    value = result.objective if isinstance(result, KarcherPreimage) else result[1]
+    return float(value - least_objective())
+
+
+def preimages() -> list[Measured]:
+    X, kernel = cloud()
+    sides = {
+        "the default, the mean and the five best points": {},
+        'starts="all", the mean and all points': {"starts": "all"},
+    }
+    return [
+        compare(
+            Comparison(
+                name=f"Karcher-mean pre-image, N = 1,000, d = 8, {what}",
+                ours=lambda options=options: karcher_mean_preimage(  # type: ignore[misc]
+                    kernel, X, **options
+                ),
+                theirs=paper_loop,
+                ours_label=f"karcher_mean_preimage, {what.split(',')[0]}",
+                theirs_label="Algorithm 1, a NumPy loop over all starts",
+                accuracy=excess,
+                required=1e-9,
+                target=0.05,
+                note="Error: how much the objective is above the least of all starts.",
+            )
+        )
+        for what, options in sides.items()
+    ]
+
+
+def run() -> list[Measured]:
+    return [*mixtures(), *k_means(), *preimages()]
