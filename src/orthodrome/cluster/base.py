@@ -31,14 +31,58 @@ from ..kernels import Kernel, Precomputed
 from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
 
-__all__ = ["CenterClustering", "number_of_clusters", "warn_if_fewer"]
+__all__ = ["CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 
 # Of the progress bar: about what the Gram matrix takes of a fit.
 _GRAM_SHARE = 0.2
 
 
+class FitsClusters:
+    """Mixin of estimators with ``labels_``: how they are fitted, whatever they do then in `_fit`.
+
+    It comes before scikit-learn's mixins, whose ``fit_predict`` would hand out ``labels_`` itself.
+    """
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
+            then gets its label as a new point does).
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, sample_weight)
+        return self
+
+    @abstractmethod
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit, and set ``labels_``; what fails on the way may leave anything behind."""
+
+    def fit_predict(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Find the clusters and return the label of each training point."""
+        return self.fit(X, sample_weight=sample_weight).labels_.copy()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+
 class CenterClustering(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator
+    FitsClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator
 ):
     """What k-means in any geometry shares: starts, Lloyd's iteration, labels, new points.
 
@@ -75,29 +119,6 @@ class CenterClustering(
         """Return the squared distances of validated data from the centres."""
 
     # ------------------------------------------------------------------ fitting
-
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the clusters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
-            then gets its label as a new point does).
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._fit(X, sample_weight)
-        return self
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
@@ -210,12 +231,6 @@ class CenterClustering(
             stacklevel=CALLER_OF_FIT + 1,
         )
 
-    def fit_predict(
-        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Find the clusters and return the label of each training point."""
-        return self.fit(X, sample_weight=sample_weight).labels_.copy()
-
     # ------------------------------------------------------------------ new data
 
     def predict(self, X: Data) -> NDArray[Any]:
@@ -289,10 +304,6 @@ class CenterClustering(
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "kernel_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

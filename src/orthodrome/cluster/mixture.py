@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
-from .._core.progress import tracked, with_callbacks
+from .._core.progress import tracked
 from .._core.random import as_random_state, several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
@@ -26,7 +26,6 @@ from ..decomposition import KernelPGA
 from ..decomposition.base import (
     KernelEstimator,
     check_solver_parameters,
-    last_fit_kept,
     rows_named_in,
 )
 from ..decomposition.spectral import CALLER_OF_FIT
@@ -36,7 +35,7 @@ from ..sphere import exp_at_pole, log_at_pole
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import COVARIANCES, MixtureFit, expectation_maximization
 from ..sphere.seeding import SEEDINGS
-from .base import number_of_clusters
+from .base import FitsClusters, number_of_clusters
 
 __all__ = ["GeodesicMixture"]
 
@@ -46,7 +45,7 @@ _PGA_SHARE = 0.5
 _MOST_LLOYD = 100
 
 
-class GeodesicMixture(DensityMixin, KernelEstimator):
+class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     r"""A Gaussian mixture on the sphere in feature space, each component in its own tangent space.
 
     Kernel principal geodesic analysis gives the data coordinates on a sphere of `n_modes`
@@ -214,29 +213,6 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         self.verbose = verbose
 
     # ------------------------------------------------------------------ fitting
-
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the mixture.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
-            then gets its label as a new point does).
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._fit(X, sample_weight)
-        return self
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
@@ -425,12 +401,6 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
             stacklevel=CALLER_OF_FIT,
         )
 
-    def fit_predict(
-        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Fit the mixture and return the label of each training point."""
-        return self.fit(X, sample_weight=sample_weight).labels_.copy()
-
     # ------------------------------------------------------------------ new data
 
     def predict(self, X: Data) -> NDArray[Any]:
@@ -611,10 +581,6 @@ class GeodesicMixture(DensityMixin, KernelEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "_mixture_")
 
 
 def _named(components: list[int]) -> str:

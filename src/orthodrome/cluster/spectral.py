@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
-from .._core.progress import Progress, tracked, with_callbacks
+from .._core.progress import Progress, tracked
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
@@ -22,7 +22,6 @@ from .._core.types import Data
 from ..decomposition.base import (
     KernelEstimator,
     check_solver_parameters,
-    last_fit_kept,
     refuse_large_matrix,
     rows_named_in,
     solver_tolerance,
@@ -32,7 +31,7 @@ from ..eigen import Eigenpairs, leading
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Precomputed
 from ..sphere.lloyd import numbered_by_first
-from .base import number_of_clusters, warn_if_fewer
+from .base import FitsClusters, number_of_clusters, warn_if_fewer
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
@@ -41,7 +40,7 @@ __all__ = ["KernelSpectralClustering"]
 _GRAM_SHARE = 0.2
 
 
-class KernelSpectralClustering(ClusterMixin, KernelEstimator):
+class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     r"""Spectral clustering of any size, with any kernel, that can also place new points.
 
     The kernel makes a graph of the points, with the degrees
@@ -184,29 +183,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the clusters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
-            then gets its label as a new point does).
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._fit(X, sample_weight)
-        return self
-
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
@@ -250,12 +226,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
                 memory_budget=self.memory_budget,
                 storage=self.storage,
             )
-
-    def fit_predict(
-        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Find the clusters and return the label of each training point."""
-        return self.fit(X, sample_weight=sample_weight).labels_.copy()
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -365,10 +335,6 @@ class KernelSpectralClustering(ClusterMixin, KernelEstimator):
 
     def _nearest(self, embedding: NDArray[Any]) -> NDArray[Any]:
         return pairwise_distances_argmin(embedding, self.cluster_centers_).astype(np.int32)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "kernel_")
 
 
 def _k_means(
