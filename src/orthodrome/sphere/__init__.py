@@ -2,10 +2,12 @@
 
 from .karcher import KarcherMean, karcher_mean
 from .maps import distance, exp, exp_at_pole, log, log_at_pole
+from .nested import NestedSpheres, nested_spheres
 from .pairwise import geodesic_distances
 
 __all__ = [
     "KarcherMean",
+    "NestedSpheres",
     "distance",
     "exp",
     "exp_at_pole",
@@ -13,4 +15,5 @@ __all__ = [
     "karcher_mean",
     "log",
     "log_at_pole",
+    "nested_spheres",
 ]

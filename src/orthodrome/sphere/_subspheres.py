@@ -1,0 +1,275 @@
+"""The best subsphere of points on a sphere, robustly, and the projection on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+__all__ = ["Subsphere", "fit_subsphere", "reflected"]
+
+#: What keeps the penalty smooth at residual 0 (the paper's ε).
+EPSILON = 1e-5
+
+_TINY_ANGLE = 1e-6
+# Up to so many coordinates the exact principal directions are starts as well.
+_MOST_EXACT = 64
+# Up to so many coordinates, subspheres through points drawn at random are starts; so many are
+# drawn, and so many kept.
+_MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, 2
+
+
+@dataclass(frozen=True)
+class Subsphere:
+    r"""The points y of a sphere at an angle r from an axis v: arccos⟨v, y⟩ = r.
+
+    Attributes
+    ----------
+    axis : ndarray of shape (m,)
+        v, a unit vector, in the coordinates of the sphere that the subsphere lies in.
+    radius : float
+        r, in (0, π/2]; a great subsphere has π/2.
+    objective : float
+        The weighted mean of the penalties, Σ p_n ((θ_n - r)² + ε)^(p/2).
+    n_iter : int
+        Iterations of the start that ended best; 0 where nothing was optimised.
+    """
+
+    axis: NDArray[np.float64]
+    radius: float
+    objective: float
+    n_iter: int
+
+    def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
+        return _angles(points @ self.axis)[0] - self.radius
+
+    def drop(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Project points on the subsphere, and give it coordinates of its own, shape (n, m - 1).
+
+        The projection goes along great circles through the axis. A point on the axis has none: it
+        is sent to the first coordinate, and marked.
+        """
+        turned = reflected(points, self.axis)[:, :-1]
+        lengths = np.linalg.norm(turned, axis=1)
+        lost = lengths <= 16 * np.finfo(np.float64).eps
+        turned[lost] = 0.0
+        turned[lost, 0] = lengths[lost] = 1.0
+        turned /= lengths[:, None]
+        return turned, lost
+
+    def lift(
+        self, points: NDArray[np.float64], residuals: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Undo `drop`: return the points of the sphere with these projections and residuals."""
+        angles = residuals + self.radius
+        sign = 1.0 if self.axis[-1] >= 0 else -1.0
+        last = -sign * np.cos(angles)
+        turned = np.column_stack([np.sin(angles)[:, None] * points, last])
+        return reflected(turned, self.axis)
+
+
+def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Reflect points so that an axis becomes the last coordinate axis, or its negative.
+
+    Of the two the one is taken that leaves the other coordinates nearly as they are where the axis
+    is near the last one already (Householder's choice, which does not cancel).
+    """
+    normal = axis.copy()
+    normal[-1] += 1.0 if axis[-1] >= 0 else -1.0
+    return points - np.outer(points @ normal, normal * (2 / (normal @ normal)))
+
+
+def fit_subsphere(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    *,
+    p: float = 2.0,
+    great: bool = False,
+    epsilon: float = EPSILON,
+    max_iter: int = 500,
+) -> Subsphere:
+    r"""Find the subsphere that is nearest to points on a sphere.
+
+    .. math:: \min_{v, r} \sum_n p_n \bigl((\arccos\langle v, y_n\rangle - r)^2
+        + \varepsilon\bigr)^{p/2}
+
+    (rkPNS, eqs. 2 to 4). With p = 2 that is least squares; smaller p forgive outliers.
+
+    The search is L-BFGS in v (of any length) and r, each coordinate of v in units of the spread of
+    the points along it, from the direction of least spread. For p < 2, where outliers may have
+    drawn that away, it also begins at subspheres through a few points drawn at random, the best of
+    many (up to 16 coordinates). For p < 1, where the objective has many minima, each start goes by
+    way of p = 2 and p = 1 as well. The best end is taken.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m)
+        Unit vectors, m at least 3. The last coordinates should be those of least spread: the search
+        begins there (up to 64 coordinates also at the exact principal directions).
+    weights : ndarray of shape (n,)
+        Weights; they are divided by their sum.
+    p : float in (0, 2], default=2.0
+        The power.
+    great : bool, default=False
+        Whether r is π/2, not fitted.
+    epsilon : float, default=1e-5
+        ε.
+    max_iter : int, default=500
+        The most iterations of a start.
+
+    Returns
+    -------
+    Subsphere
+        The best of the ends.
+    """
+    share = weights / weights.sum()
+    search = _Search(points, share, great, epsilon, max_iter)
+    starts: list[tuple[NDArray[np.float64], float | None]] = [
+        (axis, None) for axis in _principal(points, share)
+    ]
+    if p < 2:
+        starts += _through_points(points, share, p, great, epsilon)
+    ends = []
+    for axis, radius in starts:
+        ends.append(search.run(axis, radius, p))
+        for powers in ((2.0, p), (2.0, 1.0, p)) if p < 1 else ():
+            end = Subsphere(axis, np.nan, np.inf, 0)
+            for number, power in enumerate(powers):
+                end = search.run(end.axis, radius if number == 0 else end.radius, power)
+            ends.append(end)
+    best = min(ends, key=lambda end: end.objective)
+    return _folded(best, great)
+
+
+def _folded(found: Subsphere, great: bool) -> Subsphere:
+    """Turn the axis so that the radius is at most π/2; that of a great subsphere by a rule."""
+    axis, radius = found.axis, found.radius
+    turn = axis[np.argmax(np.abs(axis))] < 0 if great else radius > np.pi / 2
+    if not turn:
+        return found
+    return Subsphere(-axis, np.pi - radius if not great else radius, found.objective, found.n_iter)
+
+
+def _principal(
+    points: NDArray[np.float64], share: NDArray[np.float64]
+) -> list[NDArray[np.float64]]:
+    """Return directions of least spread, about the origin and about the mean."""
+    m = points.shape[1]
+    if m > _MOST_EXACT:
+        return [np.eye(1, m, m - 1)[0]]
+    second = (points * share[:, None]).T @ points
+    mean = share @ points
+    starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
+    flat = np.linalg.eigh(second - np.outer(mean, mean))[1][:, 0]  # of a plane
+    if abs(flat @ starts[0]) < 0.99:
+        starts.append(flat)
+    return starts
+
+
+def _through_points(
+    points: NDArray[np.float64],
+    share: NDArray[np.float64],
+    p: float,
+    great: bool,
+    epsilon: float,
+) -> list[tuple[NDArray[np.float64], float | None]]:
+    """Return the best of many subspheres through as many points as determine one."""
+    n, m = points.shape
+    size = m - 1 if great else m
+    if m > _MOST_DRAWN or n < size:
+        return []
+    random = np.random.RandomState(0)  # the same draws every time
+    drawn = random.choice(n, (_N_DRAWN, size), p=share)
+    chosen = points[drawn] - (0.0 if great else points[drawn].mean(axis=1, keepdims=True))
+    axes = np.linalg.svd(chosen, full_matrices=True)[2][:, -1]
+    angles, _ = _angles(points @ axes.T)
+    radii = (
+        np.full(_N_DRAWN, np.pi / 2)
+        if great
+        else np.array([np.median(angles[rows, i]) for i, rows in enumerate(drawn)])
+    )
+    values = share @ ((angles - radii) ** 2 + epsilon) ** (p / 2)
+    best = np.argsort(values, kind="stable")[:_N_KEPT]
+    return [(axes[i], float(radii[i])) for i in best]
+
+
+class _Search:
+    """L-BFGS from an axis and a radius."""
+
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        share: NDArray[np.float64],
+        great: bool,
+        epsilon: float,
+        max_iter: int,
+    ) -> None:
+        self.points, self.share, self.great = points, share, great
+        self.epsilon, self.max_iter = epsilon, max_iter
+        mean = share @ points
+        spread = np.maximum(share @ points**2 - mean**2, 0.0)
+        least = max(float(spread.min()), 1e-14)
+        self.units = 1 / np.sqrt(spread - spread.min() + 0.1 * least)
+        self.units /= self.units.max()
+
+    def run(self, axis: NDArray[np.float64], radius: float | None, p: float) -> Subsphere:
+        if self.great:
+            radius = np.pi / 2
+        elif radius is None:
+            radius = float(self.share @ _angles(self.points @ axis)[0])
+        start = np.zeros(len(axis) + (not self.great))
+        bounds: list[tuple[float | None, float | None]] = [(None, None)] * len(axis)
+        if not self.great:
+            start[-1] = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
+            bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
+        found = scipy.optimize.minimize(
+            self._objective(axis, p),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": self.max_iter, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+        )
+        end = axis + self.units * found.x[: len(axis)]
+        return Subsphere(
+            end / np.linalg.norm(end),
+            float(np.pi / 2 if self.great else found.x[-1]),
+            float(found.fun),
+            int(found.nit),
+        )
+
+    def _objective(
+        self, axis: NDArray[np.float64], p: float
+    ) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
+        m = len(axis)
+
+        def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            direction = axis + self.units * x[:m]
+            length = float(np.linalg.norm(direction))
+            v = direction / length
+            angles, sines = _angles(self.points @ v)
+            residuals = angles - (np.pi / 2 if self.great else x[-1])
+            squares = residuals**2 + self.epsilon
+            slopes = self.share * (p * residuals * squares ** (p / 2 - 1))
+            gradient = np.empty_like(x)
+            # dθ/dv = -y/sin θ, across v
+            across = -((slopes / sines) @ self.points)
+            across -= (across @ v) * v
+            gradient[:m] = self.units * across / length
+            if not self.great:
+                gradient[-1] = -slopes.sum()
+            return float(self.share @ squares ** (p / 2)), gradient
+
+        return value_and_gradient
+
+
+def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return angles, and their sines, which are not 0."""
+    c = np.clip(cosines, -1.0, 1.0)
+    sines = np.sqrt((1 - c) * (1 + c))
+    return np.arctan2(sines, c), np.maximum(sines, 1e-150)

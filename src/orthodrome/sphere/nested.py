@@ -1,0 +1,374 @@
+"""Principal nested spheres: a chain of subspheres, each in the last, down to a point."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2
+from sklearn.utils.validation import check_array
+
+from .._core.checks import check_choice, check_positive, check_sample_weight
+from .._core.threads import single_threaded_blas
+from .._core.unit import check_unit_length
+from ._subspheres import Subsphere, fit_subsphere
+
+__all__ = ["CHOICES", "NestedSpheres", "nested_spheres"]
+
+#: How each subsphere is chosen: small or great, or by what the data say.
+CHOICES = ("small", "great", "bic", "test")
+
+# Directions with less of the trace are not there.
+_RANK = 1e-12
+_SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class NestedSpheres:
+    r"""A chain of subspheres :math:`S^{m-2} \supset \dots \supset S^1` and the mean on the circle.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (d, m)
+        Orthonormal directions that the points span, by falling second moment; coordinates of the
+        chain are along them.
+    subspheres : tuple of Subsphere
+        The chain, from the outermost, each in the coordinates of the one before.
+    mean_angle : float
+        Where the mean is on the circle at the end.
+    wrap : float
+        The arc of the circle that holds all projected points, in radians; beyond π the mean need
+        not be unique, and angles from it are no longer variances of a mode.
+    orientation : float
+        1 or -1, which way round the circle is positive.
+    n_lost : int
+        How many projections there were of points on an axis, which have none.
+    """
+
+    basis: NDArray[np.float64]
+    subspheres: tuple[Subsphere, ...]
+    mean_angle: float
+    wrap: float
+    orientation: float = 1.0
+    n_lost: int = field(default=0, repr=False)
+
+    @property
+    def n_modes(self) -> int:
+        """The dimension of the sphere: the circle's angle and a residual for each subsphere."""
+        return self.basis.shape[1] - 1
+
+    @property
+    def radii(self) -> NDArray[np.float64]:
+        """Radii of the subspheres, from the outermost, shape (n_modes - 1,)."""
+        return np.array([subsphere.radius for subsphere in self.subspheres])
+
+    @cached_property
+    def axes(self) -> NDArray[np.float64]:
+        """Axes of the subspheres in the coordinates of the data, orthonormal rows, as `radii`."""
+        axes = np.empty((len(self.subspheres), self.basis.shape[0]))
+        frame = self.basis.copy()
+        for row, subsphere in zip(axes, self.subspheres, strict=True):
+            row[:] = frame @ subsphere.axis
+            normal = subsphere.axis.copy()
+            normal[-1] += 1.0 if normal[-1] >= 0 else -1.0
+            frame -= np.outer(frame @ normal, normal * (2 / (normal @ normal)))
+            frame = frame[:, :-1]
+        return axes
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """Radii of the spheres as they lie in the first one: Π sin r over all outer levels.
+
+        Of shape (n_modes,), for the circle first, then from the innermost subsphere to the
+        outermost.
+        """
+        outer = np.cumprod(np.concatenate([[1.0], np.sin(self.radii)]))
+        return outer[::-1].copy()
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean at the end of the chain, a unit vector in the coordinates of the data."""
+        return self.points(np.zeros((1, self.n_modes)))[0]
+
+    def scores(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Map points of the sphere to coordinates, principal modes first.
+
+        The first is the signed angle from the mean on the circle, the others are the signed
+        residuals of the subspheres from the innermost on; each in the units of the sphere on which
+        it lies (`scales`). Parts of a point outside the span of the data are left out first.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Unit vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, n_modes)
+            Scores.
+        """
+        local, residuals = self._descend(points, 1)
+        return np.column_stack([self._circle(local), *residuals[::-1]]) * self.scales
+
+    def points(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Map coordinates to points of the sphere: the inverse of :meth:`scores`.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, n_modes)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Unit vectors.
+        """
+        given = check_array(scores, dtype=np.float64, input_name="scores")
+        if given.shape[1] != self.n_modes:
+            raise ValueError(
+                f"scores must have {self.n_modes} columns, one for each mode; got {given.shape[1]}."
+            )
+        plain = given / self.scales
+        angle = self.orientation * plain[:, 0] + self.mean_angle
+        local = np.column_stack([np.cos(angle), np.sin(angle)])
+        for subsphere, residuals in zip(self.subspheres[::-1], plain.T[1:], strict=True):
+            local = subsphere.lift(local, residuals)
+        return local @ self.basis.T
+
+    def projected(self, points: ArrayLike, dimension: int) -> NDArray[np.float64]:
+        """Project points on the subsphere of a dimension, in coordinates of its own.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Unit vectors.
+        dimension : int
+            From 1, the circle, to `n_modes`, the sphere itself.
+
+        Returns
+        -------
+        ndarray of shape (n, dimension + 1)
+            Unit vectors.
+        """
+        if not 1 <= dimension <= self.n_modes:
+            raise ValueError(
+                f"dimension must be from 1 to {self.n_modes}, that of the sphere; got {dimension}."
+            )
+        return self._descend(points, dimension)[0]
+
+    def _descend(
+        self, points: ArrayLike, dimension: int
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        given = check_array(points, dtype=np.float64, input_name="points")
+        if given.shape[1] != self.basis.shape[0]:
+            raise ValueError(
+                f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
+            )
+        local = given @ self.basis
+        lengths = np.linalg.norm(local, axis=1)
+        if np.any(lengths <= 1e-12):
+            row = int(np.argmin(lengths))
+            raise ValueError(
+                f"Row {row} of points is orthogonal to the span of the data: it has no place on "
+                "their sphere."
+            )
+        local /= lengths[:, None]
+        residuals = []
+        for subsphere in self.subspheres[: self.n_modes - dimension]:
+            residuals.append(subsphere.residuals(local))
+            local, _ = subsphere.drop(local)
+        return local, residuals
+
+    def _circle(self, local: NDArray[np.float64]) -> NDArray[np.float64]:
+        angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
+        return self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
+
+
+def nested_spheres(
+    points: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    p: float = 2.0,
+    sphere: str = "small",
+    negligible: float = 0.0,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> NestedSpheres:
+    r"""Fit principal nested spheres to points on a sphere, robustly.
+
+    From the sphere that the points span, the chain goes down by one dimension at a time: the
+    nearest subsphere, in the sense of :func:`fit_subsphere`, the points projected on it, and so on
+    to a circle, of which the Karcher mean is taken.
+
+    Parameters
+    ----------
+    points : array-like of shape (n, d)
+        Unit vectors. They may be fewer than their dimensions.
+    sample_weight : array-like of shape (n,), optional
+        Weights; a weight of 2 is the same as the point written twice.
+    p : float in (0, 2], default=2.0
+        The power of the residuals that is summed; smaller ones forgive outliers.
+    sphere : {"small", "great", "bic", "test"}, default="small"
+        What subspheres may be: of any radius, as in the paper; great ones only; or at each level
+        the one with the lower Bayesian information criterion, or a small one where a
+        likelihood-ratio test at 5 % rejects the great one.
+    negligible : float, default=0.0
+        A shortcut: levels whose last coordinate has no more than this part of all variance are not
+        optimised, but cut off along that coordinate. 0 means that every level is optimised.
+    callback : callable, optional
+        Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
+        ``n_iter``.
+
+    Returns
+    -------
+    NestedSpheres
+        The chain, with maps both ways.
+
+    Warns
+    -----
+    UserWarning
+        If the points take up more than half of the circle at the end.
+
+    References
+    ----------
+    Jung, Dryden and Marron, "Analysis of principal nested spheres", Biometrika 99, 2012; Awate,
+    Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", ICPR 2016, §IV.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> angle = np.linspace(-1, 1, 20)
+    >>> circle = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle), np.full(20, 0.8)])
+    >>> chain = nested_spheres(circle)
+    >>> np.sin(chain.radii).round(4)  # of the small circle
+    array([0.6])
+    >>> np.allclose(chain.points(chain.scores(circle)), circle)
+    True
+    """
+    check_positive(p, "p", "nested_spheres")
+    if p > 2:
+        raise ValueError(f"p of nested_spheres must be in (0, 2]; got {p!r}.")
+    check_choice(sphere, CHOICES, "sphere", "nested_spheres")
+    check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
+    given = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+    check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
+    weights = check_sample_weight(sample_weight, len(given), "nested_spheres")
+    weights = np.ones(len(given)) if weights is None else weights
+    counting = weights > 0
+    local = given[counting].astype(np.float64)
+    with single_threaded_blas():
+        chain = _chain(local, weights[counting], p, sphere, negligible, callback)
+    if chain.wrap > np.pi:
+        warnings.warn(
+            f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
+            "the chain: beyond 180 their mean need not be the only one, and the variance of the "
+            "first mode is inflated. Great subspheres (sphere='great') wrap less.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return chain
+
+
+def _chain(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    p: float,
+    sphere: str,
+    negligible: float,
+    callback: Callable[[dict[str, Any]], None] | None,
+) -> NestedSpheres:
+    share = weights / weights.sum()
+    basis = _span(points, share)
+    local = points @ basis
+    local /= np.linalg.norm(local, axis=1, keepdims=True)
+    mean = share @ local
+    total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
+    n_levels = basis.shape[1] - 2
+    subspheres: list[Subsphere] = []
+    n_lost = 0
+    for level in range(n_levels):
+        last = local[:, -1]
+        if negligible > 0 and share @ last**2 - (share @ last) ** 2 <= negligible * total:
+            found = _cut_off(local, share, sphere)
+        else:
+            found = _chosen(local, weights, p, sphere)
+        subspheres.append(found)
+        local, lost = found.drop(local)
+        n_lost += int(lost.sum())
+        if callback is not None:
+            callback(
+                {
+                    "level": level + 1,
+                    "n_levels": n_levels,
+                    "radius": found.radius,
+                    "objective": found.objective,
+                    "n_iter": found.n_iter,
+                }
+            )
+    angles = np.arctan2(local[:, 1], local[:, 0])
+    center, wrap = _circular_mean(angles, share)
+    around = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
+    orientation = 1.0 if share @ around**3 >= 0 else -1.0
+    return NestedSpheres(basis, tuple(subspheres), center, wrap, orientation, n_lost)
+
+
+def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the directions that the points span, by falling second moment; two at least."""
+    scaled = np.sqrt(share)[:, None] * points
+    _, values, rows = np.linalg.svd(scaled, full_matrices=points.shape[1] <= 2)
+    kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
+    if rows.shape[0] < 2:  # a single point, or several in one direction
+        other = np.linalg.svd(rows, full_matrices=True)[2]
+        rows = other
+    if rows.shape[0] < 2:
+        raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
+    return np.ascontiguousarray(rows[:kept].T)
+
+
+def _chosen(
+    local: NDArray[np.float64], weights: NDArray[np.float64], p: float, sphere: str
+) -> Subsphere:
+    """Fit a subsphere: small, great, or the one that the data ask for."""
+    if sphere in ("small", "great"):
+        return fit_subsphere(local, weights, p=p, great=sphere == "great")
+    small, great = (fit_subsphere(local, weights, p=p, great=kind) for kind in (False, True))
+    n = float(weights.sum())
+    squares = [
+        max(float(weights @ found.residuals(local) ** 2), np.finfo(np.float64).tiny)
+        for found in (great, small)
+    ]
+    ratio = n * float(np.log(squares[0] / squares[1]))
+    limit = np.log(n) if sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
+    return small if ratio > limit else great
+
+
+def _cut_off(local: NDArray[np.float64], share: NDArray[np.float64], sphere: str) -> Subsphere:
+    """Return the subsphere along the last coordinate, of the mean angle, without a search."""
+    axis = np.eye(1, local.shape[1], local.shape[1] - 1)[0]
+    angles = np.arccos(np.clip(local[:, -1], -1.0, 1.0))
+    radius = np.pi / 2 if sphere == "great" else float(share @ angles)
+    objective = float(share @ (angles - radius) ** 2)
+    if radius > np.pi / 2:
+        axis, radius = -axis, np.pi - radius
+    return Subsphere(axis, radius, objective, 0)
+
+
+def _circular_mean(angles: NDArray[np.float64], share: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the Karcher mean of angles, exactly, and the arc that holds all of them.
+
+    The mean is the ordinary one of the angles cut open somewhere between two of them; of the n
+    places to cut the one with the least variance is taken.
+    """
+    order = np.argsort(angles, kind="stable")
+    x, w = angles[order], share[order]
+    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # these are moved up by a turn
+    first = np.concatenate([[0.0], np.cumsum(w * x)[:-1]])
+    means = w @ x + 2 * np.pi * before
+    squares = w @ x**2 + 4 * np.pi * first + 4 * np.pi**2 * before - means**2
+    center = float(means[np.argmin(squares)])
+    gaps = np.diff(np.concatenate([x, [x[0] + 2 * np.pi]]))
+    return float(np.pi - (np.pi - center) % (2 * np.pi)), float(2 * np.pi - gaps.max())

@@ -1,0 +1,378 @@
+"""Principal nested spheres, beside slow searches, a peer, and spheres that are known."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from laws_sphere import cap, rotation, unit
+from orthodrome.sphere._subspheres import EPSILON, fit_subsphere
+from orthodrome.sphere.nested import CHOICES, _circular_mean, nested_spheres
+
+every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
+every_choice = pytest.mark.parametrize("sphere", CHOICES)
+
+
+def ellipsoid(n=100, d=5, seed=0, spread=0.5):
+    """Points about the first axis on a sphere of R^(d + 1), spread by falling amounts."""
+    points = np.random.default_rng(seed).standard_normal((n, d + 1))
+    points *= np.linspace(spread, 0.05, d + 1)
+    points[:, 0] += 1
+    return unit(points)
+
+
+def small_circle(n=100, radius=0.7, noise=0.02, outliers=0, seed=0, d=3, arc=1.2):
+    """Points near a small circle about the last axis, some of them anywhere on the sphere."""
+    rng = np.random.default_rng(seed)
+    around = rng.uniform(-arc, arc, n)
+    away = radius + noise * rng.standard_normal(n)
+    points = np.zeros((n, d))
+    points[:, 0], points[:, 1] = np.sin(away) * np.cos(around), np.sin(away) * np.sin(around)
+    points[:, 2] = np.cos(away)
+    gross = rng.choice(n, outliers, replace=False)
+    points[gross] = unit(rng.standard_normal((outliers, d)))
+    return points
+
+
+def fitted(points, **options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The points take up", UserWarning)
+        return nested_spheres(points, **options)
+
+
+def penalty(points, axis, radius, p, weights=None):
+    angles = np.arccos(np.clip(points @ axis, -1, 1))
+    return np.average(((angles - radius) ** 2 + EPSILON) ** (p / 2), weights=weights)
+
+
+# ---------------------------------------------------------------------- one subsphere
+
+
+def projected_gradient(points, p, n_steps=3000):
+    """The paper's search: gradient steps in (v, r), v brought back to the sphere, line search."""
+    axis = np.linalg.eigh(points.T @ points)[1][:, 0]
+    radius = float(np.mean(np.arccos(points @ axis)))
+    value, step = penalty(points, axis, radius, p), 1.0
+    for _ in range(n_steps):
+        angles = np.arccos(np.clip(points @ axis, -1, 1))
+        slopes = p * (angles - radius) * ((angles - radius) ** 2 + EPSILON) ** (p / 2 - 1)
+        along = -(slopes / np.sin(angles)) @ points / len(points)
+        along -= (along @ axis) * axis
+        while step > 1e-12:
+            moved, other = unit(axis - step * along), radius + step * slopes.mean()
+            if penalty(points, moved, other, p) < value:
+                break
+            step /= 2
+        else:
+            break
+        axis, radius, value = moved, other, penalty(points, moved, other, p)
+        step *= 4
+    return value
+
+
+@every_power
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [ellipsoid, lambda seed: small_circle(outliers=15, seed=seed)])
+def test_the_objective_is_never_worse_than_projected_gradients(make, p, seed):
+    points = make(seed=seed)
+    found = fit_subsphere(points, np.ones(len(points)), p=p)
+    expected = projected_gradient(points, p)
+    assert found.objective <= expected * (1 + 1e-9)
+    np.testing.assert_allclose(
+        found.objective, penalty(points, found.axis, found.radius, p), rtol=1e-10
+    )
+    assert 0 < found.radius <= np.pi / 2
+
+
+@every_power
+@pytest.mark.parametrize("great", [False, True])
+def test_the_gradient_vanishes_by_finite_differences(p, great):
+    points = ellipsoid(seed=1)
+    found = fit_subsphere(points, np.ones(len(points)), p=p, great=great)
+    frame = np.linalg.svd(found.axis[None])[2][1:]
+
+    def value(x):
+        axis = unit(found.axis + x[:-1] @ frame)
+        return penalty(points, axis, found.radius + (0 if great else x[-1]), p)
+
+    steps = 1e-6 * np.eye(len(frame) + 1)
+    gradient = [(value(step) - value(-step)) / 2e-6 for step in steps]
+    assert np.abs(gradient).max() < 2e-6
+
+
+@pytest.mark.parametrize("great", [False, True])
+def test_random_starts_find_nothing_better(great):
+    points, rng = ellipsoid(60, 3, seed=2), np.random.default_rng(0)
+    found = fit_subsphere(points, np.ones(60), great=great)
+
+    def value(x):
+        return penalty(points, unit(x[:4]), np.pi / 2 if great else x[4], 2.0)
+
+    ends = [
+        scipy.optimize.minimize(value, np.append(rng.standard_normal(4), rng.random())).fun
+        for _ in range(10)
+    ]
+    assert found.objective <= min(ends) * (1 + 1e-8)
+
+
+def test_weights_are_repetitions_of_points():
+    points = ellipsoid(40, 4)
+    times = np.random.default_rng(0).integers(1, 4, 40)
+    weighted = fit_subsphere(points, times.astype(float), p=1.0)
+    repeated = fit_subsphere(np.repeat(points, times, axis=0), np.ones(times.sum()), p=1.0)
+    np.testing.assert_allclose(weighted.axis, repeated.axis, atol=1e-6)
+    np.testing.assert_allclose(weighted.radius, repeated.radius, atol=1e-7)
+
+
+@pytest.mark.parametrize("m", [3, 5, 80])
+def test_dropping_and_lifting(m):
+    points = cap(30, m, 1.0)
+    found = fit_subsphere(points, np.ones(30))
+    residuals = found.residuals(points)
+    below, lost = found.drop(points)
+    assert below.shape == (30, m - 1)
+    assert not lost.any()
+    np.testing.assert_allclose(np.linalg.norm(below, axis=1), 1)
+    np.testing.assert_allclose(found.lift(below, residuals), points, atol=1e-12)
+    # the projection of the paper: on the subsphere, and there again the same
+    angles = (residuals + found.radius)[:, None]
+    expected = points * np.sin(found.radius) + found.axis * np.sin(angles - found.radius)
+    on = found.lift(below, np.zeros(30))
+    np.testing.assert_allclose(on, expected / np.sin(angles), atol=1e-12)
+    np.testing.assert_allclose(found.residuals(on), 0, atol=1e-12)
+    np.testing.assert_allclose(found.drop(on)[0], below, atol=1e-12)
+
+
+def test_a_point_on_the_axis_has_no_projection():
+    found = fit_subsphere(small_circle(), np.ones(100))
+    below, lost = found.drop(np.vstack([found.axis, -found.axis, small_circle()[:1]]))
+    np.testing.assert_array_equal(lost, [True, True, False])
+    np.testing.assert_array_equal(below[:2], [[1.0, 0.0]] * 2)
+
+
+# ---------------------------------------------------------------------- robustness
+
+
+@pytest.mark.parametrize("share", [10, 20])
+@pytest.mark.parametrize("seed", range(5))
+def test_outliers_move_least_squares_and_not_absolute_values(share, seed):
+    points = small_circle(200, 0.7, 0.02, outliers=2 * share, seed=seed, arc=np.pi)
+    robust = fit_subsphere(points, np.ones(200), p=1.0)
+    squares = fit_subsphere(points, np.ones(200), p=2.0)
+    assert abs(robust.radius / 0.7 - 1) < 0.04
+    assert abs(robust.axis[2]) > 0.999
+    assert abs(squares.radius / 0.7 - 1) > 2 * abs(robust.radius / 0.7 - 1)
+    assert abs(squares.axis[2]) < abs(robust.axis[2])
+
+
+# ---------------------------------------------------------------------- the chain
+
+
+@every_choice
+@pytest.mark.parametrize(("n", "d"), [(100, 2), (100, 5), (60, 11), (30, 59)])
+def test_axes_are_orthonormal_and_maps_inverse(n, d, sphere):
+    points = ellipsoid(n, d)
+    chain = fitted(points, sphere=sphere)
+    rank = min(n, d + 1)
+    assert chain.n_modes == rank - 1
+    assert chain.axes.shape == (rank - 2, d + 1)
+    np.testing.assert_allclose(chain.axes @ chain.axes.T, np.eye(rank - 2), atol=1e-12)
+    scores = chain.scores(points)
+    np.testing.assert_allclose(chain.points(scores), points, atol=1e-10)
+    np.testing.assert_allclose(chain.scores(chain.points(scores)), scores, atol=1e-10)
+    if sphere == "great":
+        np.testing.assert_array_equal(chain.radii, np.pi / 2)
+    np.testing.assert_allclose(np.linalg.norm(chain.mean), 1)
+    np.testing.assert_allclose(chain.scores(chain.mean[None]), 0, atol=1e-10)
+
+
+@every_power
+def test_the_chain_is_that_of_an_oracle_that_shortens_nothing(p):
+    """Level by level in whole coordinates, from the exact principal directions each time."""
+    points = ellipsoid(80, 5, seed=3)
+    chain = fitted(points, p=p)
+    y, size = points, 1.0
+    for level, (subsphere, axis) in enumerate(zip(chain.subspheres, chain.axes, strict=True)):
+        principal = np.linalg.svd(y)[2][: 6 - level]  # what is left of the space
+        again = fit_subsphere(y @ principal.T, np.ones(80), p=p)
+        assert subsphere.objective <= again.objective * (1 + 1e-6)
+        angles = np.arccos(np.clip(y @ axis, -1, 1))
+        # projected, moved to the centre and blown up (paper, §IV-C), in the space it began in
+        z = (y * np.sin(subsphere.radius)) / np.sin(angles)[:, None]
+        z += axis * (np.sin(angles - subsphere.radius) / np.sin(angles))[:, None]
+        y = (z - axis * np.cos(subsphere.radius)) / np.sin(subsphere.radius)
+        y = y - np.outer(y @ axis, axis)
+        size *= np.sin(subsphere.radius)
+    np.testing.assert_allclose(chain.scales[0], size)
+    circle = chain.projected(points, 1)
+    np.testing.assert_allclose(circle @ circle.T, y @ y.T, atol=1e-8)
+
+
+def test_a_small_circle_is_found_in_high_dimensions():
+    points = small_circle(60, noise=0.0, d=3)
+    turned = np.pad(points, [(0, 0), (0, 9)]) @ rotation(12)
+    chain = fitted(turned)
+    assert chain.n_modes == 2
+    np.testing.assert_allclose(chain.radii, [0.7], atol=1e-6)
+    np.testing.assert_allclose(np.abs(chain.axes[0] @ rotation(12).T[:, 2]), 1, atol=1e-6)
+    scores = chain.scores(turned)
+    np.testing.assert_allclose(scores[:, 1], 0, atol=1e-6)
+    spread = np.ptp(np.arctan2(points[:, 1], points[:, 0]))
+    np.testing.assert_allclose(np.ptp(scores[:, 0]), np.sin(0.7) * spread, rtol=1e-6)
+
+
+@every_choice
+def test_great_or_small_is_asked_of_the_data(sphere):
+    great = unit(np.random.default_rng(0).standard_normal((200, 3)) * [1, 0.5, 0.05] + [2, 0, 0])
+    small = small_circle(200)
+    of_great, of_small = (fitted(x, sphere=sphere).radii[0] for x in (great, small))
+    assert (of_great == np.pi / 2) == (sphere != "small")
+    assert (of_small == np.pi / 2) == (sphere == "great")
+
+
+def test_scores_do_not_depend_on_the_frame_or_the_order():
+    points, turn = ellipsoid(60, 4), rotation(5)
+    order = np.random.default_rng(0).permutation(60)
+    first = fitted(points).scores(points)
+    turned = fitted(points @ turn).scores(points @ turn)
+    np.testing.assert_allclose(np.abs(turned), np.abs(first), atol=1e-4)
+    shuffled = fitted(points[order]).scores(points)
+    np.testing.assert_allclose(np.abs(shuffled), np.abs(first), atol=1e-4)
+
+
+def test_weights():
+    points = ellipsoid(50, 3)
+    times = np.random.default_rng(0).integers(0, 3, 50)
+    weighted = fitted(points, sample_weight=times)
+    repeated = fitted(np.repeat(points, times, axis=0))
+    np.testing.assert_allclose(weighted.radii, repeated.radii, atol=1e-6)
+    np.testing.assert_allclose(weighted.scores(points), repeated.scores(points), atol=1e-5)
+
+
+def test_a_shortcut_changes_little_and_is_off_by_default():
+    points = ellipsoid(100, 20, spread=0.6)
+    points = unit(points * np.geomspace(1, 1e-4, 21))
+    calls = []
+    whole = fitted(points, callback=calls.append)
+    assert [call["level"] for call in calls] == list(range(1, 20))
+    assert sum(call["n_iter"] > 0 for call in calls) > 10
+    short = fitted(points, negligible=1e-4)
+    skipped = [s.n_iter == 0 for s in short.subspheres]
+    assert skipped[0]
+    assert not skipped[-1]
+    np.testing.assert_allclose(
+        np.mean(short.scores(points)[:, :3] ** 2, axis=0),
+        np.mean(whole.scores(points)[:, :3] ** 2, axis=0),
+        rtol=0.05,
+    )
+
+
+def test_the_peer_finds_the_same():
+    peer = pytest.importorskip("skpns.pns")
+    for n, d in ((100, 2), (100, 5)):
+        points = ellipsoid(n, d)
+        found = list(peer.pns(points, tol=1e-8, residual="scaled", maxiter=1000))
+        radii = [min(r, np.pi - r) for _, r, _, _ in found[:-1]]
+        variances = [np.mean(xi**2) for *_, xi in found[:-1]]
+        chain = fitted(points)
+        np.testing.assert_allclose(chain.radii, radii, atol=1e-4)
+        ours = np.mean(chain.scores(points) ** 2, axis=0)[:0:-1]
+        np.testing.assert_allclose(ours, variances, rtol=1e-3)
+
+
+# ---------------------------------------------------------------------- the circle
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_circular_mean_is_the_best_of_all_places(seed):
+    rng = np.random.default_rng(seed)
+    angles, share = rng.uniform(-np.pi, np.pi, 15), rng.dirichlet(np.ones(15))
+    center, _ = _circular_mean(angles, share)
+
+    def variance(places):
+        apart = np.pi - (np.pi - (angles - places[:, None])) % (2 * np.pi)
+        return apart**2 @ share
+
+    grid = variance(np.linspace(-np.pi, np.pi, 20_001))
+    assert variance(np.array([center]))[0] <= grid.min() + 1e-12
+    assert -np.pi < center <= np.pi
+
+
+def test_more_than_half_of_a_circle_is_said():
+    angle = np.linspace(0, 4, 30)
+    with pytest.warns(UserWarning, match="take up 229 degrees of the circle"):
+        chain = nested_spheres(np.column_stack([np.cos(angle), np.sin(angle)]))
+    np.testing.assert_allclose(chain.wrap, 4)
+    np.testing.assert_allclose(chain.points([[0.0]]), [[np.cos(2), np.sin(2)]])
+
+
+# ---------------------------------------------------------------------- what may go wrong
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@every_choice
+def test_few_points(n, sphere):
+    points = ellipsoid(n, 6)
+    chain = fitted(points, sphere=sphere)
+    assert np.all(np.isfinite(chain.radii))
+    np.testing.assert_allclose(chain.points(chain.scores(points)), points, atol=1e-9)
+
+
+@every_power
+def test_equal_points_and_points_on_a_great_circle(p):
+    same = np.repeat(ellipsoid(1, 4), 5, axis=0)
+    chain = fitted(same, p=p)
+    np.testing.assert_allclose(chain.points(chain.scores(same)), same, atol=1e-9)
+    angle = np.linspace(-1, 1, 20)
+    flat = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle, 0 * angle])
+    chain = fitted(flat, p=p)
+    assert chain.n_modes == 1
+    np.testing.assert_allclose(np.abs(chain.scores(flat)[:, 0]), np.abs(angle), atol=1e-9)
+
+
+def test_new_points_outside_of_the_span():
+    points = np.pad(small_circle(50), [(0, 0), (0, 1)])
+    chain = fitted(points)
+    tilted = unit(points[:3] + 0.1 * np.eye(4)[3])
+    np.testing.assert_allclose(chain.scores(tilted), chain.scores(points[:3]), atol=1e-9)
+    with pytest.raises(ValueError, match="Row 1 of points is orthogonal to the span"):
+        chain.scores([points[0], [0, 0, 0, 1.0]])
+
+
+def test_float32_and_read_only():
+    points = ellipsoid(50, 4).astype(np.float32)
+    points.flags.writeable = False
+    coarse, exact = fitted(points), fitted(unit(points.astype(np.float64)))
+    np.testing.assert_allclose(coarse.radii, exact.radii, atol=1e-4)
+
+
+BAD = [
+    ({"p": 0.0}, "p of nested_spheres"),
+    ({"p": 2.5}, r"p of nested_spheres must be in \(0, 2\]"),
+    ({"sphere": "large"}, "sphere of nested_spheres must be one of 'small'"),
+    ({"negligible": -1.0}, "negligible of nested_spheres"),
+    ({"sample_weight": np.ones(3)}, "sample_weight"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=str)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        nested_spheres(ellipsoid(), **options)
+
+
+def test_bad_points():
+    with pytest.raises(ValueError, match=r"points must have unit length; row \d"):
+        nested_spheres(2 * ellipsoid())
+    with pytest.raises(ValueError, match="NaN"):
+        nested_spheres(np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="at least 2 coordinates"):
+        nested_spheres(np.ones((3, 1)))
+    chain = fitted(ellipsoid())
+    with pytest.raises(ValueError, match="points must have 6 coordinates; got 3"):
+        chain.scores(np.eye(3))
+    with pytest.raises(ValueError, match="scores must have 5 columns"):
+        chain.points(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="dimension must be from 1 to 5"):
+        chain.projected(ellipsoid(), 6)
