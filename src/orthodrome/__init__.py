@@ -2,7 +2,7 @@
 
 from .classification import PerTurbo
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
-from .decomposition import KernelPCA, KernelPGA
+from .decomposition import KernelPCA, KernelPGA, KernelPNS
 from .denoising import PatchDenoiser
 
 __version__ = "0.1.0.dev0"
@@ -13,6 +13,7 @@ __all__ = [
     "KernelKMeans",
     "KernelPCA",
     "KernelPGA",
+    "KernelPNS",
     "KernelSpectralClustering",
     "PatchDenoiser",
     "PerTurbo",

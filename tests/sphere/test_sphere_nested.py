@@ -281,6 +281,21 @@ def test_the_peer_finds_the_same():
         np.testing.assert_allclose(ours, variances, rtol=1e-3)
 
 
+@pytest.mark.parametrize("dimension", [1, 3, 5])
+def test_raising_undoes_projecting(dimension):
+    points = ellipsoid(40, 5)
+    chain = fitted(points)
+    below = chain.projected(points, dimension)
+    assert below.shape == (40, dimension + 1)
+    raised = chain.raised(below)
+    np.testing.assert_allclose(chain.projected(raised, dimension), below, atol=1e-12)
+    scores, kept = chain.scores(raised), chain.scores(points)
+    np.testing.assert_allclose(scores[:, :dimension], kept[:, :dimension], atol=1e-9)
+    np.testing.assert_allclose(scores[:, dimension:], 0, atol=1e-9)
+    with pytest.raises(ValueError, match="points must have from 2 to 6 coordinates; got 7"):
+        chain.raised(np.eye(7))
+
+
 # ---------------------------------------------------------------------- the circle
 
 

@@ -2,5 +2,6 @@
 
 from .kernel_pca import KernelPCA
 from .kernel_pga import KernelPGA
+from .kernel_pns import KernelPNS
 
-__all__ = ["KernelPCA", "KernelPGA"]
+__all__ = ["KernelPCA", "KernelPGA", "KernelPNS"]

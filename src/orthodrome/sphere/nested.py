@@ -161,6 +161,29 @@ class NestedSpheres:
             )
         return self._descend(points, dimension)[0]
 
+    def raised(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the points of a subsphere as points of the sphere: the inverse of `projected`.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, dimension + 1)
+            Unit vectors in the coordinates of the subsphere of that dimension.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Unit vectors, whose residuals from that subsphere and all larger ones are 0.
+        """
+        local = check_array(points, dtype=np.float64, input_name="points")
+        dimension = local.shape[1] - 1
+        if not 1 <= dimension <= self.n_modes:
+            raise ValueError(
+                f"points must have from 2 to {self.n_modes + 1} coordinates; got {dimension + 1}."
+            )
+        for subsphere in self.subspheres[: self.n_modes - dimension][::-1]:
+            local = subsphere.lift(local, np.zeros(len(local)))
+        return local @ self.basis.T
+
     def _descend(
         self, points: ArrayLike, dimension: int
     ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
