@@ -2,7 +2,7 @@
 
 from .classification import PerTurbo
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
-from .decomposition import KernelPCA, KernelPGA, KernelPNS
+from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from .denoising import PatchDenoiser
 
 __version__ = "0.1.0.dev0"
@@ -17,5 +17,6 @@ __all__ = [
     "KernelSpectralClustering",
     "PatchDenoiser",
     "PerTurbo",
+    "RobustKernelPCA",
     "__version__",
 ]

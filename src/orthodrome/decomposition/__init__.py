@@ -3,5 +3,6 @@
 from .kernel_pca import KernelPCA
 from .kernel_pga import KernelPGA
 from .kernel_pns import KernelPNS
+from .robust_kernel_pca import RobustKernelPCA
 
-__all__ = ["KernelPCA", "KernelPGA", "KernelPNS"]
+__all__ = ["KernelPCA", "KernelPGA", "KernelPNS", "RobustKernelPCA"]

@@ -5,7 +5,7 @@ from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
 from .degree import Degree, DegreeCross
 from .dense import DenseGram
-from .factor import pivoted_cholesky
+from .factor import Isometry, isometric_coordinates, pivoted_cholesky
 from .factory import choose_storage, cross_operator, gram_operator
 from .tangent import Tangent
 from .tiled import TiledGram
@@ -19,12 +19,14 @@ __all__ = [
     "DegreeCross",
     "DenseGram",
     "GramOperator",
+    "Isometry",
     "Scaled",
     "Tangent",
     "TiledGram",
     "choose_storage",
     "cross_operator",
     "gram_operator",
+    "isometric_coordinates",
     "pivoted_cholesky",
     "squared_distance_to_mean",
     "squared_radius",

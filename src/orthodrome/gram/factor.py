@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from .base import GramOperator
 
-__all__ = ["pivoted_cholesky"]
+__all__ = ["Isometry", "isometric_coordinates", "pivoted_cholesky"]
+
+# Directions with less of the trace are not there.
+_RANK = 1e-12
 
 
 def pivoted_cholesky(
@@ -58,3 +63,68 @@ def pivoted_cholesky(
         left[pivot] = 0.0
         rank += 1
     return columns[:rank].T, float(np.abs(left).max())
+
+
+@dataclass(frozen=True)
+class Isometry:
+    """Coordinates of the points of a Gram operator in their span.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, rank)
+        Their inner products are the entries of the matrix; by falling second moment.
+    decoder : ndarray of shape (n, rank)
+        What maps inner products with the points to coordinates: ``k @ decoder``.
+    """
+
+    points: NDArray[np.float64]
+    decoder: NDArray[np.float64]
+
+
+def isometric_coordinates(operator: GramOperator) -> Isometry:
+    r"""Give the points of a Gram operator coordinates, :math:`K = Y Y^\top`, by its eigenvectors.
+
+    The whole matrix is made. Directions below 1e-12 of the trace, or below rounding, are left out;
+    there are two at least, the second of which may be 0.
+
+    Parameters
+    ----------
+    operator : GramOperator
+        The matrix K, which must be positive semidefinite.
+
+    Returns
+    -------
+    Isometry
+        Coordinates of the points, and the map for others.
+
+    Examples
+    --------
+    >>> from orthodrome.gram import DenseGram
+    >>> found = isometric_coordinates(DenseGram(np.array([[2.0, 1.0], [1.0, 2.0]])))
+    >>> (found.points @ found.points.T).round(6)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    matrix = operator.toarray().astype(np.float64)
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            f"Kernel values overflow in {operator.dtype}; rescale the data, or choose other "
+            "parameters of the kernel."
+        )
+    values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, driver="evd")
+    size = float(np.abs(values).sum())
+    limit = max(_RANK, 8 * float(np.finfo(operator.dtype).eps)) * size
+    if values[0] < -100 * limit:
+        raise ValueError(
+            f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
+            "definite on these data, and they have no coordinates."
+        )
+    kept = values > limit
+    kept[-1] = True  # of data that are all 0
+    roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
+    vectors = vectors[:, kept][:, ::-1]
+    decoder = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
+    points = vectors * roots
+    if points.shape[1] == 1:
+        points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
+    return Isometry(points, decoder)

@@ -1,0 +1,234 @@
+"""What decompositions in explicit coordinates share: the Gram matrix is factored first."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.checks import check_integer, check_positive, check_sample_weight
+from .._core.memory import format_bytes, parse_bytes
+from .._core.progress import Progress, tracked, with_callbacks
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..gram import GramOperator, cross_operator, gram_operator, isometric_coordinates
+from ..kernels import Precomputed
+from .base import KernelEstimator, last_fit_kept, rows_named_in
+
+__all__ = ["ExplicitDecomposition", "oriented"]
+
+# Of the progress bar: about what the Gram matrix and its factors take of a fit.
+_GRAM_SHARE = 0.1
+
+
+class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """A decomposition of points that get exact coordinates first, from the Gram matrix.
+
+    A subclass looks at the Gram matrix (`_checked_gram`), fits itself to coordinates
+    (`_fit_points`), and embeds coordinates (`_embedded`). Coordinates of training data and of new
+    ones go through `_placed`.
+    """
+
+    n_components: int | None
+    p: float
+    memory_budget: str | float
+    verbose: bool | int
+    n_components_: int
+    embedding_: NDArray[Any]
+
+    # ------------------------------------------------------------------ what a subclass supplies
+
+    def _checked_gram(self, gram: GramOperator) -> GramOperator:
+        """Return the Gram operator to be factored; note what it was divided by."""
+        self._squared_radius_ = 1.0
+        return gram
+
+    @abstractmethod
+    def _fit_points(
+        self,
+        points: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        advance: Callable[[float], None],
+    ) -> None:
+        """Fit to coordinates; `advance` takes the fraction that is done."""
+
+    @abstractmethod
+    def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the embedding of coordinates, shape (n, n_components_)."""
+
+    def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where coordinates of points, training or new, are."""
+        return points
+
+    def _check_new(self, X: Any) -> None:
+        """Raise where new data do not belong to the training data."""
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Fit; what fails on the way may leave anything behind."""
+        self._check_parameters()
+        kernel = self._kernel_object()
+        X = kernel.validate(X, estimator=self)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        precomputed = isinstance(kernel, Precomputed)
+        canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
+        self._refuse_large_matrix(len(canonical.weights))
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
+            with rows_named_in(lambda: self._named_check(X, weights)):
+                points = self._coordinates_of(canonical)
+            progress.advance(_GRAM_SHARE, "Gram matrix")
+            self.X_fit_ = None if precomputed else canonical.data
+            self._columns_ = canonical.index if precomputed else None
+            self._fit_points(points, canonical.weights, _rest_of(progress))
+        self._keep(X, canonical, points)
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", owner)
+        check_positive(self.p, "p", owner)
+        if self.p > 2:
+            raise ValueError(f"p of {owner} must be in (0, 2]; got {self.p!r}.")
+        parse_bytes(self.memory_budget)
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_integer(self.verbose, "verbose", owner, minimum=0)
+
+    def _refuse_large_matrix(self, n: int) -> None:
+        """Raise before any work if the matrices do not fit."""
+        needed, budget = 5 * 8 * n * n, parse_bytes(self.memory_budget)
+        if needed > max(budget, 2**23):  # a few megabytes are never refused
+            raise ValueError(
+                f"{type(self).__name__} factors the Gram matrix of {n} points, which takes "
+                f"{format_bytes(needed)}, and memory_budget is {format_bytes(budget)}. Raise "
+                "memory_budget, or fit to fewer points."
+            )
+
+    def _named_check(self, X: Any, weights: NDArray[np.float64] | None) -> None:
+        kernel = self._fit_kernel(X, weights)
+        self._checked_gram(gram_operator(kernel, X, storage="recompute"))
+
+    def _coordinates_of(self, canonical: Canonical) -> NDArray[np.float64]:
+        """Fit the kernel and return coordinates of the points."""
+        self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
+        gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
+        found = isometric_coordinates(self._checked_gram(gram))
+        self._decoder_ = found.decoder
+        return self._placed(found.points)
+
+    def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:
+        """Set what belongs to training rows: that of its twin, or of a new point, for each."""
+        twins = canonical.inverse
+        alone = np.flatnonzero(twins < 0)
+        new = self._coordinates(X[alone]) if len(alone) else points[:0]
+        for name, of in self._of_rows().items():
+            every = of(points)[twins]
+            if len(alone):
+                every[alone] = of(new)
+            setattr(self, name, every)
+        self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
+
+    def _of_rows(self) -> dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+        """Name the fitted attributes with a row for each point, as functions of coordinates."""
+        return {"embedding_": self._embedded}
+
+    def fit_transform(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Fit the components and return the embedding of the training data."""
+        return self.fit(X, sample_weight=sample_weight).embedding_.copy()
+
+    # ------------------------------------------------------------------ new data
+
+    def transform(self, X: Data) -> NDArray[Any]:
+        """Embed data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Coordinates.
+        """
+        check_is_fitted(self)
+        X = self.kernel_.validate(X, estimator=self, reset=False)
+        return self._embedded(self._coordinates(X)).astype(X.dtype, copy=False)
+
+    def _coordinates(self, X: Any) -> NDArray[np.float64]:
+        """Return the coordinates of validated data, projected on the span of the training data."""
+        if self._columns_ is not None:
+            X = X[:, self._columns_]
+        else:
+            self._check_new(X)
+        cross = cross_operator(self.kernel_, X, self.X_fit_)
+        products = np.asarray(cross @ self._decoder_, dtype=np.float64)
+        return self._placed(products / self._squared_radius_)
+
+    def _check_coordinates(self, X: Data) -> NDArray[np.float64]:
+        given = check_array(X, dtype=np.float64, estimator=self)
+        if given.shape[1] != self.n_components_:
+            raise ValueError(
+                f"inverse_transform of {type(self).__name__} takes {self.n_components_} "
+                f"coordinates per sample, as transform returns; got {given.shape[1]}."
+            )
+        return given
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _rest_of(progress: Progress) -> Callable[[float], None]:
+    """Return what advances the progress bar from where the Gram matrix left it."""
+    return lambda fraction: progress.advance(
+        _GRAM_SHARE + (1 - _GRAM_SHARE) * fraction, "components"
+    )
+
+
+def oriented(
+    directions: NDArray[np.float64], coordinates: NDArray[np.float64], share: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return directions with the signs that give coordinates along them positive third moments."""
+    skew = share @ (coordinates - share @ coordinates) ** 3
+    return directions * np.where(skew < 0, -1.0, 1.0)

@@ -1,0 +1,236 @@
+"""Directions of largest dispersion, robustly: projection pursuit by powers, with deflation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+__all__ = ["Pursuit", "projection_pursuit", "spatial_median"]
+
+# Of the directions of points, so many are looked at, and so many begin a search.
+_MOST_CANDIDATES, _N_STARTS = 256, 4
+# Relative to the mean square: what keeps powers below 1 smooth at 0.
+_EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """Orthonormal directions and how far points are dispersed along them.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (m, k)
+        Orthonormal columns.
+    dispersions : ndarray of shape (k,)
+        The weighted mean of |⟨v, z⟩|^p along each.
+    n_iter : int
+        Iterations of all searches that were kept.
+    """
+
+    directions: NDArray[np.float64]
+    dispersions: NDArray[np.float64]
+    n_iter: int
+
+
+def projection_pursuit(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    n_directions: int,
+    *,
+    p: float = 1.0,
+    max_iter: int = 1000,
+) -> Pursuit:
+    r"""Find orthogonal directions along which points are dispersed most, one after the other.
+
+    .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
+        \sum_n w_n |\langle v, z_n \rangle|^p
+
+    With p = 2 these are the principal directions, by an eigendecomposition. For 1 <= p < 2 the
+    iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, brought to
+    unit length, with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
+    (smoothed) sum is maximised by L-BFGS. Both begin at the leading principal directions and at the
+    directions of the points that do best, and the best end is taken.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m)
+        The points, seen from their centre.
+    weights : ndarray of shape (n,)
+        Weights; they are divided by their sum.
+    n_directions : int
+        How many, m at the most.
+    p : float in (0, 2], default=1.0
+        The power; smaller ones are moved less by far points.
+    max_iter : int, default=1000
+        The most iterations of a search.
+
+    Returns
+    -------
+    Pursuit
+        Directions in the order in which they were found.
+
+    References
+    ----------
+    Kwak, "Principal component analysis based on L1-norm maximization", IEEE TPAMI 30, 2008; Awate,
+    Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", ICPR 2016, §VII.
+    """
+    share = weights / weights.sum()
+    k = min(n_directions, points.shape[1])
+    if p == 2:
+        values, vectors = np.linalg.eigh((points * share[:, None]).T @ points)
+        return Pursuit(vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), 0)
+    left, found = points.copy(), np.empty((points.shape[1], k))
+    dispersions, n_iter = np.empty(k), 0
+    for number in range(k):
+        direction, steps = _best_direction(left, share, p, max_iter)
+        earlier = found[:, :number]
+        for _ in range(2):  # once is not orthogonal to the last digit
+            direction = direction - earlier @ (earlier.T @ direction)
+        length = float(np.linalg.norm(direction))
+        if length < 0.5:  # nothing is left: any orthogonal direction
+            direction = _any_orthogonal(earlier)
+            length = 1.0
+        found[:, number] = direction / length
+        along = left @ found[:, number]
+        dispersions[number] = float(share @ np.abs(along) ** p)
+        left -= np.outer(along, found[:, number])
+        n_iter += steps
+    return Pursuit(found, dispersions, n_iter)
+
+
+def spatial_median(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    *,
+    tol: float = 1e-12,
+    max_iter: int = 10_000,
+) -> NDArray[np.float64]:
+    r"""Return the point c of least weighted sum of distances, Σ w_n ‖y_n - c‖.
+
+    Weiszfeld's iteration, with the step of Vardi and Zhang where it comes upon a point.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m)
+        The points.
+    weights : ndarray of shape (n,)
+        Weights.
+    tol : float, default=1e-12
+        Stop when a step is at most this part of the mean distance.
+    max_iter : int, default=10000
+        The most iterations.
+    """
+    share = weights / weights.sum()
+    center = share @ points
+    scale = float(share @ np.linalg.norm(points - center, axis=1))
+    for _ in range(max_iter):
+        distances = np.linalg.norm(points - center, axis=1)
+        here = distances <= 1e-14 * max(scale, np.finfo(np.float64).tiny)
+        pulls = np.divide(share, distances, out=np.zeros_like(share), where=~here)
+        total = float(pulls.sum())
+        if total == 0:
+            return center
+        target = pulls @ points / total
+        rest = float(share[here].sum())  # what holds the centre where it is
+        away = float(np.linalg.norm(target - center)) * total
+        fraction = max(0.0, 1 - rest / away) if away > 0 else 0.0
+        step = fraction * (target - center)
+        center = center + step
+        if np.linalg.norm(step) <= tol * scale:
+            return center
+    return center
+
+
+def _best_direction(
+    left: NDArray[np.float64], share: NDArray[np.float64], p: float, max_iter: int
+) -> tuple[NDArray[np.float64], int]:
+    best, highest, steps = None, -np.inf, 0
+    for start in _starts(left, share, p):
+        if p >= 1:
+            direction, n_iter = _climb(left, share, start, p, max_iter)
+        else:
+            first, _ = _climb(left, share, start, 1.0, max_iter)
+            direction, n_iter = _smooth_climb(left, share, first, p, max_iter)
+        value = float(share @ np.abs(left @ direction) ** p)
+        if value > highest * (1 + 1e-12):
+            best, highest, steps = direction, value, n_iter
+    if best is None:  # all points are where the centre is
+        best = np.eye(1, left.shape[1])[0]
+    return best, steps
+
+
+def _starts(
+    left: NDArray[np.float64], share: NDArray[np.float64], p: float
+) -> list[NDArray[np.float64]]:
+    principal = np.linalg.eigh((left * share[:, None]).T @ left)[1][:, ::-1][:, :2]
+    lengths = np.linalg.norm(left, axis=1)
+    usable = np.flatnonzero(lengths > 1e-12 * lengths.max(initial=0.0))
+    chosen = usable[:: -(-len(usable) // _MOST_CANDIDATES)] if len(usable) else usable
+    directions = left[chosen] / lengths[chosen, None]
+    values = share @ np.abs(left @ directions.T) ** p
+    order = np.argsort(-values, kind="stable")[:_N_STARTS]
+    return [*principal.T, *directions[order]]
+
+
+def _climb(
+    left: NDArray[np.float64],
+    share: NDArray[np.float64],
+    direction: NDArray[np.float64],
+    p: float,
+    max_iter: int,
+) -> tuple[NDArray[np.float64], int]:
+    for n_iter in range(1, max_iter + 1):
+        along = left @ direction
+        pull = (share * np.sign(along) * np.abs(along) ** (p - 1)) @ left
+        length = float(np.linalg.norm(pull))
+        if length == 0:
+            return direction, n_iter
+        moved = pull / length
+        change = float(np.linalg.norm(moved - direction))
+        direction = moved
+        if change <= 1e-12:
+            return direction, n_iter
+    return direction, max_iter
+
+
+def _smooth_climb(
+    left: NDArray[np.float64],
+    share: NDArray[np.float64],
+    start: NDArray[np.float64],
+    p: float,
+    max_iter: int,
+) -> tuple[NDArray[np.float64], int]:
+    epsilon = _EPSILON * float(share @ (left @ start) ** 2)
+    if epsilon == 0:
+        return start, 0
+
+    def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        length = float(np.linalg.norm(x))
+        direction = x / length
+        along = left @ direction
+        squares = along**2 + epsilon
+        gradient = (share * (p * along * squares ** (p / 2 - 1))) @ left
+        gradient -= (gradient @ direction) * direction
+        return -float(share @ squares ** (p / 2)), -gradient / length
+
+    found: Any = scipy.optimize.minimize(
+        value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter, "ftol": 1e-14, "gtol": 1e-10},
+    )
+    return found.x / np.linalg.norm(found.x), int(found.nit)
+
+
+def _any_orthogonal(earlier: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a unit vector that is orthogonal to orthonormal columns, which are fewer than rows."""
+    least = int(np.argmin(np.einsum("ij,ij->i", earlier, earlier)))
+    vector = np.eye(1, len(earlier), least)[0]
+    for _ in range(2):
+        vector = vector - earlier @ (earlier.T @ vector)
+    return vector / np.linalg.norm(vector)

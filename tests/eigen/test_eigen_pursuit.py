@@ -1,0 +1,115 @@
+"""Projection pursuit and the spatial median, beside searches over all directions."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
+
+every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
+
+
+def cloud(n=80, m=4, seed=0):
+    points = np.random.default_rng(seed).standard_normal((n, m)) * np.linspace(2, 0.5, m)
+    return points - points.mean(axis=0)
+
+
+def dispersion(points, direction, p, weights=None):
+    return np.average(np.abs(points @ direction) ** p, weights=weights)
+
+
+@every_power
+def test_directions_are_orthonormal(p):
+    points = cloud(50, 6)
+    found = projection_pursuit(points, np.ones(50), 6, p=p)
+    np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(6), atol=1e-12)
+    left = points
+    for direction, value in zip(found.directions.T, found.dispersions, strict=True):
+        np.testing.assert_allclose(dispersion(left, direction, p), value, rtol=1e-8)
+        left = left - np.outer(left @ direction, direction)
+
+
+@every_power
+@pytest.mark.parametrize("seed", range(5))
+def test_in_the_plane_no_direction_is_better(p, seed):
+    points = cloud(30, 2, seed)
+    found = projection_pursuit(points, np.ones(30), 1, p=p)
+    angles = np.linspace(0, np.pi, 5001)
+    values = (np.abs(points @ np.array([np.cos(angles), np.sin(angles)])) ** p).mean(axis=0)
+    assert found.dispersions[0] >= values.max() - 1e-4 * values.max()
+
+
+@every_power
+@pytest.mark.parametrize("seed", range(3))
+def test_random_starts_find_nothing_better(p, seed):
+    points, rng = cloud(60, 4, seed), np.random.default_rng(seed)
+    found = projection_pursuit(points, np.ones(60), 1, p=p)
+
+    def value(x):
+        return -dispersion(points, x / np.linalg.norm(x), p)
+
+    ends = [-scipy.optimize.minimize(value, rng.standard_normal(4)).fun for _ in range(20)]
+    assert found.dispersions[0] >= max(ends) * (1 - 1e-3)
+
+
+def test_squares_are_principal_components():
+    points, weights = cloud(40, 5), np.random.default_rng(0).random(40)
+    found = projection_pursuit(points, weights, 5, p=2.0)
+    values = np.linalg.eigvalsh((points * weights[:, None]).T @ points / weights.sum())
+    np.testing.assert_allclose(found.dispersions, values[::-1], rtol=1e-10)
+    near = projection_pursuit(points, weights, 1, p=2 - 1e-9)
+    assert abs(near.directions[:, 0] @ found.directions[:, 0]) > 1 - 1e-6
+
+
+@every_power
+def test_weights_are_repetitions(p):
+    points = cloud(30, 3)
+    times = np.random.default_rng(0).integers(1, 4, 30)
+    weighted = projection_pursuit(points, times.astype(float), 3, p=p)
+    repeated = projection_pursuit(np.repeat(points, times, axis=0), np.ones(times.sum()), 3, p=p)
+    np.testing.assert_allclose(weighted.dispersions, repeated.dispersions, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_outliers_move_squares_and_not_absolute_values(seed):
+    """A fifth of the points is far off, each in a direction of its own."""
+    rng = np.random.default_rng(seed)
+    points = 0.1 * rng.standard_normal((200, 100))
+    points[:, 0] += 2 * rng.standard_normal(200)
+    far = rng.standard_normal((40, 100))
+    points[:40] = 30 * far / np.linalg.norm(far, axis=1)[:, None]
+    robust, squares = (projection_pursuit(points, np.ones(200), 1, p=p) for p in (1.0, 2.0))
+    assert abs(robust.directions[0, 0]) > 0.8
+    assert abs(squares.directions[0, 0]) < 0.6
+
+
+@every_power
+def test_points_without_extent(p):
+    found = projection_pursuit(np.zeros((5, 3)), np.ones(5), 3, p=p)
+    np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(3), atol=1e-12)
+    np.testing.assert_array_equal(found.dispersions, 0)
+    line = np.outer(np.arange(-2.0, 3.0), [0.6, 0.8, 0.0])
+    found = projection_pursuit(line, np.ones(5), 3, p=p)
+    np.testing.assert_allclose(np.abs(found.directions[:, 0]), [0.6, 0.8, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_median_has_the_least_sum_of_distances(seed):
+    rng = np.random.default_rng(seed)
+    points, weights = rng.standard_normal((15, 3)), rng.random(15)
+
+    def cost(c):
+        return weights @ np.linalg.norm(points - c, axis=1)
+
+    found = spatial_median(points, weights)
+    best = scipy.optimize.minimize(cost, points.mean(axis=0), options={"gtol": 1e-10}).fun
+    assert cost(found) <= best * (1 + 1e-9)
+    heavy = weights.copy()
+    heavy[3] = 20.0  # more than all the others: it is the median
+    np.testing.assert_allclose(spatial_median(points, heavy), points[3], atol=1e-6)
+
+
+def test_medians_of_few_points():
+    np.testing.assert_array_equal(spatial_median(np.ones((4, 2)), np.ones(4)), [1, 1])
+    np.testing.assert_allclose(spatial_median(np.array([[0.0], [1.0], [5.0]]), np.ones(3)), [1])
