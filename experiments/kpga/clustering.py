@@ -458,9 +458,9 @@ def best_claim(found: Findings) -> str:
         if name not in kept
     ]
     return (
-        "- Each at its own best Q, which nobody knows without the labels (the paper's “lowest "
-        f"error rates over all Q”), kPGA is at or below on {len(kept)} of {len(best)}; above on "
-        f"{', '.join(above) or 'none'}."
+        "- Looked at after the averages: each at its own best Q, which nobody knows without the "
+        "labels (the paper's “lowest error rates over all Q”), kPGA is at or below on "
+        f"{len(kept)} of {len(best)}; above on {', '.join(above) or 'none'}."
     )
 
 

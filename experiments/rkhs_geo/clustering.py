@@ -57,7 +57,7 @@ METHODS: dict[str, Callable[[int, Gaussian, int], Any]] = {
     ),
 }
 OURS = {
-    BOX: "the paper's start",
+    BOX: "one start in the bounding box",
     POINTS: "one start at random points",
     DEFAULT: "the default start",
     INTRINSIC: "intrinsic centres",
@@ -282,7 +282,7 @@ def claims(found: Findings) -> list[str]:
     ends = (found.powers[0], found.powers[-1])
     edges = [name for name in promised if found.best(name, BOX)["power"] in ends]
     lines.append(
-        "- The best σ of the paper's start is at an end of the range on "
+        "- The best σ of the start in the bounding box is at an end of the range on "
         f"{', '.join(edges) or 'none'} of these."
     )
     if "ecoli" in found.names:

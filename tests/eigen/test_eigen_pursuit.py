@@ -110,6 +110,12 @@ def test_the_median_has_the_least_sum_of_distances(seed):
     np.testing.assert_allclose(spatial_median(points, heavy), points[3], atol=1e-6)
 
 
+def test_a_median_that_is_a_point_is_that_point_to_the_last_bit():
+    # the search begins at the mean, which is that point: others pull with 1, and it holds with 3
+    points, weights = np.array([[-2.0], [0.0], [1.0]]), np.array([1.0, 3.0, 2.0])
+    np.testing.assert_array_equal(spatial_median(points, weights), [0.0])
+
+
 def test_medians_of_few_points():
     np.testing.assert_array_equal(spatial_median(np.ones((4, 2)), np.ones(4)), [1, 1])
     np.testing.assert_allclose(spatial_median(np.array([[0.0], [1.0], [5.0]]), np.ones(3)), [1])

@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 
 from laws_sphere import cap, rotation, unit
-from orthodrome.sphere._subspheres import EPSILON, fit_subsphere
+from orthodrome.sphere._subspheres import EPSILON, _principal, _Search, fit_subsphere
 from orthodrome.sphere.nested import CHOICES, _circular_mean, nested_spheres
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
@@ -114,6 +114,17 @@ def test_random_starts_find_nothing_better(great):
         for _ in range(10)
     ]
     assert found.objective <= min(ends) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_small_powers_go_by_way_of_larger_ones(seed):
+    """In many coordinates no points are drawn to begin at, and one search is not enough."""
+    points = ellipsoid(100, 70, seed=seed)
+    points[:10] = unit(np.random.default_rng(seed).standard_normal((10, 71)))
+    share = np.full(100, 0.01)
+    search = _Search(points, share, False, EPSILON, 500)
+    alone = [search.run(axis, None, 0.5).objective for axis in _principal(points, share)]
+    assert fit_subsphere(points, share, p=0.5).objective < 0.99 * min(alone)
 
 
 def test_weights_are_repetitions_of_points():

@@ -189,7 +189,8 @@ class HypersphericalKMeans(CenterClustering):
 (n_clusters, n_features), default="k-means++"
         How to begin: at points that are drawn far from each other along the sphere, at points each
         farthest from those before, at random points, at places drawn uniformly from the bounding
-        box of the data (the paper's way; for pre-images), or at the points given.
+        box of the data (for pre-images; the paper says no more than "randomly", and its figures are
+        met so), or at the points given.
     n_init : int, default=10
         Starts; the one of least inertia is kept.
     max_iter : int, default=300

@@ -159,15 +159,14 @@ def _check_probabilities(proba: ArrayLike, n_samples: int) -> NDArray[Any]:
 
 def _number_given(places: NDArray[Any] | None, probabilities: NDArray[Any] | None) -> int | None:
     """Return how many clusters the centres or the probabilities are for, None if not said."""
-    columns = probabilities.shape[1:] if probabilities is not None else ()
-    given = {len(places)} if places is not None else set()
-    given |= set(columns)
-    if len(given) > 1:
+    rows = None if places is None else len(places)
+    columns = None if probabilities is None or probabilities.ndim == 1 else probabilities.shape[1]
+    if rows is not None and columns is not None and rows != columns:
         raise ValueError(
-            f"centers and proba of clusters must be for the same clusters; got "
-            f"{len(places)} rows and {columns[0]} columns."  # type: ignore[arg-type]
+            f"centers and proba of clusters must be for the same clusters; got {rows} rows and "
+            f"{columns} columns."
         )
-    return given.pop() if given else None
+    return rows if columns is None else columns
 
 
 def _check_clusters(labels: ArrayLike, n_samples: int, n_clusters: int | None) -> _Clusters:
