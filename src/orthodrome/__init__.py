@@ -1,6 +1,6 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
-from .classification import PerTurbo
+from .classification import NestedSpheresClassifier, PerTurbo
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from .denoising import PatchDenoiser
@@ -15,6 +15,7 @@ __all__ = [
     "KernelPGA",
     "KernelPNS",
     "KernelSpectralClustering",
+    "NestedSpheresClassifier",
     "PatchDenoiser",
     "PerTurbo",
     "RobustKernelPCA",

@@ -127,10 +127,73 @@ def test_precomputed_and_sparse():
     np.testing.assert_allclose(np.abs(sparse.embedding_), np.abs(expected.embedding_), atol=1e-5)
 
 
+# ------------------------------------------------------------------ back to inputs
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, Polynomial(degree=2), Linear()], ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_squares_the_way_back_is_that_of_kernel_pca(kernel, weighted):
+    X = cloud()
+    weights = np.random.default_rng(0).integers(1, 4, 40) if weighted else None
+    robust = RobustKernelPCA(2, kernel, p=2.0).fit(X, sample_weight=weights)
+    flat = KernelPCA(2, kernel).fit(X, sample_weight=weights)
+    found = robust.inverse_transform(robust.embedding_)
+    np.testing.assert_allclose(found, flat.inverse_transform(flat.embedding_), atol=1e-5)
+
+
+@every_center
+@pytest.mark.parametrize("kernel", [KERNEL, Normalized(Polynomial(degree=3))], ids=repr)
+def test_all_components_return_the_training_data(kernel, center):
+    X = cloud(30)
+    model = RobustKernelPCA(None, kernel, center=center).fit(X)
+    np.testing.assert_allclose(model.inverse_transform(model.embedding_), X, atol=2e-2)
+
+
+def test_the_way_back_goes_through_the_centre_of_a_sphere_of_any_radius():
+    X = cloud(30)
+    models = [
+        RobustKernelPCA(2, kernel, center="karcher").fit(X)
+        for kernel in (KERNEL, lambda A, B: 9 * KERNEL(A, B))
+    ]
+    unit_model, scaled = models
+    middle = [model._expansion(np.zeros((1, 2))) @ unit_model.X_fit_ for model in models]
+    np.testing.assert_allclose(middle[0], middle[1], atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(scaled._expansion(3 * np.eye(2)) - scaled._expansion(np.zeros((1, 2)))),
+        np.abs(unit_model._expansion(np.eye(2)) - unit_model._expansion(np.zeros((1, 2)))),
+        atol=1e-6,
+    )
+
+
+def test_the_way_back_with_a_gram_matrix_takes_the_inputs():
+    X = cloud()[np.r_[0:40, 3, 5]]  # some twice
+    model = RobustKernelPCA(3, "precomputed").fit(KERNEL(X))
+    found = model.inverse_transform(model.embedding_, inputs=X)
+    twin = RobustKernelPCA(3, lambda A, B: KERNEL(A, B)).fit(X)
+    np.testing.assert_allclose(found, twin.inverse_transform(twin.embedding_), atol=1e-5)
+    with pytest.raises(ValueError, match="pass the training data"):
+        model.inverse_transform(model.embedding_)
+    with pytest.raises(ValueError, match="one row per training sample, 42; got 41"):
+        model.inverse_transform(model.embedding_, inputs=X[1:])
+    with pytest.raises(ValueError, match="takes 3 coordinates per sample"):
+        model.inverse_transform(model.embedding_[:, :2], inputs=X)
+    with pytest.raises(ValueError, match="only for kernel='precomputed'"):
+        twin.inverse_transform(twin.embedding_, inputs=X)
+
+
+def test_the_way_back_from_sparse_data():
+    X = cloud() * (np.random.default_rng(0).random((40, 3)) < 0.7)
+    model = RobustKernelPCA(3, Polynomial(degree=2)).fit(scipy.sparse.csr_array(X))
+    dense = RobustKernelPCA(3, Polynomial(degree=2)).fit(X)
+    found, expected = (m.inverse_transform(m.embedding_) for m in (model, dense))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 BAD = [
     ({"center": "median"}, "center of RobustKernelPCA must be one of 'mean'"),
     ({"p": 0.0}, "p of RobustKernelPCA"),
     ({"p": 2.1}, r"p of RobustKernelPCA must be in \(0, 2\]"),
+    ({"inverse_alpha": 0.0}, "inverse_alpha of RobustKernelPCA"),
     ({"n_components": 0}, "n_components of RobustKernelPCA"),
     ({"center": "karcher", "kernel": Polynomial()}, r"k\(x, x\)"),
 ]

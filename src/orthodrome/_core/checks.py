@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 __all__ = [
     "check_choice",
+    "check_classes",
     "check_finite_vector",
     "check_integer",
     "check_positive",
+    "check_power",
     "check_random_state",
     "check_sample_weight",
     "check_symmetric",
+    "check_targets",
 ]
 
 
@@ -77,6 +81,14 @@ def check_positive(
         raise ValueError(
             f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
         )
+    return float(value)
+
+
+def check_power(value: Any, owner: str, name: str = "p") -> float:
+    """Return the power that residuals are raised to, or raise unless it is in (0, 2]."""
+    check_positive(value, name, owner)
+    if value > 2:
+        raise ValueError(f"{name} of {owner} must be in (0, 2]; got {value!r}.")
     return float(value)
 
 
@@ -146,3 +158,24 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
                 f"{matrix[i, j]:g} and {matrix[j, i]:g}. Symmetrise it with (K + K.T) / 2 "
                 "if the difference is only rounding."
             )
+
+
+def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
+    """Return y as one class label for each of n rows."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(labels)
+    check_consistent_length(np.empty(n), labels)
+    return labels
+
+
+def check_classes(labels: NDArray[Any], owner: str, of: str = "points") -> NDArray[Any]:
+    """Return the different labels, sorted, or raise unless there are two at least."""
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs {of} of at least two classes; got one class, {classes.tolist()[0]!r}."
+        )
+    return classes

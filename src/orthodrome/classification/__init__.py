@@ -1,5 +1,6 @@
-"""Classification: thin scikit-learn estimators over class-wise Gram matrices."""
+"""Classification: thin scikit-learn estimators on kernels."""
 
+from .nested_spheres import NestedSpheresClassifier
 from .perturbo import PerTurbo
 
-__all__ = ["PerTurbo"]
+__all__ = ["NestedSpheresClassifier", "PerTurbo"]

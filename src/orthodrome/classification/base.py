@@ -9,21 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import (
     check_choice,
+    check_classes,
     check_finite_vector,
     check_integer,
     check_positive,
     check_sample_weight,
+    check_targets,
 )
 from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
@@ -105,14 +101,10 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         self._check_parameters()
         X = _in_double_precision(self._kernel_object(), X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        labels = _check_labels(y, X.shape[0], type(self).__name__)
+        labels = check_targets(y, X.shape[0], type(self).__name__)
         present = labels if weights is None else labels[weights > 0]
-        self.classes_ = np.unique(present)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs points of at least two classes, of positive weight; "
-                f"got one class, {self.classes_[0]!r}."
-            )
+        of = "points" if weights is None else "points of positive weight"
+        self.classes_ = check_classes(present, type(self).__name__, of)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
         merged = [self._merged(X, rows, weights) for rows in members]
         self._refuse_large_classes([len(found.weights) for found in merged])
@@ -351,17 +343,6 @@ def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     """
     X = kernel.validate(X, **options)
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
-
-
-def _check_labels(y: Any, n: int, owner: str) -> NDArray[Any]:
-    """Return y as one label for each of n rows."""
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
-    labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(labels)
-    check_consistent_length(np.empty(n), labels)
-    return labels
 
 
 def _accuracies(

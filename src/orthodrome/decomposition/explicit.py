@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_integer, check_positive, check_sample_weight
+from .._core.checks import check_integer, check_power, check_sample_weight
 from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
@@ -115,9 +115,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         owner = type(self).__name__
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", owner)
-        check_positive(self.p, "p", owner)
-        if self.p > 2:
-            raise ValueError(f"p of {owner} must be in (0, 2]; got {self.p!r}.")
+        check_power(self.p, owner)
         parse_bytes(self.memory_budget)
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice
+from .._core.checks import check_choice, check_positive
+from .._core.types import Data
 from ..eigen.pursuit import projection_pursuit, spatial_median
 from ..gram import GramOperator, Scaled, squared_radius
 from ..sphere.karcher import find_mean, warn_if_wide
 from .explicit import ExplicitDecomposition, oriented
+from .inverse import inputs_of, training_inputs
 from .spectral import CALLER_OF_FIT
 
 __all__ = ["RobustKernelPCA"]
@@ -43,6 +47,9 @@ class RobustKernelPCA(ExplicitDecomposition):
         What the directions go through: the mean of the feature vectors; their Karcher mean on the
         sphere, as in the paper, for kernels with constant k(x, x); or the point of least sum of
         distances, which far points move least.
+    inverse_alpha : float, default=1e-6
+        The ridge of :meth:`inverse_transform` where the kernel is not radial, relative to the
+        largest variance.
     memory_budget : str or number, default="2GiB"
         What the Gram matrix and its factors may take; more is an error.
     verbose : bool or int, default=False
@@ -105,6 +112,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         *,
         p: float = 1.0,
         center: str = "mean",
+        inverse_alpha: float = 1e-6,
         memory_budget: str | float = "2GiB",
         verbose: bool | int = False,
     ) -> None:
@@ -112,12 +120,14 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.kernel = kernel
         self.p = p
         self.center = center
+        self.inverse_alpha = inverse_alpha
         self.memory_budget = memory_budget
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self.center, CENTERS, "center", type(self).__name__)
+        check_positive(self.inverse_alpha, "inverse_alpha", type(self).__name__)
 
     def _checked_gram(self, gram: GramOperator) -> GramOperator:
         if self.center != "karcher":
@@ -146,6 +156,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         total = float(share @ np.einsum("ij,ij->i", seen, seen))
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.n_components_, self.n_iter_ = wanted, max(1, found.n_iter)
+        self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
 
     def _found_center(
@@ -162,3 +173,43 @@ class RobustKernelPCA(ExplicitDecomposition):
 
     def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         return (points - self._center_) @ self._directions_
+
+    def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
+        """Find inputs whose feature vectors are near the given coordinates.
+
+        Coordinates e stand for the point c + Σ e_q v_q of feature space. For radial kernels its
+        pre-image is found by a fixed point, for others by ridge regression of the training inputs
+        on their coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+        inputs : array-like of shape (n_training_samples, n_features), optional
+            Training inputs; needed if the kernel is precomputed, else not allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Approximate inputs.
+        """
+        check_is_fitted(self)
+        coordinates = self._check_coordinates(X)
+        training = training_inputs(self.X_fit_, inputs, len(self.embedding_))
+        if self._columns_ is not None:
+            training = training[self._columns_]
+        return inputs_of(
+            coordinates,
+            self.kernel_,
+            training,
+            expansion=self._expansion,
+            features=lambda given: given,
+            embedding=self._own_embedding_,
+            weights=self._own_weights_,
+            alpha=self.inverse_alpha,
+            fixed_point=not scipy.sparse.issparse(self.X_fit_),
+        )
+
+    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[np.float64]:
+        """Return coefficients over the rows of `X_fit_`, shape (n, n_fit)."""
+        return coordinates @ self.dual_coef_.T + self._decoder_ @ self._center_

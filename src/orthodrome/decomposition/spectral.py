@@ -28,8 +28,7 @@ from ..eigen import (
     weighted_problem,
 )
 from ..gram import Centered, GramOperator, Tangent, cross_operator, gram_operator
-from ..kernels import Kernel, Precomputed, Radial
-from ..preimage import decode_components, radial_preimages
+from ..kernels import Kernel, Precomputed
 from .base import (
     KernelEstimator,
     check_solver_parameters,
@@ -37,6 +36,7 @@ from .base import (
     refuse_large_matrix,
     solver_tolerance,
 )
+from .inverse import inputs_of, training_inputs
 
 __all__ = ["CALLER_OF_FIT", "SpectralDecomposition"]
 
@@ -316,22 +316,17 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         check_is_fitted(self)
         coordinates = self._check_coordinates(X)
         training = self._training_inputs(inputs)
-        if isinstance(self.kernel_, Radial) and not scipy.sparse.issparse(self.X_fit_):
-            return radial_preimages(
-                self.kernel_,
-                training,
-                lambda rows: self._expansion(coordinates[rows]),
-                len(coordinates),
-            ).points
-        weights = np.ones(len(training)) if self.sample_weight_ is None else self.sample_weight_
-        decode = decode_components(
-            self._decoder_features(self.embedding_),
-            training.reshape(len(training), -1),  # an Embedded kernel may take 3-D arrays
-            weights,
-            self.inverse_alpha,
+        return inputs_of(
+            coordinates,
+            self.kernel_,
+            training,
+            expansion=self._expansion,
+            features=self._decoder_features,
+            embedding=self.embedding_,
+            weights=self.sample_weight_,
+            alpha=self.inverse_alpha,
+            fixed_point=not scipy.sparse.issparse(self.X_fit_),
         )
-        found = decode(self._decoder_features(coordinates))
-        return found.astype(coordinates.dtype, copy=False).reshape(-1, *training.shape[1:])
 
     def _mean_weights(self) -> NDArray[np.float64]:
         n = len(self.embedding_)
@@ -349,25 +344,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return coordinates
 
     def _training_inputs(self, inputs: ArrayLike | None) -> NDArray[Any]:
-        if self.X_fit_ is not None:
-            if inputs is not None:
-                raise ValueError(
-                    "inputs is only for kernel='precomputed'; this estimator has its training data."
-                )
-            X = self.X_fit_
-            return X.toarray() if scipy.sparse.issparse(X) else X
-        if inputs is None:
-            raise ValueError(
-                "A precomputed kernel does not know the inputs: pass the training data, "
-                "inverse_transform(Z, inputs=X_train)."
-            )
-        array = check_array(inputs, dtype=[np.float64, np.float32], input_name="inputs")
-        if len(array) != len(self.embedding_):
-            raise ValueError(
-                f"inputs must have one row per training sample, {len(self.embedding_)}; "
-                f"got {len(array)}."
-            )
-        return array
+        return training_inputs(self.X_fit_, inputs, len(self.embedding_))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         r"""Return the fraction of the feature-space variance of X that the components explain.

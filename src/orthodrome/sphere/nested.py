@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 from sklearn.utils.validation import check_array
 
-from .._core.checks import check_choice, check_positive, check_sample_weight
+from .._core.checks import check_choice, check_positive, check_power, check_sample_weight
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_unit_length
 from ._subspheres import Subsphere, fit_subsphere
@@ -114,6 +114,39 @@ class NestedSpheres:
         """
         local, residuals = self._descend(points, 1)
         return np.column_stack([self._circle(local), *residuals[::-1]]) * self.scales
+
+    def features(
+        self, points: ArrayLike, n_features: int, *, circle: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the last residuals of points, in the units of the subsphere that holds them all.
+
+        They are `n_features` columns of :meth:`scores` over one of its `scales`: however far down
+        the chain a subsphere lies, angles on it stay angles.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Unit vectors.
+        n_features : int
+            How many; no more than there are.
+        circle : bool, default=False
+            Begin with the angle on the circle, as :meth:`scores` does. Otherwise the residuals of
+            the innermost subspheres only, as in §VI of the paper on kernel nested spheres.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Features, the innermost first.
+        """
+        most = self.n_modes if circle else self.n_modes - 1
+        if not 1 <= n_features <= most:
+            raise ValueError(f"n_features must be from 1 to {most}; got {n_features}.")
+        local, residuals = self._descend(points, 1)
+        m = n_features - 1 if circle else n_features
+        last = self.radii[len(self.radii) - m :]
+        units = np.cumprod(np.concatenate([[1.0], np.sin(last)]))[::-1]
+        found = np.column_stack([self._circle(local), *residuals[::-1][:m]]) * units
+        return found if circle else found[:, 1:]
 
     def points(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Map coordinates to points of the sphere: the inverse of :meth:`scores`.
@@ -272,9 +305,7 @@ def nested_spheres(
     >>> np.allclose(chain.points(chain.scores(circle)), circle)
     True
     """
-    check_positive(p, "p", "nested_spheres")
-    if p > 2:
-        raise ValueError(f"p of nested_spheres must be in (0, 2]; got {p!r}.")
+    check_power(p, "nested_spheres")
     check_choice(sphere, CHOICES, "sphere", "nested_spheres")
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     given = check_array(points, dtype=[np.float64, np.float32], input_name="points")

@@ -1,0 +1,368 @@
+"""Classification by the residuals of nested spheres."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.svm import LinearSVC
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.checks import (
+    check_choice,
+    check_classes,
+    check_finite_vector,
+    check_integer,
+    check_positive,
+    check_power,
+    check_targets,
+)
+from .._core.memory import parse_bytes
+from .._core.progress import Progress, tracked, with_callbacks
+from .._core.types import Data
+from ..decomposition import KernelPNS
+from ..decomposition.base import KernelEstimator, last_fit_kept
+from ..kernels import Precomputed
+from ..sphere.nested import CHOICES
+
+__all__ = ["NestedSpheresClassifier"]
+
+FEATURES = ("scores", "paper")
+
+
+class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
+    r"""Linear support vector machines on the modes of kernel principal nested spheres.
+
+    Nested spheres are fitted to the points of all classes
+    (:class:`~orthodrome.decomposition.KernelPNS`). The features of a point are where it is on the
+    circle at the end of the chain, and its signed residuals from the innermost subspheres, which
+    hold most of the variation; in the paper the latter only,
+
+    .. math:: u_d = \bigl(\arccos\langle v_d, y_d\rangle - r_d\bigr) \prod_{i=d+1}^{D} \sin r_i,
+        \qquad d = 1, \dots, D,
+
+    with :math:`v_1, r_1` the innermost subsphere, :math:`y_d` the point projected on the sphere
+    that holds the d-th, and angles in the units of the sphere that holds them all. One linear
+    support vector machine for each class separates it from the rest.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        The number of features D; fewer if there are fewer.
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
+        ``Normalized(kernel)`` makes it so for any kernel.
+    p : float in (0, 2] or "cv", default=2.0
+        The power of the residuals that the subspheres minimise; smaller ones forgive outliers.
+        ``"cv"`` takes of `ps` the one of best accuracy in cross-validation, the largest of those
+        that tie.
+    features : {"scores", "paper"}, default="scores"
+        ``"scores"``: the signed angle on the circle at the end of the chain, which is the first
+        mode, and D - 1 residuals. ``"paper"``: the residuals of D subspheres, as above, and no
+        angle. What the circle separates is lost then.
+    sphere : {"small", "great", "bic", "test"}, default="small"
+        What subspheres may be; see :func:`orthodrome.sphere.nested_spheres`.
+    C : float, default=1.0
+        Of the support vector machines; the smaller, the smoother. All features are divided by one
+        number before, the root of their mean square, so that C means the same for every kernel.
+    ps : sequence of float, default=(0.5, 1.0, 1.5, 2.0)
+        What ``p="cv"`` chooses from.
+    cv : int, splitter or iterable, default=5
+        The folds of ``p="cv"``, as in scikit-learn; a number stands for stratified ones, no more
+        than the smallest class has points (and two at least).
+    negligible : float, default=0.0
+        A shortcut for many data; see :class:`~orthodrome.decomposition.KernelPNS`.
+    memory_budget : str or number, default="2GiB"
+        What the Gram matrix and its factors may take; more is an error.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    p_ : float
+        The power that was given or chosen.
+    cv_scores_ : ndarray of shape (n_ps,)
+        Mean accuracy over the folds for each of `ps`; only with ``p="cv"``.
+    features_ : ndarray of shape (n_samples, n_components)
+        Of the training points; see :meth:`features_of`.
+    n_components_ : int
+        How many there are.
+    decomposition_ : KernelPNS
+        The fitted nested spheres.
+    svm_ : sklearn.svm.LinearSVC
+        The fitted support vector machines.
+    kernel_ : Kernel
+        The fitted kernel.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    orthodrome.decomposition.KernelPNS : The nested spheres.
+    orthodrome.sphere.NestedSpheres.features : The features.
+
+    Notes
+    -----
+    There are no sample weights: for support vector machines they do not mean repetition.
+
+    New points are projected on the span of the training points and brought back to the sphere
+    before anything else; for kernels under which new points are nearly perpendicular to all others,
+    such as polynomials of high degree, nothing could be recognised otherwise.
+
+    One chain is fitted for a given p, and ``p="cv"`` fits as many as there are powers times folds,
+    and one. A chain for N points takes time that grows as N³ at the most.
+
+    References
+    ----------
+    Awate, Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", ICPR 2016, §VI.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthodrome.classification import NestedSpheresClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NestedSpheresClassifier(4, sphere="great").fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        kernel: Any = "gaussian",
+        *,
+        p: float | str = 2.0,
+        features: str = "scores",
+        sphere: str = "small",
+        C: float = 1.0,
+        ps: Sequence[float] = (0.5, 1.0, 1.5, 2.0),
+        cv: Any = 5,
+        negligible: float = 0.0,
+        memory_budget: str | float = "2GiB",
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.p = p
+        self.features = features
+        self.sphere = sphere
+        self.C = C
+        self.ps = ps
+        self.cv = cv
+        self.negligible = negligible
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fitting
+
+    @with_callbacks
+    def fit(self, X: Data, y: ArrayLike) -> Self:
+        """Fit nested spheres to all points, and support vector machines to their residuals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : array-like of shape (n_samples,)
+            The class of each, numbers or strings.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        """Fit; what fails on the way may leave anything behind."""
+        owner = type(self).__name__
+        self._check_parameters()
+        X = self._kernel_object().validate(X, estimator=self)
+        labels = check_targets(y, X.shape[0], owner)
+        self.classes_ = check_classes(labels, owner)
+        with tracked(self, bool(self.verbose)) as progress:
+            if self._by_cross_validation():
+                self.p_ = self._chosen_power(X, labels, progress)
+            else:
+                self.p_ = float(self.p)
+                if hasattr(self, "cv_scores_"):  # of an earlier fit
+                    del self.cv_scores_
+            wraps_matter = self.features == "scores"
+            with nullcontext() if wraps_matter else _wraps_ignored():
+                self.decomposition_ = self._decomposition(self.p_).fit(X)
+            self.kernel_ = self.decomposition_.kernel_
+            self.features_ = self._features(self.decomposition_)
+            self.svm_ = _machines(self.features_, labels, self.C)
+        self.n_components_ = self.features_.shape[1]
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        check_integer(self.n_components, "n_components", owner)
+        if self._by_cross_validation():
+            if not np.size(self.ps):
+                raise ValueError(f"ps of {owner} must hold at least one power; got none.")
+            for power in check_finite_vector(self.ps, np.size(self.ps), "ps", owner):
+                check_power(float(power), owner, "ps")
+        else:
+            try:
+                check_power(self.p, owner)
+            except ValueError as error:
+                raise ValueError(f"{error} Or write p='cv'.") from None
+        check_choice(self.features, FEATURES, "features", owner)
+        check_choice(self.sphere, CHOICES, "sphere", owner)
+        check_positive(self.C, "C", owner)
+        check_positive(self.negligible, "negligible", owner, or_zero=True)
+        if isinstance(self.cv, numbers.Integral):
+            check_integer(self.cv, "cv", owner, minimum=2)
+        parse_bytes(self.memory_budget)
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_integer(self.verbose, "verbose", owner, minimum=0)
+
+    def _by_cross_validation(self) -> bool:
+        return isinstance(self.p, str) and self.p == "cv"
+
+    def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
+        """Return the power of best accuracy over folds of the training points."""
+        powers = np.unique(np.asarray(self.ps, dtype=np.float64))
+        folds = self._folds(X, labels)
+        right = np.zeros((len(folds), len(powers)))
+        for f, (train, test) in enumerate(folds):
+            inner, outer = self._part(X, train, train), self._part(X, test, train)
+            for i, power in enumerate(powers):
+                with _wraps_ignored():
+                    fitted = self._decomposition(float(power)).fit(inner)
+                machine = _machines(self._features(fitted), labels[train], self.C)
+                right[f, i] = machine.score(self._features(fitted, outer), labels[test])
+                done = (f * len(powers) + i + 1) / (right.size + 1)
+                progress.advance(done, "cross-validation")
+        scores = right.mean(axis=0)
+        self.cv_scores_ = scores[np.searchsorted(powers, np.asarray(self.ps, dtype=np.float64))]
+        # means of the same accuracies in another order may differ in a bit
+        return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
+
+    def _folds(self, X: Any, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return training and test rows of each fold, with two classes in every training part."""
+        sizes = np.sort(np.unique(labels, return_counts=True)[1])
+        if sizes[-2] < 2:
+            raise ValueError(
+                f"p='cv' of {type(self).__name__} needs two classes of two points or more. Give "
+                "p as a number."
+            )
+        n_folds = self.cv
+        if isinstance(n_folds, numbers.Integral):
+            n_folds = max(2, min(int(n_folds), int(sizes[0])))
+        splitter = check_cv(n_folds, labels, classifier=True)
+        with warnings.catch_warnings():  # a class of a single point is in one fold only
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            return list(splitter.split(np.zeros(len(labels)), labels))
+
+    def _part(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
+        """Return rows of the data; of a Gram matrix their values with the rows `columns`."""
+        return (
+            X[np.ix_(rows, columns)] if isinstance(self._kernel_object(), Precomputed) else X[rows]
+        )
+
+    def _decomposition(self, p: float) -> KernelPNS:
+        return KernelPNS(
+            1,
+            self.kernel,
+            p=p,
+            sphere=self.sphere,
+            negligible=self.negligible,
+            memory_budget=self.memory_budget,
+        )
+
+    def _features(self, fitted: KernelPNS, X: Any = None) -> NDArray[np.float64]:
+        """Return the features of data, or of the training points of the nested spheres."""
+        chain, circle = fitted.nested_spheres_, self.features == "scores"
+        most = chain.n_modes if circle else chain.n_modes - 1
+        if most < 1:
+            raise ValueError(
+                f"The data of {type(self).__name__} span a circle in feature space, which has no "
+                "subspheres to be far from. Write features='scores', or give more data."
+            )
+        points = fitted.sphere_coordinates_ if X is None else fitted.sphere_coordinates(X)
+        return chain.features(points, min(self.n_components, most), circle=circle)
+
+    # ------------------------------------------------------------------ new data
+
+    def features_of(self, X: Data) -> NDArray[np.float64]:
+        """Return the features that the support vector machines see.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Signed angles, the innermost subsphere's (or the circle's) first.
+        """
+        check_is_fitted(self)
+        X = self.kernel_.validate(X, estimator=self, reset=False)
+        return self._features(self.decomposition_, X)
+
+    def decision_function(self, X: Data) -> NDArray[np.float64]:
+        """Return how far each point is on the side of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`features_of`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            The larger, the better; for two classes positive means ``classes_[1]``.
+        """
+        features = self.features_of(X)
+        return self.svm_.decision_function(features)
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """Return the class of each point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`features_of`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        features = self.features_of(X)
+        return self.svm_.predict(features)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
+
+def _machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
+    """Fit one linear machine for each class, as to features with a mean square of one."""
+    size = float(np.sqrt(np.mean(features**2))) or 1.0
+    # the same as features / size, with coefficients for features as they are
+    return LinearSVC(C=C / size**2, intercept_scaling=size, dual=False).fit(features, labels)
+
+
+@contextmanager
+def _wraps_ignored() -> Iterator[None]:
+    """Ignore the warning of a long last circle, which is not among the features."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The points take up", UserWarning)
+        yield

@@ -1,0 +1,91 @@
+"""Back from coordinates to inputs, for all decompositions that can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from ..kernels import Kernel, Radial
+from ..preimage import decode_components, radial_preimages
+
+__all__ = ["inputs_of", "training_inputs"]
+
+
+def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
+    """Return the n training inputs, dense: those that were kept, or given for a Gram matrix."""
+    if X_fit is not None:
+        if inputs is not None:
+            raise ValueError(
+                "inputs is only for kernel='precomputed'; this estimator has its training data."
+            )
+        return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
+    if inputs is None:
+        raise ValueError(
+            "A precomputed kernel does not know the inputs: pass the training data, "
+            "inverse_transform(Z, inputs=X_train)."
+        )
+    array = check_array(inputs, dtype=[np.float64, np.float32], input_name="inputs")
+    if len(array) != n:
+        raise ValueError(f"inputs must have one row per training sample, {n}; got {len(array)}.")
+    return array
+
+
+def inputs_of(
+    coordinates: NDArray[Any],
+    kernel: Kernel,
+    training: NDArray[Any],
+    *,
+    expansion: Callable[[NDArray[Any]], NDArray[Any]],
+    features: Callable[[NDArray[Any]], NDArray[Any]],
+    embedding: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    alpha: float,
+    fixed_point: bool = True,
+) -> NDArray[Any]:
+    """Return inputs whose feature vectors are near the points that coordinates stand for.
+
+    For radial kernels by a fixed point, unless told not to, for others by ridge regression.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (n, k)
+        Coordinates.
+    kernel : Kernel
+        The fitted kernel.
+    training : ndarray of shape (n_training, ...)
+        The training inputs.
+    expansion : callable
+        Takes coordinates to coefficients over the training points, shape (n, n_training).
+    features : callable
+        Takes coordinates to linear ones in feature space, which inputs are regressed on.
+    embedding : ndarray of shape (n_training, k)
+        Coordinates of the training inputs.
+    weights : ndarray of shape (n_training,) or None
+        Their weights.
+    alpha : float
+        The relative penalty of the regression.
+    fixed_point : bool, default=True
+        Whether radial kernels may use theirs.
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        Inputs.
+    """
+    if isinstance(kernel, Radial) and fixed_point:
+        return radial_preimages(
+            kernel, training, lambda rows: expansion(coordinates[rows]), len(coordinates)
+        ).points
+    decode = decode_components(
+        features(embedding),
+        training.reshape(len(training), -1),  # an Embedded kernel may take 3-D arrays
+        np.ones(len(training)) if weights is None else weights,
+        alpha,
+    )
+    found = decode(features(coordinates))
+    return found.astype(coordinates.dtype, copy=False).reshape(-1, *training.shape[1:])
