@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-__all__ = ["Subsphere", "fit_subsphere", "reflected"]
+__all__ = ["Subsphere", "fit_subsphere", "folded", "reflected"]
 
 #: What keeps the penalty smooth at residual 0 (the paper's ε).
 EPSILON = 1e-5
 
+# Of the objective's part above its least, ε^(p/2), relative to where a search begins: changes and
+# slopes at which it ends. Most levels of a long chain have tiny ones, and need no less care.
+_FTOL, _GTOL = 1e-12, 1e-8
 _TINY_ANGLE = 1e-6
-# Up to so many coordinates the exact principal directions are starts as well.
+# Up to so many coordinates the exact principal directions are starts.
 _MOST_EXACT = 64
 # Up to so many coordinates, subspheres through points drawn at random are starts; so many are
 # drawn, and so many kept.
@@ -32,7 +36,8 @@ class Subsphere:
     axis : ndarray of shape (m,)
         v, a unit vector, in the coordinates of the sphere that the subsphere lies in.
     radius : float
-        r, in (0, π/2]; a great subsphere has π/2.
+        r, in (0, π/2]; a great subsphere has π/2, and the third moment of the residuals of the
+        points that it was fitted to is positive.
     objective : float
         The weighted mean of the penalties, Σ p_n ((θ_n - r)² + ε)^(p/2).
     n_iter : int
@@ -55,7 +60,7 @@ class Subsphere:
         is sent to the first coordinate, and marked.
         """
         turned = reflected(points, self.axis)[:, :-1]
-        lengths = np.linalg.norm(turned, axis=1)
+        lengths = np.sqrt(np.einsum("ij,ij->i", turned, turned))
         lost = lengths <= 16 * np.finfo(np.float64).eps
         turned[lost] = 0.0
         turned[lost, 0] = lengths[lost] = 1.0
@@ -81,7 +86,10 @@ def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray
     """
     normal = axis.copy()
     normal[-1] += 1.0 if axis[-1] >= 0 else -1.0
-    return points - np.outer(points @ normal, normal * (2 / (normal @ normal)))
+    turned = np.array(points, order="C")
+    # BLAS adds the product of two vectors in place; it sees the transpose
+    factors = normal * (-2 / (normal @ normal))
+    return scipy.linalg.blas.dger(1.0, factors, points @ normal, a=turned.T, overwrite_a=True).T
 
 
 def fit_subsphere(
@@ -101,7 +109,7 @@ def fit_subsphere(
     (rkPNS, eqs. 2 to 4). With p = 2 that is least squares; smaller p forgive outliers.
 
     The search is L-BFGS in v (of any length) and r, each coordinate of v in units of the spread of
-    the points along it, from the direction of least spread. For p < 2, where outliers may have
+    the points along it, from the directions of least spread. For p < 2, where outliers may have
     drawn that away, it also begins at subspheres through a few points drawn at random, the best of
     many (up to 16 coordinates). For p < 1, where the objective has many minima, each start goes by
     way of p = 2 and p = 1 as well. The best end is taken.
@@ -109,8 +117,8 @@ def fit_subsphere(
     Parameters
     ----------
     points : ndarray of shape (n, m)
-        Unit vectors, m at least 3. The last coordinates should be those of least spread: the search
-        begins there (up to 64 coordinates also at the exact principal directions).
+        Unit vectors, m at least 3. Beyond 64 coordinates these should be near the principal ones of
+        the points, since the search begins along one of them; up to 64 they may be any.
     weights : ndarray of shape (n,)
         Weights; they are divided by their sum.
     p : float in (0, 2], default=2.0
@@ -128,9 +136,10 @@ def fit_subsphere(
         The best of the ends.
     """
     share = weights / weights.sum()
-    search = _Search(points, share, great, epsilon, max_iter)
+    mean, squares = share @ points, share @ points**2
+    search = _Search(points, share, squares - mean**2, great, epsilon, max_iter)
     starts: list[tuple[NDArray[np.float64], float | None]] = [
-        (axis, None) for axis in _principal(points, share)
+        (axis, None) for axis in _principal(points, share, mean, squares, great)
     ]
     if p < 2:
         starts += _through_points(points, share, p, great, epsilon)
@@ -143,32 +152,48 @@ def fit_subsphere(
                 end = search.run(end.axis, radius if number == 0 else end.radius, power)
             ends.append(end)
     best = min(ends, key=lambda end: end.objective)
-    return _folded(best, great)
+    return folded(best, points, share, great)
 
 
-def _folded(found: Subsphere, great: bool) -> Subsphere:
-    """Turn the axis so that the radius is at most π/2; that of a great subsphere by a rule."""
-    axis, radius = found.axis, found.radius
-    turn = axis[np.argmax(np.abs(axis))] < 0 if great else radius > np.pi / 2
+def folded(
+    found: Subsphere, points: NDArray[np.float64], share: NDArray[np.float64], great: bool
+) -> Subsphere:
+    """Turn the axis so that the radius is at most π/2; of a great subsphere by third moments."""
+    turn = share @ found.residuals(points) ** 3 < 0 if great else found.radius > np.pi / 2
     if not turn:
         return found
-    return Subsphere(-axis, np.pi - radius if not great else radius, found.objective, found.n_iter)
+    radius = found.radius if great else np.pi - found.radius
+    return Subsphere(-found.axis, radius, found.objective, found.n_iter)
 
 
 def _principal(
-    points: NDArray[np.float64], share: NDArray[np.float64]
+    points: NDArray[np.float64],
+    share: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    great: bool,
 ) -> list[NDArray[np.float64]]:
-    """Return directions of least spread, about the origin and about the mean."""
+    """Return directions of least spread, about the origin and about the mean.
+
+    Of many coordinates the better one of the two that come nearest.
+    """
     m = points.shape[1]
     if m > _MOST_EXACT:
-        return [np.eye(1, m, m - 1)[0]]
+        least = {int(np.argmin(squares)), int(np.argmin(squares - mean**2))}
+        axes = [np.eye(1, m, i)[0] for i in sorted(least)]
+        return [min(axes, key=lambda axis: _spread_of(_angles(points @ axis)[0], share, great))]
     second = (points * share[:, None]).T @ points
-    mean = share @ points
     starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
     flat = np.linalg.eigh(second - np.outer(mean, mean))[1][:, 0]  # of a plane
     if abs(flat @ starts[0]) < 0.99:
         starts.append(flat)
     return starts
+
+
+def _spread_of(angles: NDArray[np.float64], share: NDArray[np.float64], great: bool) -> float:
+    """Return the mean squared residual of the subsphere of the mean angle, or of a great one."""
+    center = np.pi / 2 if great else share @ angles
+    return float(share @ (angles - center) ** 2)
 
 
 def _through_points(
@@ -205,14 +230,14 @@ class _Search:
         self,
         points: NDArray[np.float64],
         share: NDArray[np.float64],
+        spread: NDArray[np.float64],
         great: bool,
         epsilon: float,
         max_iter: int,
     ) -> None:
         self.points, self.share, self.great = points, share, great
         self.epsilon, self.max_iter = epsilon, max_iter
-        mean = share @ points
-        spread = np.maximum(share @ points**2 - mean**2, 0.0)
+        spread = np.maximum(spread, 0.0)
         least = max(float(spread.min()), 1e-14)
         self.units = 1 / np.sqrt(spread - spread.min() + 0.1 * least)
         self.units /= self.units.max()
@@ -227,24 +252,32 @@ class _Search:
         if not self.great:
             start[-1] = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
             bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
+        at_start = _angles(self.points @ axis)[0] - radius
+        unit = max(float(self.share @ self._excess(at_start**2, p)), 1e-30)
         found = scipy.optimize.minimize(
-            self._objective(axis, p),
+            self._objective(axis, p, unit),
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": self.max_iter, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+            options={"maxiter": self.max_iter, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20},
         )
         end = axis + self.units * found.x[: len(axis)]
         return Subsphere(
             end / np.linalg.norm(end),
             float(np.pi / 2 if self.great else found.x[-1]),
-            float(found.fun),
+            float(found.fun) * unit + self.epsilon ** (p / 2),
             int(found.nit),
         )
 
+    def _excess(self, squares: NDArray[np.float64], p: float) -> NDArray[np.float64]:
+        """Return (squares + ε)^(p/2) - ε^(p/2) without cancellation: ε is the larger part often."""
+        if p == 2:
+            return squares
+        return self.epsilon ** (p / 2) * np.expm1(p / 2 * np.log1p(squares / self.epsilon))
+
     def _objective(
-        self, axis: NDArray[np.float64], p: float
+        self, axis: NDArray[np.float64], p: float, unit: float
     ) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
         m = len(axis)
 
@@ -254,8 +287,8 @@ class _Search:
             v = direction / length
             angles, sines = _angles(self.points @ v)
             residuals = angles - (np.pi / 2 if self.great else x[-1])
-            squares = residuals**2 + self.epsilon
-            slopes = self.share * (p * residuals * squares ** (p / 2 - 1))
+            squares = residuals**2
+            slopes = self.share / unit * (p * residuals * (squares + self.epsilon) ** (p / 2 - 1))
             gradient = np.empty_like(x)
             # dθ/dv = -y/sin θ, across v
             across = -((slopes / sines) @ self.points)
@@ -263,7 +296,7 @@ class _Search:
             gradient[:m] = self.units * across / length
             if not self.great:
                 gradient[-1] = -slopes.sum()
-            return float(self.share @ squares ** (p / 2)), gradient
+            return float(self.share @ self._excess(squares, p)) / unit, gradient
 
         return value_and_gradient
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array
 from .._core.checks import check_choice, check_positive, check_power, check_sample_weight
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_unit_length
-from ._subspheres import Subsphere, fit_subsphere
+from ._subspheres import Subsphere, fit_subsphere, folded, reflected
 
 __all__ = ["CHOICES", "NestedSpheres", "nested_spheres"]
 
@@ -26,6 +26,8 @@ CHOICES = ("small", "great", "bic", "test")
 # Directions with less of the trace are not there.
 _RANK = 1e-12
 _SIGNIFICANCE = 0.05
+# The chain goes on in new principal coordinates when so much of them is left.
+_RENEWED = 0.9
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,10 @@ class NestedSpheres:
     def axes(self) -> NDArray[np.float64]:
         """Axes of the subspheres in the coordinates of the data, orthonormal rows, as `radii`."""
         axes = np.empty((len(self.subspheres), self.basis.shape[0]))
-        frame = self.basis.copy()
+        frame = self.basis
         for row, subsphere in zip(axes, self.subspheres, strict=True):
             row[:] = frame @ subsphere.axis
-            normal = subsphere.axis.copy()
-            normal[-1] += 1.0 if normal[-1] >= 0 else -1.0
-            frame -= np.outer(frame @ normal, normal * (2 / (normal @ normal)))
-            frame = frame[:, :-1]
+            frame = reflected(frame, subsphere.axis)[:, :-1]
         return axes
 
     @property
@@ -273,7 +272,7 @@ def nested_spheres(
         the one with the lower Bayesian information criterion, or a small one where a
         likelihood-ratio test at 5 % rejects the great one.
     negligible : float, default=0.0
-        A shortcut: levels whose last coordinate has no more than this part of all variance are not
+        A shortcut: while a coordinate has no more than this part of all variance, levels are not
         optimised, but cut off along that coordinate. 0 means that every level is optimised.
     callback : callable, optional
         Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
@@ -342,15 +341,17 @@ def _chain(
     mean = share @ local
     total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
     n_levels = basis.shape[1] - 2
-    subspheres: list[Subsphere] = []
-    n_lost = 0
+    fits: list[Subsphere] = []
+    axes = np.empty((n_levels, len(basis)))
+    frame, n_lost, renewed = basis, 0, np.inf
     for level in range(n_levels):
-        last = local[:, -1]
-        if negligible > 0 and share @ last**2 - (share @ last) ** 2 <= negligible * total:
-            found = _cut_off(local, share, sphere)
-        else:
-            found = _chosen(local, weights, p, sphere)
-        subspheres.append(found)
+        if local.shape[1] <= _RENEWED * renewed:
+            turn = _principal_coordinates(local, share, sphere == "great")
+            local, frame, renewed = local @ turn, frame @ turn, local.shape[1]
+        found = _fitted(local, weights, p, sphere, negligible * total)
+        fits.append(found)
+        axes[level] = frame @ found.axis
+        frame = reflected(frame, found.axis)[:, :-1]
         local, lost = found.drop(local)
         n_lost += int(lost.sum())
         if callback is not None:
@@ -363,11 +364,13 @@ def _chain(
                     "n_iter": found.n_iter,
                 }
             )
+    subspheres, own = _in_own_coordinates(fits, axes, basis)
+    local = local @ (frame.T @ own)
     angles = np.arctan2(local[:, 1], local[:, 0])
     center, wrap = _circular_mean(angles, share)
     around = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
     orientation = 1.0 if share @ around**3 >= 0 else -1.0
-    return NestedSpheres(basis, tuple(subspheres), center, wrap, orientation, n_lost)
+    return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
 
 
 def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -381,6 +384,52 @@ def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np
     if rows.shape[0] < 2:
         raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
     return np.ascontiguousarray(rows[:kept].T)
+
+
+def _principal_coordinates(
+    local: NDArray[np.float64], share: NDArray[np.float64], about_origin: bool
+) -> NDArray[np.float64]:
+    """Return the directions of falling spread, about the mean or the origin, as columns.
+
+    Along these a search begins near its end, and has units that suit it.
+    """
+    second = (local * share[:, None]).T @ local
+    if not about_origin:
+        mean = share @ local
+        second -= np.outer(mean, mean)
+    return np.linalg.eigh(second)[1][:, ::-1]
+
+
+def _in_own_coordinates(
+    fits: list[Subsphere], axes: NDArray[np.float64], basis: NDArray[np.float64]
+) -> tuple[tuple[Subsphere, ...], NDArray[np.float64]]:
+    """Return subspheres with axes in coordinates that only depend on the subspheres before.
+
+    Also return the directions of the circle's coordinates, as columns.
+    """
+    frame, found = basis, []
+    for fit, axis in zip(fits, axes, strict=True):
+        own = frame.T @ axis
+        own /= np.linalg.norm(own)
+        found.append(replace(fit, axis=own))
+        frame = reflected(frame, own)[:, :-1]
+    return tuple(found), frame
+
+
+def _fitted(
+    local: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    p: float,
+    sphere: str,
+    negligible: float,
+) -> Subsphere:
+    """Fit a subsphere, or cut it off where there is no more variance than is negligible."""
+    if negligible > 0:
+        share = weights / weights.sum()
+        spread = share @ local**2 - (share @ local) ** 2
+        if spread.min() <= negligible:
+            return _cut_off(local, share, int(np.argmin(spread)), sphere)
+    return _chosen(local, weights, p, sphere)
 
 
 def _chosen(
@@ -400,15 +449,15 @@ def _chosen(
     return small if ratio > limit else great
 
 
-def _cut_off(local: NDArray[np.float64], share: NDArray[np.float64], sphere: str) -> Subsphere:
-    """Return the subsphere along the last coordinate, of the mean angle, without a search."""
-    axis = np.eye(1, local.shape[1], local.shape[1] - 1)[0]
-    angles = np.arccos(np.clip(local[:, -1], -1.0, 1.0))
+def _cut_off(
+    local: NDArray[np.float64], share: NDArray[np.float64], coordinate: int, sphere: str
+) -> Subsphere:
+    """Return the subsphere along a coordinate, of the mean angle, without a search."""
+    axis = np.eye(1, local.shape[1], coordinate)[0]
+    angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
     radius = np.pi / 2 if sphere == "great" else float(share @ angles)
     objective = float(share @ (angles - radius) ** 2)
-    if radius > np.pi / 2:
-        axis, radius = -axis, np.pi - radius
-    return Subsphere(axis, radius, objective, 0)
+    return folded(Subsphere(axis, radius, objective, 0), local, share, sphere == "great")
 
 
 def _circular_mean(angles: NDArray[np.float64], share: NDArray[np.float64]) -> tuple[float, float]:
