@@ -1,15 +1,16 @@
 """Draw the README's pictures into docs/images: python docs/make_readme_pictures.py."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from skimage.data import camera
-from sklearn.datasets import load_digits, load_wine, make_moons
+from sklearn.datasets import load_digits, load_iris, load_wine, make_moons
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, PatchDenoiser, plots
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelPNS, PatchDenoiser, plots
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import hebbian, leading
 from orthodrome.gram import Centered, DenseGram
@@ -19,6 +20,7 @@ from orthodrome.metrics import (
     neighborhood_preservation,
     reconstruction_error,
 )
+from orthodrome.sphere import nested_spheres
 
 TARGET = Path(__file__).parent / "images"
 
@@ -145,6 +147,57 @@ def clusters() -> Figure:
     return figure
 
 
+def nested() -> Figure:
+    """A small circle among outliers, and what circles and lines capture of the iris data."""
+    rng = np.random.default_rng(0)
+    around = rng.uniform(-np.pi, np.pi, 120)
+    away = 0.7 + 0.04 * rng.standard_normal(120)
+    points = np.column_stack(
+        [np.cos(away), np.sin(away) * np.cos(around), np.sin(away) * np.sin(around)]
+    )
+    strewn = rng.standard_normal((24, 3))
+    points[:24] = strewn / np.linalg.norm(strewn, axis=1, keepdims=True)
+    circles = {}
+    with warnings.catch_warnings():  # the points go all the way round
+        warnings.simplefilter("ignore", UserWarning)
+        for p in (2.0, 1.0):
+            chain = nested_spheres(points, p=p)
+            turns = np.linspace(0, 2 * np.pi, 181)[:-1]
+            circles[f"p = {p:g}"] = chain.raised(np.column_stack([np.cos(turns), np.sin(turns)]))
+
+    X = load_iris().data
+    shares = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for sphere in ("small", "great"):
+            shares[f"nested spheres, {sphere}"] = KernelPNS(1, sphere=sphere).fit(X)
+    shares["kernel PCA"] = KernelPCA(8).fit(X)
+
+    figure = Figure(figsize=(10, 4.1), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
+    plots.sphere(
+        points,
+        np.where(np.arange(120) < 24, "anywhere", "near a circle"),
+        geodesics=False,
+        curves=circles,
+        tilt=50,
+        ax=left,
+        title="The nearest circle, robust or not",
+    )
+    plots.curves(
+        range(1, 9),
+        {
+            name: 100 * np.cumsum(model.explained_variance_ratio_[:8])
+            for name, model in shares.items()
+        },
+        xlabel="Modes",
+        ylabel="Variance (%)",
+        ax=right,
+        title="Iris, Gaussian kernel",
+    )
+    return figure
+
+
 def main() -> None:
     TARGET.mkdir(exist_ok=True)
     pictures = {
@@ -152,6 +205,7 @@ def main() -> None:
         "kernel_pga": directions,
         "kernel_hebbian": passes,
         "sphere_clusters": clusters,
+        "nested_spheres": nested,
     }
     for name, draw in pictures.items():
         draw().savefig(TARGET / f"{name}.png", dpi=150, metadata={"Software": None})

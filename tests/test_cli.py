@@ -178,7 +178,14 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions, passes, applications, groups = printed
+    digits, directions, passes, applications, groups, nested = printed
+    assert re.fullmatch(
+        r"two modes: \d\d\.\d% of the variance\n"
+        r"back on the sphere of 178 coordinates: \(5, 178\)\n"
+        r"robust directions: \d\d\.\d% about the median\n"
+        r"(9\d|100)\.\d% of the wines right\n",
+        nested,
+    )
     assert re.fullmatch(
         r"mixture: \d\.\d% of the wines misplaced\n"
         r"the surest is sure to 100\.0%, BIC -\d+\n"

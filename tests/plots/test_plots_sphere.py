@@ -97,6 +97,26 @@ def test_geodesics_pass_through_the_mean_and_their_directions(points):
         assert not np.all(np.isnan(front.get_xdata()))
 
 
+def test_curves_are_closed_and_named(points):
+    angle = np.radians(np.arange(0, 360, 3))
+    circle = np.column_stack(
+        [np.full(120, 0.8), 0.6 * np.cos(angle), 0.6 * np.sin(angle)]
+    )  # around the mean
+    curves = {"small": circle, "great": circle @ np.diag([0, 1 / 0.6, 1 / 0.6])}
+    figure = plots.sphere(points, curves=curves, geodesics=False)
+    n_grid = len(plots.sphere(points, geodesics=False).axes[0].lines)
+    halves = figure.axes[0].lines[n_grid:]
+    assert len(halves) == 4
+    front = np.column_stack(halves[1].get_data())
+    camera = _camera(np.radians(35), np.radians(20))
+    seen = np.vstack([circle, circle[:1]]) @ camera.T
+    near = seen[:, 2] >= 0
+    np.testing.assert_allclose(front[near], seen[near, :2], atol=1e-12)
+    assert len({halves[0].get_color(), halves[2].get_color(), plots.palette.MAIN}) == 3
+    (names,) = legends(figure)
+    assert names == ["mean", "small", "great", "far side"]
+
+
 def test_legends_name_classes_and_what_is_drawn(points):
     labels = np.where(points[:, 1] > 0, "$right", "_left")
     figure = plots.sphere(points, labels, legend_title="side", title="T")
@@ -172,6 +192,14 @@ def test_sphere_draws_into_given_axes(points):
         ({"points": [[1.0, np.nan, 0.0]]}, "points contains NaN"),
         ({"points": [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]}, "unit length; row 1 has length 1.414"),
         ({"points": np.eye(3), "labels": [0, 1]}, r"labels of sphere must have shape \(3,\)"),
+        (
+            {"points": np.eye(3), "curves": {"a": np.eye(4)}},
+            r"curves\['a'\] of sphere must have shape \(n, 3\)",
+        ),
+        (
+            {"points": np.eye(3), "curves": {"a": 2 * np.eye(3)}},
+            r"curves\['a'\] of sphere must have unit length",
+        ),
         ({"points": np.eye(3), "tilt": np.inf}, "tilt of sphere must be a finite number"),
         ({"points": np.eye(3), "turn": "left"}, "turn of sphere must be a finite number"),
         ({"points": np.eye(3), "turn": True}, "turn of sphere must be a finite number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from ._classes import (
     marker_area,
 )
 from ._matplotlib import axes_of
-from .palette import MAIN
+from .palette import COLORS, MAIN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +44,7 @@ def sphere(
     labels: ArrayLike | None = None,
     *,
     geodesics: bool = True,
+    curves: Mapping[str, ArrayLike] | None = None,
     tilt: float = 35.0,
     turn: float = 20.0,
     ax: Axes | None = None,
@@ -65,6 +67,9 @@ def sphere(
     geodesics : bool, default=True
         Draw the principal geodesics, the great circles through the mean in the directions v_1 and
         v_2 (the second and the third axis).
+    curves : mapping of str to array-like of shape (n, 3), optional
+        Closed lines of unit vectors to draw, such as the subspheres of
+        :func:`orthodrome.sphere.nested_spheres`, by name.
     tilt : float, default=35
         How far the mean is turned up from the viewer, in degrees: at 0 it faces the viewer, at 90
         it is on top.
@@ -97,12 +102,17 @@ def sphere(
     """
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
+    closed = {
+        name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
+    }
     camera = _camera(_check_angle(tilt, "tilt"), _check_angle(turn, "turn"))
     if ax is not None and ax.name == "3d":
         raise ValueError("ax of sphere must be ordinary axes: the sphere is drawn as it is seen.")
     ax = axes_of(ax, (4.8, 4.4))
     _draw_globe(ax, camera)
-    lines = _draw_geodesics(ax, camera) if geodesics else []
+    lines = _draw_geodesics(ax, camera) if geodesics else {}
+    n_colors = 1 if groups is None or is_continuous(groups) else len(np.unique(groups))
+    lines |= _draw_curves(ax, camera, closed, n_colors)
     seen = array @ camera.T
     near = seen[:, 2] >= 0
     area = marker_area(len(array), size)
@@ -130,14 +140,14 @@ def sphere(
     return ax.figure  # type: ignore[return-value]  # never a SubFigure
 
 
-def _check_points(points: ArrayLike) -> NDArray[Any]:
-    array = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
+    array = check_array(points, dtype=[np.float64, np.float32], input_name=name)
     if array.shape[1] != 3:
         raise ValueError(
-            f"points of sphere must have shape (n, 3); got {array.shape}. "
+            f"{name} of sphere must have shape (n, 3); got {array.shape}. "
             "KernelPGA(2).sphere_coordinates_ has."
         )
-    check_unit_length(np.einsum("ij,ij->i", array, array), array.dtype, "points of sphere")
+    check_unit_length(np.einsum("ij,ij->i", array, array), array.dtype, f"{name} of sphere")
     return array
 
 
@@ -199,9 +209,9 @@ def _draw_line(ax: Axes, seen: NDArray[np.float64], far: int, near: int, **style
     return ax.plot(np.where(behind, np.nan, x), y, zorder=near, **style)[0]
 
 
-def _draw_geodesics(ax: Axes, camera: NDArray[np.float64]) -> list[Any]:
-    return [
-        _draw_line(
+def _draw_geodesics(ax: Axes, camera: NDArray[np.float64]) -> dict[str, Any]:
+    return {
+        f"geodesic {number}": _draw_line(
             ax,
             camera @ _great_circle(direction),
             _FAR_LINES,
@@ -210,8 +220,22 @@ def _draw_geodesics(ax: Axes, camera: NDArray[np.float64]) -> list[Any]:
             linewidth=1.4,
             linestyle=dashes,
         )
-        for direction, dashes in zip(np.eye(3)[1:], ("-", "--"), strict=True)
-    ]
+        for number, direction, dashes in zip((1, 2), np.eye(3)[1:], ("-", "--"), strict=True)
+    }
+
+
+def _draw_curves(
+    ax: Axes, camera: NDArray[np.float64], curves: dict[str, NDArray[Any]], first: int
+) -> dict[str, Any]:
+    """Draw closed lines in the colours that the points leave, from number `first` on."""
+    lines = {}
+    for number, (name, points) in enumerate(curves.items()):
+        closed = np.vstack([points, points[:1]])
+        color = COLORS[(first + number) % len(COLORS)]
+        lines[name] = _draw_line(
+            ax, camera @ closed.T, _FAR_LINES, _LINES, color=color, linewidth=2.2
+        )
+    return lines
 
 
 # ---------------------------------------------------------------------------- points
@@ -258,10 +282,10 @@ def _draw_classes(
     legend.set_clip_on(False)  # else the layout takes no notice of it
 
 
-def _legend_below(ax: Axes, mean: Any, lines: list[Any], *, far: bool) -> None:
+def _legend_below(ax: Axes, mean: Any, lines: dict[str, Any], *, far: bool) -> None:
     """Explain star, lines and faint points below the sphere, where nothing is drawn."""
-    handles = [mean, *lines]
-    names = ["mean", *(f"geodesic {number}" for number in range(1, len(lines) + 1))]
+    handles = [mean, *lines.values()]
+    names = ["mean", *lines]
     if far:
         from matplotlib.lines import Line2D
 
@@ -275,7 +299,7 @@ def _legend_below(ax: Axes, mean: Any, lines: list[Any], *, far: bool) -> None:
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         borderaxespad=0.2,
-        ncols=len(handles),
+        ncols=min(len(handles), 4),
         frameon=False,
         fontsize="small",
         handletextpad=0.4,
