@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 from laws_classification import gaussian, three_classes
 from laws_sphere import unit
 from orthodrome import KernelPNS, NestedSpheresClassifier
+from orthodrome._core.progress import Progress
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
@@ -224,6 +225,14 @@ def test_folds_may_be_a_splitter():
     np.testing.assert_array_equal(model.cv_scores_, listed.cv_scores_)
 
 
+def test_a_point_like_no_other_is_not_recognised():
+    X, y = three_classes(20)
+    X = np.vstack([X, [[1e4, 0, 0]]])
+    model = estimator(2, p="cv", ps=(2.0,), cv=[(np.arange(20), np.array([18, 19, 20]))])
+    model.fit(X, np.append(y, "ash"))
+    assert model.cv_scores_[0] in (0, 1 / 3, 2 / 3)
+
+
 def test_no_scores_remain_of_an_earlier_search():
     X, y = three_classes(20)
     model = estimator(2, p="cv", ps=(2.0,), cv=2).fit(X, y)
@@ -257,6 +266,28 @@ def test_progress_is_reported(capsys):
     X, y = three_classes(20)
     estimator(2, p="cv", ps=(1.5, 2.0), cv=2, verbose=True).fit(X, y)
     assert "NestedSpheresClassifier" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("p", [2.0, "cv"])
+def test_progress_goes_through_the_levels(p, monkeypatch):
+    fractions = []
+    advance = Progress.advance
+    monkeypatch.setattr(
+        Progress,
+        "advance",
+        lambda self, fraction, name="fit": (
+            (
+                fractions.append(fraction)
+                if isinstance(self._estimator, NestedSpheresClassifier)
+                else None
+            )
+            or advance(self, fraction, name)
+        ),
+    )
+    X, y = three_classes(20)
+    estimator(2, p=p, ps=(2.0,), cv=2).fit(X, y)
+    assert len(set(fractions)) > 10
+    assert fractions[-1] == 1.0
 
 
 def test_a_pickled_model_predicts_the_same():

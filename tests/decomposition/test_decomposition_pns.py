@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_iris, make_blobs
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_sphere import rotation, unit
 from orthodrome import KernelPCA, KernelPNS
@@ -293,3 +293,27 @@ def test_indefinite_matrices_and_a_failed_fit():
     np.testing.assert_array_equal(model.transform(X), before)
     with pytest.raises(NotFittedError):
         KernelPNS().transform(X)
+
+
+def test_a_row_of_weight_zero_that_is_like_no_other():
+    """It counts for nothing, and has no place; the others are as without it."""
+    X = np.vstack([cloud(10), [[1e4, 0, 0]]])
+    model = KernelPNS(2, KERNEL).fit(X, sample_weight=np.r_[np.ones(10), 0])
+    np.testing.assert_array_equal(
+        model.embedding_[:10], KernelPNS(2, KERNEL).fit(X[:10]).embedding_
+    )
+    for name in ("embedding_", "residuals_", "sphere_coordinates_"):
+        assert np.all(np.isnan(getattr(model, name)[10]))
+    for method in (model.transform, model.sphere_coordinates):
+        with pytest.raises(ValueError, match="Row 10 of X has no similarity"):
+            method(X)
+
+
+def test_searches_are_counted():
+    model = KernelPNS(2, KERNEL, p=1.0).fit(cloud())
+    assert model.converged_
+    assert model.n_iter_ == model.nested_spheres_.n_iter > 0
+    with pytest.warns(ConvergenceWarning, match="still moving") as caught:
+        hasty = KernelPNS(2, KERNEL, p=1.0, max_iter=1).fit(cloud())
+    assert not hasty.converged_
+    assert [found.filename for found in caught if "moving" in str(found.message)] == [__file__]

@@ -200,6 +200,7 @@ def test_sphere_draws_into_given_axes(points):
             {"points": np.eye(3), "curves": {"a": 2 * np.eye(3)}},
             r"curves\['a'\] of sphere must have unit length",
         ),
+        ({"points": np.eye(3), "curves": [np.eye(3)]}, "curves of sphere must be lines by name"),
         ({"points": np.eye(3), "tilt": np.inf}, "tilt of sphere must be a finite number"),
         ({"points": np.eye(3), "turn": "left"}, "turn of sphere must be a finite number"),
         ({"points": np.eye(3), "turn": True}, "turn of sphere must be a finite number"),

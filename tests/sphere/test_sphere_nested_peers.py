@@ -46,10 +46,10 @@ def test_radii_axes_and_variances_are_those_of_scikit_pns(d, seed):
     chain = nested_spheres(points)
     radii, axes, variances = of_peer(points)
     assert radii.min() < 1.3  # small spheres, not only great ones
-    np.testing.assert_allclose(chain.radii, radii, atol=1e-3)
-    np.testing.assert_allclose(np.sum(chain.axes * axes, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(chain.radii, radii, atol=3e-4)
+    np.testing.assert_allclose(np.sum(chain.axes * axes, axis=1), 1, atol=1e-7)
     ours = np.mean(chain.scores(points)[:, :0:-1] ** 2, axis=0)
-    np.testing.assert_allclose(ours, variances, rtol=1e-4)
+    np.testing.assert_allclose(ours, variances, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:The points take up:UserWarning")

@@ -67,7 +67,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     features : {"scores", "paper"}, default="scores"
         ``"scores"``: the signed angle on the circle at the end of the chain, which is the first
         mode, and D - 1 residuals. ``"paper"``: the residuals of D subspheres, as above, and no
-        angle. What the circle separates is lost then.
+        angle. What the circle separates is lost then, and accuracy with it, on most data.
     sphere : {"small", "great", "bic", "test"}, default="small"
         What subspheres may be; see :func:`orthodrome.sphere.nested_spheres`.
     C : float, default=1.0
@@ -200,8 +200,11 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 if hasattr(self, "cv_scores_"):  # of an earlier fit
                     del self.cv_scores_
             wraps_matter = self.features == "scores"
+            fitting = self._decomposition(self.p_)
+            fitting._listener = progress.advance
             with nullcontext() if wraps_matter else _wraps_ignored():
-                self.decomposition_ = self._decomposition(self.p_).fit(X)
+                self.decomposition_ = fitting.fit(X)
+            del fitting._listener
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(self.decomposition_)
             self.svm_ = _machines(self.features_, labels, self.C)
@@ -244,13 +247,22 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 with _wraps_ignored():
                     fitted = self._decomposition(float(power)).fit(inner)
                 machine = _machines(self._features(fitted), labels[train], self.C)
-                right[f, i] = machine.score(self._features(fitted, outer), labels[test])
+                right[f, i] = self._accuracy(fitted, machine, outer, labels[test])
                 done = (f * len(powers) + i + 1) / (right.size + 1)
                 progress.advance(done, "cross-validation")
         scores = right.mean(axis=0)
         self.cv_scores_ = scores[np.searchsorted(powers, np.asarray(self.ps, dtype=np.float64))]
         # means of the same accuracies in another order may differ in a bit
         return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
+
+    def _accuracy(self, fitted: KernelPNS, machine: LinearSVC, X: Any, labels: Any) -> float:
+        """Return the share that is recognised; a point without a place on the sphere is not."""
+        points = fitted._coordinates(X)
+        has_place = np.isfinite(points[:, 0])
+        if not has_place.any():
+            return 0.0
+        found = machine.predict(self._features(fitted, points[has_place]))
+        return float(np.sum(found == labels[has_place])) / len(labels)
 
     def _folds(self, X: Any, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return training and test rows of each fold, with two classes in every training part."""
@@ -284,8 +296,10 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             memory_budget=self.memory_budget,
         )
 
-    def _features(self, fitted: KernelPNS, X: Any = None) -> NDArray[np.float64]:
-        """Return the features of data, or of the training points of the nested spheres."""
+    def _features(
+        self, fitted: KernelPNS, points: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the features of points of the sphere, or of the training points."""
         chain, circle = fitted.nested_spheres_, self.features == "scores"
         most = chain.n_modes if circle else chain.n_modes - 1
         if most < 1:
@@ -293,7 +307,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 f"The data of {type(self).__name__} span a circle in feature space, which has no "
                 "subspheres to be far from. Write features='scores', or give more data."
             )
-        points = fitted.sphere_coordinates_ if X is None else fitted.sphere_coordinates(X)
+        if points is None:
+            points = fitted.sphere_coordinates_
         return chain.features(points, min(self.n_components, most), circle=circle)
 
     # ------------------------------------------------------------------ new data
@@ -314,7 +329,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
-        return self._features(self.decomposition_, X)
+        return self._features(self.decomposition_, self.decomposition_.sphere_coordinates(X))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return how far each point is on the side of each class.

@@ -17,7 +17,14 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..gram import GramOperator, cross_operator, gram_operator, isometric_coordinates
+from ..gram import (
+    GramOperator,
+    Scaled,
+    cross_operator,
+    gram_operator,
+    isometric_coordinates,
+    squared_radius,
+)
 from ..kernels import Precomputed
 from .base import KernelEstimator, last_fit_kept, rows_named_in
 
@@ -42,12 +49,19 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     n_components_: int
     embedding_: NDArray[Any]
 
+    #: Told how far a fit is, by an estimator that this one is a part of.
+    _listener: Callable[[float], None] | None = None
+
     # ------------------------------------------------------------------ what a subclass supplies
+
+    def _on_sphere(self) -> bool:
+        """Tell whether k(x, x) must be constant; it is then divided out."""
+        return False
 
     def _checked_gram(self, gram: GramOperator) -> GramOperator:
         """Return the Gram operator to be factored; note what it was divided by."""
-        self._squared_radius_ = 1.0
-        return gram
+        self._squared_radius_ = squared_radius(gram.diagonal()) if self._on_sphere() else 1.0
+        return gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
 
     @abstractmethod
     def _fit_points(
@@ -63,8 +77,11 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Return the embedding of coordinates, shape (n, n_components_)."""
 
     def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where coordinates of points, training or new, are."""
+        """Return where the coordinates of points are; NaN for a point that has no place."""
         return points
+
+    def _refuse_unplaced(self, points: NDArray[np.float64]) -> None:
+        """Raise where a point has no place."""
 
     def _check_new(self, X: Any) -> None:
         """Raise where new data do not belong to the training data."""
@@ -108,8 +125,19 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             progress.advance(_GRAM_SHARE, "Gram matrix")
             self.X_fit_ = None if precomputed else canonical.data
             self._columns_ = canonical.index if precomputed else None
-            self._fit_points(points, canonical.weights, _rest_of(progress))
+            self._fit_points(points, canonical.weights, self._rest_of(progress))
         self._keep(X, canonical, points)
+
+    def _rest_of(self, progress: Progress) -> Callable[[float], None]:
+        """Return what advances the progress bar from where the Gram matrix left it."""
+
+        def advance(fraction: float) -> None:
+            done = _GRAM_SHARE + (1 - _GRAM_SHARE) * fraction
+            progress.advance(done, "components")
+            if self._listener is not None:
+                self._listener(done)
+
+        return advance
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -147,10 +175,12 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         twins = canonical.inverse
         alone = np.flatnonzero(twins < 0)
         new = self._coordinates(X[alone]) if len(alone) else points[:0]
+        has_place = np.isfinite(new).all(axis=1)
         for name, of in self._of_rows().items():
             every = of(points)[twins]
-            if len(alone):
-                every[alone] = of(new)
+            every[alone[~has_place]] = np.nan  # of weight 0, and like none of the others
+            if has_place.any():
+                every[alone[has_place]] = of(new[has_place])
             setattr(self, name, every)
         self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
 
@@ -182,7 +212,9 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
-        return self._embedded(self._coordinates(X)).astype(X.dtype, copy=False)
+        points = self._coordinates(X)
+        self._refuse_unplaced(points)
+        return self._embedded(points).astype(X.dtype, copy=False)
 
     def _coordinates(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of validated data, projected on the span of the training data."""
@@ -215,13 +247,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _rest_of(progress: Progress) -> Callable[[float], None]:
-    """Return what advances the progress bar from where the Gram matrix left it."""
-    return lambda fraction: progress.advance(
-        _GRAM_SHARE + (1 - _GRAM_SHARE) * fraction, "components"
-    )
 
 
 def oriented(

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice, check_positive
+from .._core.checks import check_choice, check_integer, check_positive
 from .._core.types import Data
-from ..gram import GramOperator, Scaled, squared_radius
+from ..gram import squared_radius
 from ..sphere import exp, log, nested_spheres
 from ..sphere.nested import CHOICES
 from .explicit import ExplicitDecomposition, oriented
+from .spectral import CALLER_OF_FIT
 
 __all__ = ["KernelPNS"]
 
@@ -52,6 +53,8 @@ class KernelPNS(ExplicitDecomposition):
     negligible : float, default=0.0
         A shortcut for many data: levels with no more than this part of the variance are cut off
         without a search. 0 means that all levels are fitted.
+    max_iter : int, default=500
+        The most iterations of a search; a level takes one, or for p < 2 several.
     memory_budget : str or number, default="2GiB"
         What the Gram matrix and its factors may take; more is an error.
     verbose : bool or int, default=False
@@ -60,7 +63,7 @@ class KernelPNS(ExplicitDecomposition):
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed.
+        The training data transformed; NaN for a row of weight 0 that is like none of the others.
     residuals_ : ndarray of shape (n_samples, n_modes)
         The modes: the signed angle on the circle, then the signed residuals from the innermost
         subsphere on, each in the units of the first sphere.
@@ -76,6 +79,10 @@ class KernelPNS(ExplicitDecomposition):
         The chain, with maps both ways.
     n_components_ : int
         The dimension of the embedding.
+    n_iter_ : int
+        Iterations of the searches, over all levels.
+    converged_ : bool
+        Whether the search of every level ended by its tolerance; there is a warning if not.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
         precomputed kernel.
@@ -127,6 +134,7 @@ class KernelPNS(ExplicitDecomposition):
         p: float = 2.0,
         sphere: str = "small",
         negligible: float = 0.0,
+        max_iter: int = 500,
         memory_budget: str | float = "2GiB",
         verbose: bool | int = False,
     ) -> None:
@@ -135,6 +143,7 @@ class KernelPNS(ExplicitDecomposition):
         self.p = p
         self.sphere = sphere
         self.negligible = negligible
+        self.max_iter = max_iter
         self.memory_budget = memory_budget
         self.verbose = verbose
 
@@ -143,24 +152,27 @@ class KernelPNS(ExplicitDecomposition):
         owner = type(self).__name__
         check_choice(self.sphere, CHOICES, "sphere", owner)
         check_positive(self.negligible, "negligible", owner, or_zero=True)
+        check_integer(self.max_iter, "max_iter", owner)
 
-    def _checked_gram(self, gram: GramOperator) -> GramOperator:
-        self._squared_radius_ = squared_radius(gram.diagonal())
-        return gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
+    def _on_sphere(self) -> bool:
+        return True
 
     def _check_new(self, X: Any) -> None:
         squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
 
     def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring coordinates to unit length."""
+        """Bring coordinates to unit length; NaN where there is none."""
         lengths = np.linalg.norm(points, axis=1)
-        if np.any(lengths <= 1e-12):
-            row = int(np.argmin(lengths))
-            raise ValueError(
-                f"Row {row} of X has no similarity to any training point: it has no place on "
-                "their sphere. Choose a larger scale (sigma) of the kernel."
-            )
+        lengths[lengths <= 1e-12] = np.nan
         return points / lengths[:, None]
+
+    def _refuse_unplaced(self, points: NDArray[np.float64]) -> None:
+        lost = ~np.isfinite(points[:, 0])
+        if lost.any():
+            raise ValueError(
+                f"Row {int(np.argmax(lost))} of X has no similarity to any training point: it has "
+                "no place on their sphere. Choose a larger scale (sigma) of the kernel."
+            )
 
     def _fit_points(
         self,
@@ -174,6 +186,8 @@ class KernelPNS(ExplicitDecomposition):
             p=self.p,
             sphere=self.sphere,
             negligible=self.negligible,
+            max_iter=self.max_iter,
+            stacklevel=CALLER_OF_FIT + 1,
             callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
         )
         self.nested_spheres_ = chain
@@ -190,6 +204,7 @@ class KernelPNS(ExplicitDecomposition):
         total = float(squares.sum())
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.radii_, self.axes_ = chain.radii, chain.axes
+        self.n_iter_, self.converged_ = max(1, chain.n_iter), chain.converged
 
     def _tangents(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Log maps at the mean, on the subsphere of the embedding."""
@@ -220,7 +235,9 @@ class KernelPNS(ExplicitDecomposition):
             ``nested_spheres_.scores`` takes them to all modes.
         """
         check_is_fitted(self)
-        return self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
+        points = self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
+        self._refuse_unplaced(points)
+        return points
 
     def inverse_transform(self, X: Data) -> NDArray[np.float64]:
         """Return the points of the subsphere that coordinates stand for.

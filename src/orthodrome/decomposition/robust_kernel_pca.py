@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_positive
 from .._core.types import Data
 from ..eigen.pursuit import projection_pursuit, spatial_median
-from ..gram import GramOperator, Scaled, squared_radius
 from ..sphere.karcher import find_mean, warn_if_wide
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import inputs_of, training_inputs
@@ -69,6 +70,8 @@ class RobustKernelPCA(ExplicitDecomposition):
         How many directions there are.
     n_iter_ : int
         Iterations of the searches.
+    converged_ : bool
+        Whether all searches ended by their tolerance; there is a warning if not.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
         precomputed kernel.
@@ -85,9 +88,10 @@ class RobustKernelPCA(ExplicitDecomposition):
     Notes
     -----
     Outliers that agree on a direction tilt what is found toward it for every p, since dispersions
-    add up; those that do not agree hardly count for small p.
+    add up; those that do not agree count the less, the smaller p is, but they do count.
 
-    Signs: each direction has a positive third moment over the training data. Equal rows are merged
+    Signs: coordinates of the training data along each direction have a positive third moment about
+    their mean. Equal rows are merged
     into weights and the rest is sorted before anything else, so that a weight of 2 is the row
     written twice, to the last bit, and the order of rows does not matter.
 
@@ -129,11 +133,8 @@ class RobustKernelPCA(ExplicitDecomposition):
         check_choice(self.center, CENTERS, "center", type(self).__name__)
         check_positive(self.inverse_alpha, "inverse_alpha", type(self).__name__)
 
-    def _checked_gram(self, gram: GramOperator) -> GramOperator:
-        if self.center != "karcher":
-            return super()._checked_gram(gram)
-        self._squared_radius_ = squared_radius(gram.diagonal())
-        return gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
+    def _on_sphere(self) -> bool:
+        return self.center == "karcher"
 
     def _fit_points(
         self,
@@ -145,8 +146,12 @@ class RobustKernelPCA(ExplicitDecomposition):
         self._center_ = self._found_center(points, weights)
         seen = points - self._center_
         rank = points.shape[1]
+        if self.n_components is None:
+            rank = _rank(np.sqrt(share)[:, None] * seen)
         wanted = rank if self.n_components is None else min(int(self.n_components), rank)
-        found = projection_pursuit(seen, weights, wanted, p=self.p)
+        found = projection_pursuit(
+            seen, weights, wanted, p=self.p, callback=lambda done: advance(done / wanted)
+        )
         directions = oriented(found.directions, seen @ found.directions, share)
         scale = np.sqrt(self._squared_radius_)
         self._directions_ = scale * directions
@@ -156,6 +161,13 @@ class RobustKernelPCA(ExplicitDecomposition):
         total = float(share @ np.einsum("ij,ij->i", seen, seen))
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.n_components_, self.n_iter_ = wanted, max(1, found.n_iter)
+        self.converged_ = found.converged
+        if not found.converged:
+            warnings.warn(
+                "A search for a direction was still moving when its iterations were used up.",
+                ConvergenceWarning,
+                stacklevel=CALLER_OF_FIT,
+            )
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
 
@@ -213,3 +225,9 @@ class RobustKernelPCA(ExplicitDecomposition):
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[np.float64]:
         """Return coefficients over the rows of `X_fit_`, shape (n, n_fit)."""
         return coordinates @ self.dual_coef_.T + self._decoder_ @ self._center_
+
+
+def _rank(points: NDArray[np.float64]) -> int:
+    """Return how many directions points span, one at least."""
+    values = np.linalg.svd(points, compute_uv=False) ** 2
+    return max(1, int(np.count_nonzero(values > 1e-12 * values.sum())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,14 @@ class Pursuit:
         The weighted mean of |⟨v, z⟩|^p along each.
     n_iter : int
         Iterations of all searches that were kept.
+    converged : bool
+        Whether they all ended by their tolerance.
     """
 
     directions: NDArray[np.float64]
     dispersions: NDArray[np.float64]
     n_iter: int
+    converged: bool = True
 
 
 def projection_pursuit(
@@ -43,6 +47,7 @@ def projection_pursuit(
     *,
     p: float = 1.0,
     max_iter: int = 1000,
+    callback: Callable[[int], None] | None = None,
 ) -> Pursuit:
     r"""Find orthogonal directions along which points are dispersed most, one after the other.
 
@@ -67,6 +72,8 @@ def projection_pursuit(
         The power; smaller ones are moved less by far points.
     max_iter : int, default=1000
         The most iterations of a search.
+    callback : callable, optional
+        Called after each direction with how many there are.
 
     Returns
     -------
@@ -84,9 +91,10 @@ def projection_pursuit(
         values, vectors = np.linalg.eigh((points * share[:, None]).T @ points)
         return Pursuit(vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), 0)
     left, found = points.copy(), np.empty((points.shape[1], k))
-    dispersions, n_iter = np.empty(k), 0
+    dispersions, n_iter, converged = np.empty(k), 0, True
     for number in range(k):
         direction, steps = _best_direction(left, share, p, max_iter)
+        converged &= steps < max_iter
         earlier = found[:, :number]
         for _ in range(2):  # once is not orthogonal to the last digit
             direction = direction - earlier @ (earlier.T @ direction)
@@ -99,7 +107,9 @@ def projection_pursuit(
         dispersions[number] = float(share @ np.abs(along) ** p)
         left -= np.outer(along, found[:, number])
         n_iter += steps
-    return Pursuit(found, dispersions, n_iter)
+        if callback is not None:
+            callback(number + 1)
+    return Pursuit(found, dispersions, n_iter, converged)
 
 
 def spatial_median(

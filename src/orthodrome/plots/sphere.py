@@ -102,6 +102,8 @@ def sphere(
     """
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
+    if curves is not None and not isinstance(curves, Mapping):
+        raise ValueError(f"curves of sphere must be lines by name, a dict; got {type(curves)}.")
     closed = {
         name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
     }

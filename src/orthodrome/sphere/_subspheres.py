@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ EPSILON = 1e-5
 # Of the objective's part above its least, ε^(p/2), relative to where a search begins: changes and
 # slopes at which it ends. Most levels of a long chain have tiny ones, and need no less care.
 _FTOL, _GTOL = 1e-12, 1e-8
+# Of Newton's method, relative; and the least second derivative, relative to reweighted squares.
+_NEWTON_TOL, _LEAST_CURVATURE = 1e-12, 0.01
 _TINY_ANGLE = 1e-6
 # Up to so many coordinates the exact principal directions are starts.
 _MOST_EXACT = 64
 # Up to so many coordinates, subspheres through points drawn at random are starts; so many are
 # drawn, and so many kept.
-_MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, 2
+_MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, 4
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,16 @@ class Subsphere:
     objective : float
         The weighted mean of the penalties, Σ p_n ((θ_n - r)² + ε)^(p/2).
     n_iter : int
-        Iterations of the start that ended best; 0 where nothing was optimised.
+        Iterations of the search that ended best; 0 where nothing was optimised.
+    converged : bool
+        Whether that search ended by its tolerance.
     """
 
     axis: NDArray[np.float64]
     radius: float
     objective: float
     n_iter: int
+    converged: bool = True
 
     def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
@@ -59,13 +64,23 @@ class Subsphere:
         The projection goes along great circles through the axis. A point on the axis has none: it
         is sent to the first coordinate, and marked.
         """
-        turned = reflected(points, self.axis)[:, :-1]
+        below, lost, _ = self.split(points)
+        return below, lost
+
+    def split(
+        self, points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+        """Return what `drop` returns, and residuals that are accurate near the axis too."""
+        turned = reflected(points, self.axis)
+        cosines = -turned[:, -1] if self.axis[-1] >= 0 else turned[:, -1].copy()
+        turned = turned[:, :-1]
         lengths = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        residuals = np.arctan2(lengths, cosines) - self.radius
         lost = lengths <= 16 * np.finfo(np.float64).eps
         turned[lost] = 0.0
         turned[lost, 0] = lengths[lost] = 1.0
         turned /= lengths[:, None]
-        return turned, lost
+        return turned, lost, residuals
 
     def lift(
         self, points: NDArray[np.float64], residuals: NDArray[np.float64]
@@ -108,11 +123,13 @@ def fit_subsphere(
 
     (rkPNS, eqs. 2 to 4). With p = 2 that is least squares; smaller p forgive outliers.
 
-    The search is L-BFGS in v (of any length) and r, each coordinate of v in units of the spread of
-    the points along it, from the directions of least spread. For p < 2, where outliers may have
-    drawn that away, it also begins at subspheres through a few points drawn at random, the best of
-    many (up to 16 coordinates). For p < 1, where the objective has many minima, each start goes by
-    way of p = 2 and p = 1 as well. The best end is taken.
+    For p = 2 the search is L-BFGS in v (of any length) and r, each coordinate of v in units of the
+    spread of the points along it. For p < 2, where that takes very many steps, it is Newton's
+    method, with weighted least squares where second derivatives are not positive. It begins at the
+    directions of least spread. For p < 2, where outliers may have drawn that away, it also begins
+    at subspheres through a few points drawn at random, the best of many (up to 16 coordinates). For
+    p < 1, where the objective has many minima, each start goes by way of p = 2 and p = 1 as well.
+    The best end is taken.
 
     Parameters
     ----------
@@ -146,11 +163,10 @@ def fit_subsphere(
     ends = []
     for axis, radius in starts:
         ends.append(search.run(axis, radius, p))
-        for powers in ((2.0, p), (2.0, 1.0, p)) if p < 1 else ():
-            end = Subsphere(axis, np.nan, np.inf, 0)
-            for number, power in enumerate(powers):
-                end = search.run(end.axis, radius if number == 0 else end.radius, power)
-            ends.append(end)
+        if p < 1:
+            by_squares = search.run(axis, radius, 2.0)
+            by_sizes = search.run(by_squares.axis, by_squares.radius, 1.0)
+            ends += [search.run(end.axis, end.radius, p) for end in (by_squares, by_sizes)]
     best = min(ends, key=lambda end: end.objective)
     return folded(best, points, share, great)
 
@@ -163,7 +179,7 @@ def folded(
     if not turn:
         return found
     radius = found.radius if great else np.pi - found.radius
-    return Subsphere(-found.axis, radius, found.objective, found.n_iter)
+    return replace(found, axis=-found.axis, radius=radius)
 
 
 def _principal(
@@ -252,6 +268,8 @@ class _Search:
         if not self.great:
             start[-1] = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
             bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
+        if p < 2:
+            return self._newton(axis, min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE), p)
         at_start = _angles(self.points @ axis)[0] - radius
         unit = max(float(self.share @ self._excess(at_start**2, p)), 1e-30)
         found = scipy.optimize.minimize(
@@ -268,7 +286,95 @@ class _Search:
             float(np.pi / 2 if self.great else found.x[-1]),
             float(found.fun) * unit + self.epsilon ** (p / 2),
             int(found.nit),
+            bool(found.status != 1),
         )
+
+    def _newton(self, axis: NDArray[np.float64], radius: float, p: float) -> Subsphere:
+        """Go down by Newton's method, with a line search."""
+        v, r = axis / np.linalg.norm(axis), radius
+        angles, sines = _angles(self.points @ v)
+        value = float(self.share @ self._excess((angles - r) ** 2, p))
+        n_iter, converged = 0, value == 0
+        while not converged and n_iter < self.max_iter:
+            n_iter += 1
+            residuals = angles - r
+            slopes, weights = self._weights_of(residuals, p)
+            jacobian = self._jacobian(v, angles, sines)
+            found = None
+            for step, slope in self._descents(jacobian, slopes, weights, angles, sines, v):
+                found = self._shortened(v, r, value, step, slope, p)
+                if found is not None:
+                    break
+            if found is None:  # as low as rounding lets one see
+                converged = True
+                break
+            lower, v, r, angles, sines = found
+            converged = value - lower <= _NEWTON_TOL * value
+            value = lower
+        return Subsphere(v, r, value + self.epsilon ** (p / 2), n_iter, converged)
+
+    def _weights_of(
+        self, residuals: NDArray[np.float64], p: float
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        """Return the slopes of the penalties, and two weights: safe second derivatives, and 1/ρ."""
+        squares = residuals**2
+        smooth = squares + self.epsilon
+        reweighted = p * smooth ** (p / 2 - 1)
+        curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + self.epsilon)
+        return reweighted * residuals, [
+            np.maximum(curvature, _LEAST_CURVATURE * reweighted),
+            reweighted,
+        ]
+
+    def _descents(
+        self,
+        jacobian: NDArray[np.float64],
+        slopes: NDArray[np.float64],
+        weights: list[NDArray[np.float64]],
+        angles: NDArray[np.float64],
+        sines: NDArray[np.float64],
+        v: NDArray[np.float64],
+    ) -> Iterator[tuple[NDArray[np.float64], float]]:
+        """Return steps to try, and their slopes: Newton's, then two of weighted least squares."""
+        gradient = (self.share * slopes) @ jacobian
+        # the sphere bends: of an angle θ the second derivative across v is cot θ (I - t tᵀ)
+        bend = self.share * slopes * np.cos(angles) / np.maximum(sines, 1e-12)
+        for bent, candidate in ((bend, weights[0]), (None, weights[0]), (None, weights[1])):
+            step = _solved(jacobian, gradient, self.share * candidate, bent, v)
+            if step is not None:
+                yield step, float(gradient @ step)
+
+    def _jacobian(
+        self, v: NDArray[np.float64], angles: NDArray[np.float64], sines: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return how the residuals change with v, across it, and with r."""
+        along = np.outer(np.cos(angles), v)
+        along -= self.points
+        along /= np.maximum(sines, 1e-12)[:, None]
+        return along if self.great else np.column_stack([along, np.full(len(along), -1.0)])
+
+    def _shortened(
+        self,
+        v: NDArray[np.float64],
+        r: float,
+        value: float,
+        step: NDArray[np.float64],
+        slope: float,
+        p: float,
+    ) -> tuple[Any, ...] | None:
+        """Return where a step, or a part of it, leads that goes down enough; None if none does."""
+        length, m = 1.0, len(v)
+        while length > 1e-3:
+            moved = v + length * step[:m]
+            moved /= np.linalg.norm(moved)
+            radius = r if self.great else r + length * float(step[-1])
+            if _TINY_ANGLE <= radius <= np.pi - _TINY_ANGLE:
+                angles, sines = _angles(self.points @ moved)
+                found = float(self.share @ self._excess((angles - radius) ** 2, p))
+                if found < value + 1e-4 * length * slope:
+                    return found, moved, radius, angles, sines
+            length /= 3
+        return None
 
     def _excess(self, squares: NDArray[np.float64], p: float) -> NDArray[np.float64]:
         """Return (squares + ε)^(p/2) - ε^(p/2) without cancellation: ε is the larger part often."""
@@ -299,6 +405,33 @@ class _Search:
             return float(self.share @ self._excess(squares, p)) / unit, gradient
 
         return value_and_gradient
+
+
+def _solved(
+    jacobian: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bend: NDArray[np.float64] | None,
+    v: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Return the step of Newton's method; None where second derivatives are not all positive."""
+    m = len(v)
+    across = jacobian[:, :m]
+    matrix = np.empty((len(gradient), len(gradient)))
+    inner = weights if bend is None else weights - bend
+    matrix[:m, :m] = (across * inner[:, None]).T @ across
+    if len(gradient) > m:
+        matrix[m, :m] = matrix[:m, m] = -(weights @ across)
+        matrix[m, m] = weights.sum()
+    size = abs(float(np.trace(matrix))) / len(matrix)
+    # fewer points than coordinates leave directions in which nothing changes
+    bent = 0.0 if bend is None else float(bend.sum())
+    matrix.flat[: m * len(matrix) : len(matrix) + 1] += 1e-10 * size + bent
+    matrix[:m, :m] += (size + abs(bent)) * np.outer(v, v)  # along v nothing does
+    try:
+        return -scipy.linalg.solve(matrix, gradient, assume_a="pos", check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
