@@ -19,6 +19,8 @@ EPSILON = 1e-5
 # Of the objective's part above its least, ε^(p/2), relative to where a search begins: changes and
 # slopes at which it ends. Most levels of a long chain have tiny ones, and need no less care.
 _FTOL, _GTOL = 1e-12, 1e-8
+# Iterations of L-BFGS after which Newton's method goes on.
+_MOST_LBFGS = 150
 # Of Newton's method, relative; and the least second derivative, relative to reweighted squares.
 _NEWTON_TOL, _LEAST_CURVATURE = 1e-12, 0.01
 _TINY_ANGLE = 1e-6
@@ -124,7 +126,7 @@ def fit_subsphere(
     (rkPNS, eqs. 2 to 4). With p = 2 that is least squares; smaller p forgive outliers.
 
     For p = 2 the search is L-BFGS in v (of any length) and r, each coordinate of v in units of the
-    spread of the points along it. For p < 2, where that takes very many steps, it is Newton's
+    spread of the points along it. Where that takes very many steps, and for p < 2, it is Newton's
     method, with weighted least squares where second derivatives are not positive. It begins at the
     directions of least spread. For p < 2, where outliers may have drawn that away, it also begins
     at subspheres through a few points drawn at random, the best of many (up to 16 coordinates). For
@@ -272,29 +274,31 @@ class _Search:
             return self._newton(axis, min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE), p)
         at_start = _angles(self.points @ axis)[0] - radius
         unit = max(float(self.share @ self._excess(at_start**2, p)), 1e-30)
+        limit = min(self.max_iter, _MOST_LBFGS)
         found = scipy.optimize.minimize(
             self._objective(axis, p, unit),
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": self.max_iter, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20},
+            options={"maxiter": limit, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20},
         )
         end = axis + self.units * found.x[: len(axis)]
-        return Subsphere(
-            end / np.linalg.norm(end),
-            float(np.pi / 2 if self.great else found.x[-1]),
-            float(found.fun) * unit + self.epsilon ** (p / 2),
-            int(found.nit),
-            bool(found.status != 1),
-        )
+        end /= np.linalg.norm(end)
+        radius = float(np.pi / 2 if self.great else found.x[-1])
+        if found.status == 1 and self.max_iter > limit:  # slowly: Newton's method does the rest
+            return self._newton(end, radius, p, int(found.nit))
+        objective = float(found.fun) * unit + self.epsilon ** (p / 2)
+        return Subsphere(end, radius, objective, int(found.nit), bool(found.status != 1))
 
-    def _newton(self, axis: NDArray[np.float64], radius: float, p: float) -> Subsphere:
-        """Go down by Newton's method, with a line search."""
+    def _newton(
+        self, axis: NDArray[np.float64], radius: float, p: float, n_iter: int = 0
+    ) -> Subsphere:
+        """Go down by Newton's method, with a line search, after so many other iterations."""
         v, r = axis / np.linalg.norm(axis), radius
         angles, sines = _angles(self.points @ v)
         value = float(self.share @ self._excess((angles - r) ** 2, p))
-        n_iter, converged = 0, value == 0
+        converged = value == 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
             residuals = angles - r
