@@ -21,6 +21,8 @@ EPSILON = 1e-5
 _FTOL, _GTOL = 1e-12, 1e-8
 # Iterations of L-BFGS after which Newton's method goes on.
 _MOST_LBFGS = 150
+# Up to so many coordinates Newton's method has eigenvectors where it needs them.
+_MOST_SADDLES = 400
 # Of Newton's method, relative; and the least second derivative, relative to reweighted squares.
 _NEWTON_TOL, _LEAST_CURVATURE = 1e-12, 0.01
 _TINY_ANGLE = 1e-6
@@ -418,7 +420,10 @@ def _solved(
     bend: NDArray[np.float64] | None,
     v: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
-    """Return the step of Newton's method; None where second derivatives are not all positive."""
+    """Return the step of Newton's method; None for large matrices that are not positive definite.
+
+    For smaller ones the sizes of second derivatives take the place of negative ones.
+    """
     m = len(v)
     across = jacobian[:, :m]
     matrix = np.empty((len(gradient), len(gradient)))
@@ -435,7 +440,12 @@ def _solved(
     try:
         return -scipy.linalg.solve(matrix, gradient, assume_a="pos", check_finite=False)
     except np.linalg.LinAlgError:
-        return None
+        if len(matrix) > _MOST_SADDLES:
+            return None
+    # near a saddle: down along negative second derivatives as well
+    values, vectors = np.linalg.eigh(matrix)
+    sizes = np.maximum(np.abs(values), 1e-8 * np.abs(values).max())
+    return -vectors @ ((vectors.T @ gradient) / sizes)
 
 
 def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
