@@ -53,7 +53,7 @@ class KernelPNS(ExplicitDecomposition):
     negligible : float, default=0.0
         A shortcut for many data: levels with no more than this part of the variance are cut off
         without a search. 0 means that all levels are fitted.
-    max_iter : int, default=500
+    max_iter : int, default=2000
         The most iterations of a search; a level takes one, or for p < 2 several.
     memory_budget : str or number, default="2GiB"
         What the Gram matrix and its factors may take; more is an error.
@@ -134,7 +134,7 @@ class KernelPNS(ExplicitDecomposition):
         p: float = 2.0,
         sphere: str = "small",
         negligible: float = 0.0,
-        max_iter: int = 500,
+        max_iter: int = 2000,
         memory_budget: str | float = "2GiB",
         verbose: bool | int = False,
     ) -> None:

@@ -29,8 +29,8 @@ _TINY_ANGLE = 1e-6
 # Up to so many coordinates the exact principal directions are starts.
 _MOST_EXACT = 64
 # Up to so many coordinates, subspheres through points drawn at random are starts; so many are
-# drawn, and so many kept.
-_MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, 4
+# drawn, and so many kept: more for p < 1, where there are more minima.
+_MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, (2, 4)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def fit_subsphere(
     p: float = 2.0,
     great: bool = False,
     epsilon: float = EPSILON,
-    max_iter: int = 500,
+    max_iter: int = 2000,
 ) -> Subsphere:
     r"""Find the subsphere that is nearest to points on a sphere.
 
@@ -148,7 +148,7 @@ def fit_subsphere(
         Whether r is π/2, not fitted.
     epsilon : float, default=1e-5
         ε.
-    max_iter : int, default=500
+    max_iter : int, default=2000
         The most iterations of a start.
 
     Returns
@@ -204,6 +204,8 @@ def _principal(
         return [min(axes, key=lambda axis: _spread_of(_angles(points @ axis)[0], share, great))]
     second = (points * share[:, None]).T @ points
     starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
+    if great:
+        return starts
     flat = np.linalg.eigh(second - np.outer(mean, mean))[1][:, 0]  # of a plane
     if abs(flat @ starts[0]) < 0.99:
         starts.append(flat)
@@ -239,7 +241,7 @@ def _through_points(
         else np.array([np.median(angles[rows, i]) for i, rows in enumerate(drawn)])
     )
     values = share @ ((angles - radii) ** 2 + epsilon) ** (p / 2)
-    best = np.argsort(values, kind="stable")[:_N_KEPT]
+    best = np.argsort(values, kind="stable")[: _N_KEPT[p < 1]]
     return [(axes[i], float(radii[i])) for i in best]
 
 
@@ -373,12 +375,17 @@ class _Search:
         while length > 1e-3:
             moved = v + length * step[:m]
             moved /= np.linalg.norm(moved)
-            radius = r if self.great else r + length * float(step[-1])
-            if _TINY_ANGLE <= radius <= np.pi - _TINY_ANGLE:
-                angles, sines = _angles(self.points @ moved)
-                found = float(self.share @ self._excess((angles - radius) ** 2, p))
-                if found < value + 1e-4 * length * slope:
-                    return found, moved, radius, angles, sines
+            angles, sines = _angles(self.points @ moved)
+            radii = [r]
+            if not self.great:
+                # what suits the angles better than a straight step: valleys are curved
+                weights = self.share * ((angles - r) ** 2 + self.epsilon) ** (p / 2 - 1)
+                radii = [r + length * float(step[-1]), float(weights @ angles / weights.sum())]
+            values = [float(self.share @ self._excess((angles - x) ** 2, p)) for x in radii]
+            best = int(np.argmin(values))
+            inside = _TINY_ANGLE <= radii[best] <= np.pi - _TINY_ANGLE
+            if inside and values[best] < value + 1e-4 * length * slope:
+                return values[best], moved, radii[best], angles, sines
             length /= 3
         return None
 

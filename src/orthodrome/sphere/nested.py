@@ -268,7 +268,7 @@ def nested_spheres(
     p: float = 2.0,
     sphere: str = "small",
     negligible: float = 0.0,
-    max_iter: int = 500,
+    max_iter: int = 2000,
     callback: Callable[[dict[str, Any]], None] | None = None,
     stacklevel: int = 2,
 ) -> NestedSpheres:
@@ -293,7 +293,7 @@ def nested_spheres(
     negligible : float, default=0.0
         A shortcut: where a coordinate has no more than this part of all variance, a level is not
         optimised, but cut off along that coordinate. 0 means that every level is optimised.
-    max_iter : int, default=500
+    max_iter : int, default=2000
         The most iterations of a search; a level takes one, or for p < 2 several.
     callback : callable, optional
         Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
