@@ -1,6 +1,6 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
 
-from .classification import NestedSpheresClassifier, PerTurbo
+from .classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from .denoising import PatchDenoiser
@@ -14,6 +14,7 @@ __all__ = [
     "KernelPCA",
     "KernelPGA",
     "KernelPNS",
+    "KernelRidgeRegressionClassifier",
     "KernelSpectralClustering",
     "NestedSpheresClassifier",
     "PatchDenoiser",

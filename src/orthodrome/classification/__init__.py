@@ -2,5 +2,6 @@
 
 from .nested_spheres import NestedSpheresClassifier
 from .perturbo import PerTurbo
+from .ridge import KernelRidgeRegressionClassifier
 
-__all__ = ["NestedSpheresClassifier", "PerTurbo"]
+__all__ = ["KernelRidgeRegressionClassifier", "NestedSpheresClassifier", "PerTurbo"]

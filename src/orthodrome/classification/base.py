@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -29,6 +31,7 @@ from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
 from ..eigen import ClassSpectrum, Filter, class_spectrum, remainder
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
+from ..kernels.base import symmetric_block
 from .calibration import residual_temperature, softmax_of_residuals
 from .subspaces import ClassPoints
 
@@ -39,6 +42,23 @@ DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1,
 
 # Of the progress bar: about what the decompositions take of a fit, beside leave-one-out.
 _SPECTRA_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What leave-one-out says of a kernel, for each α.
+
+    ``residuals`` has shape (n, n_classes, n_alphas), for the points of all classes, one class after
+    the other; ``owners`` are their classes, and ``scores`` the share that is recognised.
+    """
+
+    kernel: Kernel
+    classes: list[ClassPoints]
+    candidates: NDArray[np.float64]
+    absolute: list[NDArray[np.float64]]
+    residuals: NDArray[np.float64]
+    owners: NDArray[np.intp]
+    scores: NDArray[np.float64]
 
 
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
@@ -102,20 +122,32 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         X = _in_double_precision(self._kernel_object(), X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         labels = check_targets(y, X.shape[0], type(self).__name__)
+        weights = self._weights(labels, weights)
         present = labels if weights is None else labels[weights > 0]
         of = "points" if weights is None else "points of positive weight"
         self.classes_ = check_classes(present, type(self).__name__, of)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
-        merged = [self._merged(X, rows, weights) for rows in members]
+        merged = [self._thinned(self._merged(X, rows, weights)) for rows in members]
         self._refuse_large_classes([len(found.weights) for found in merged])
         with tracked(self, bool(self.verbose)) as progress:
             with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
-                classes = []
-                for rows, found in zip(members, merged, strict=True):
-                    classes.append(self._class_points(rows, found))
-                    progress.advance(_SPECTRA_SHARE * len(classes) / len(members), "classes")
-            self._choose(X, classes, progress)
+            kernels = self._trial_kernels(X, weights)
+            trials = (
+                self._tried(
+                    X, kernel, members, merged, partial(_advance, progress, i, len(kernels))
+                )
+                for i, kernel in enumerate(kernels)
+            )
+            best = next(trials)
+            scores = [best.scores]
+            for trial in trials:
+                scores.append(trial.scores)
+                # of kernels that tie the last, which smooths most
+                if trial.scores.max() >= best.scores.max() - 1e-12:
+                    best = trial
+            self.loo_scores_ = np.array(scores)
+            self._conclude(X, best)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -166,6 +198,20 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
                 "points."
             )
 
+    def _thinned(self, found: Canonical) -> Canonical:
+        """Return the points of a class that span its subspace: all."""
+        return found
+
+    def _weights(
+        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the weights of all points: those that were given."""
+        return weights
+
+    def _trial_kernels(self, X: Any, weights: NDArray[np.float64] | None) -> list[Kernel]:
+        """Return the fitted kernels to choose from: the one that there is."""
+        return [self.kernel_]
+
     def _prepare_kernel(self, X: Any, weights: NDArray[np.float64] | None) -> None:
         """Fit one kernel to the points of all classes."""
         if isinstance(self._kernel_object(), Precomputed):
@@ -178,7 +224,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Decompose the Gram matrix of the different points of a class."""
         kernel = self._class_kernel(found.data, found.weights)
         with single_threaded_blas():
-            gram = gram_operator(kernel, found.data, storage="recompute").toarray()
+            gram = _gram(kernel, found.data)
         return ClassPoints(
             kernel=kernel,
             data=None if isinstance(kernel, Precomputed) else found.data,
@@ -193,8 +239,21 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _absolute(self, alphas: NDArray[np.float64], spectrum: ClassSpectrum) -> NDArray[Any]:
         return alphas * (spectrum.largest if self.alpha_scale == "relative" else 1.0)
 
-    def _choose(self, X: Any, classes: list[ClassPoints], progress: Progress) -> None:
-        """Choose α and the temperature by leave-one-out; keep what places new points."""
+    def _tried(
+        self,
+        X: Any,
+        kernel: Kernel,
+        members: list[NDArray[np.intp]],
+        merged: list[Canonical],
+        report: Callable[[float], None],
+    ) -> _Trial:
+        """Decompose the classes with a kernel, and leave out each point."""
+        self.kernel_ = kernel
+        classes = []
+        with rows_named_in(lambda: self.kernel_.prepare(X)):
+            for rows, found in zip(members, merged, strict=True):
+                classes.append(self._class_points(rows, found))
+                report(_SPECTRA_SHARE * len(classes) / len(members))
         candidates = self._candidates(classes)
         index = np.concatenate([points.index for points in classes])
         owners = np.repeat(np.arange(len(classes)), [len(points.index) for points in classes])
@@ -211,17 +270,23 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             if diagonal is None:
                 diagonal = np.diagonal(X)[index[~own]]
             residuals[~own, c] = remainder(diagonal, taken)
-            done = _SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes)
-            progress.advance(done, "leave-one-out")
+            report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes))
         scores = _accuracies(residuals, owners, weights)
+        return _Trial(self.kernel_, classes, candidates, absolute, residuals, owners, scores)
+
+    def _conclude(self, X: Any, trial: _Trial) -> None:
+        """Choose α and the temperature by leave-one-out; keep what places new points."""
+        self.kernel_, classes, scores = trial.kernel, trial.classes, trial.scores
+        weights = np.concatenate([points.weights for points in classes])
         # of the best the largest, which smooths most; sums in another order may differ in a bit
         best = int(np.flatnonzero(scores >= scores.max() - 1e-12)[-1])
-        self.alpha_ = float(candidates[best])
-        self.class_alphas_ = np.array([values[best] for values in absolute])
+        self.alpha_ = float(trial.candidates[best])
+        self.class_alphas_ = np.array([values[best] for values in trial.absolute])
         self.loo_score_ = float(scores[best])
-        self.temperature_ = residual_temperature(residuals[:, :, best], owners, weights)
+        residuals = trial.residuals[:, :, best]
+        self.temperature_ = residual_temperature(residuals, trial.owners, weights)
         self._keep(classes)
-        self.loo_residuals_ = self._for_all_rows(X, classes, residuals[:, :, best])
+        self.loo_residuals_ = self._for_all_rows(X, classes, residuals)
 
     def _keep(self, classes: list[ClassPoints]) -> None:
         """Keep what places new points."""
@@ -345,6 +410,17 @@ def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
 
 
+def _gram(kernel: Kernel, data: Any) -> NDArray[Any]:
+    """Return the Gram matrix of the points of a class, which may be complex."""
+    if kernel.hermitian:
+        return symmetric_block(kernel, kernel.prepare(data))
+    return gram_operator(kernel, data, storage="recompute").toarray()
+
+
+def _advance(progress: Progress, number: int, of: int, fraction: float) -> None:
+    progress.advance((number + fraction) / of, "classes")
+
+
 def _accuracies(
     residuals: NDArray[np.float64], owners: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -355,5 +431,5 @@ def _accuracies(
 
 def _mean_square(classes: list[ClassPoints]) -> float:
     """Return the weighted mean of k(x, x) over the points of all classes."""
-    traces = sum(float(points.weights @ np.diagonal(points.gram)) for points in classes)
+    traces = sum(float(points.weights @ np.diagonal(points.gram).real) for points in classes)
     return traces / sum(float(points.weights.sum()) for points in classes)

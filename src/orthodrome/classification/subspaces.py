@@ -14,6 +14,7 @@ from ..eigen import ClassSpectrum, captured
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
+from ..kernels.base import rectangular_block
 
 __all__ = ["ClassPoints", "Subspace"]
 
@@ -71,7 +72,7 @@ class Subspace:
     kernel: Kernel
     data: Any
     index: NDArray[np.intp]
-    directions: NDArray[np.float64]
+    directions: NDArray[Any]
 
     def captured(
         self, X: Any, gains: NDArray[np.float64] | None = None
@@ -106,4 +107,6 @@ class Subspace:
                 # a message that names a row should name the caller's, not that of the block
                 self.kernel.prepare(X)
                 raise
-            yield self.kernel.diagonal(new), CrossGram(self.kernel, new, points)
+            whole = self.kernel.hermitian  # products in tiles are real
+            cross = (rectangular_block if whole else CrossGram)(self.kernel, new, points)
+            yield self.kernel.diagonal(new), cross

@@ -10,8 +10,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from ..kernels import Kernel, Radial
-from ..preimage import decode_components, radial_preimages
+from ..kernels import Kernel
+from ..preimage import decode_components, fixed_point_preimages, has_fixed_point
 
 __all__ = ["inputs_of", "training_inputs"]
 
@@ -49,7 +49,8 @@ def inputs_of(
 ) -> NDArray[Any]:
     """Return inputs whose feature vectors are near the points that coordinates stand for.
 
-    For radial kernels by a fixed point, unless told not to, for others by ridge regression.
+    For radial kernels, and those of shapes and matrices that are like them, by a fixed point,
+    unless told not to; for others by ridge regression.
 
     Parameters
     ----------
@@ -77,15 +78,15 @@ def inputs_of(
     ndarray of shape (n, ...)
         Inputs.
     """
-    if isinstance(kernel, Radial) and fixed_point:
-        return radial_preimages(
+    if fixed_point and has_fixed_point(kernel, training):
+        return fixed_point_preimages(
             kernel, training, lambda rows: expansion(coordinates[rows]), len(coordinates)
         ).points
+    vectors, back = kernel.as_vectors(training)
     decode = decode_components(
         features(embedding),
-        training.reshape(len(training), -1),  # an Embedded kernel may take 3-D arrays
+        vectors,
         np.ones(len(training)) if weights is None else weights,
         alpha,
     )
-    found = decode(features(coordinates))
-    return found.astype(coordinates.dtype, copy=False).reshape(-1, *training.shape[1:])
+    return back(decode(features(coordinates)).astype(coordinates.dtype, copy=False))

@@ -50,7 +50,7 @@ class ClassSpectrum:
     values : ndarray of shape (n,)
         Eigenvalues of W^½ K W^½, descending; 0 for those that are negative.
     vectors : ndarray of shape (n, n)
-        The eigenvectors, in columns.
+        The eigenvectors, in columns; complex for a Hermitian matrix.
     weights : ndarray of shape (n,)
         The weights of the points.
     rounding : float
@@ -58,7 +58,7 @@ class ClassSpectrum:
     """
 
     values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
+    vectors: NDArray[Any]
     weights: NDArray[np.float64]
     rounding: float
 
@@ -67,13 +67,13 @@ class ClassSpectrum:
         """The largest eigenvalue."""
         return float(self.values[0])
 
-    def directions(self) -> NDArray[np.float64]:
+    def directions(self) -> NDArray[Any]:
         """Return W^½ U, shape (n, n): kernel values times this are projections."""
         return np.sqrt(self.weights)[:, None] * self.vectors
 
     def row_sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the diagonal of U diag(gains) Uᵀ, shape (n,)."""
-        return np.square(self.vectors) @ gains
+        return squared_sizes(self.vectors) @ gains
 
     def floored(self, alpha: float) -> NDArray[np.float64]:
         """Return s, so far raised where it is rounding that s + α is the rounding, and not 0."""
@@ -93,7 +93,8 @@ def class_spectrum(
     Parameters
     ----------
     gram : ndarray of shape (n, n)
-        The symmetric matrix; it is decomposed in float64, but trusted to its own precision.
+        The symmetric matrix, or a complex Hermitian one; it is decomposed in double precision, but
+        trusted to its own.
     weights : ndarray of shape (n,), optional
         Positive weights. Default: all 1.
     entry_size : float, optional
@@ -121,10 +122,11 @@ def class_spectrum(
             "Rescale the data, or choose other parameters of the kernel."
         )
     roots = np.sqrt(w)
-    matrix = roots[:, None] * gram.astype(np.float64) * roots
+    wide = np.complex128 if np.iscomplexobj(gram) else np.float64
+    matrix = roots[:, None] * gram.astype(wide) * roots
     eps = float(np.finfo(gram.dtype).eps)
     # |K_ij| <= √(K_ii K_jj): errors of that size have a norm of at most the trace
-    size = float(np.trace(matrix))
+    size = float(np.trace(matrix).real)
     if entry_size is not None:
         size = max(size, entry_size * float(w.sum()))
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
@@ -265,7 +267,14 @@ def captured(projections: NDArray[Any], gains: NDArray[np.float64]) -> NDArray[n
     ndarray of shape (m,) or (m, n_filters)
         To be taken from k(x, x); see :func:`remainder`.
     """
-    return np.square(projections, dtype=np.float64) @ gains
+    return squared_sizes(projections) @ gains
+
+
+def squared_sizes(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return |z|² of real or complex numbers, in float64."""
+    if np.iscomplexobj(values):
+        return np.square(values.real, dtype=np.float64) + np.square(values.imag, dtype=np.float64)
+    return np.square(values, dtype=np.float64)
 
 
 def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -305,7 +314,7 @@ def folded_residuals(
         How many folds; no more than there are points.
     """
     n = len(gram)
-    residuals = np.diagonal(gram).astype(np.float64)
+    residuals = np.diagonal(gram).real.astype(np.float64)
     if n == 1:
         return residuals
     folds = np.arange(n) % min(n_folds, n)

@@ -42,6 +42,7 @@ def gram_operator(
     GramOperator
         The operator; its products do not depend on the storage.
     """
+    _refuse_hermitian(kernel)
     if isinstance(kernel, Precomputed):
         return DenseGram(X, check=False)  # validate has checked it
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
@@ -52,9 +53,18 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
 
     With a precomputed kernel X_new holds the values already, and X is not looked at.
     """
+    _refuse_hermitian(kernel)
     if isinstance(kernel, Precomputed):
         return DenseCross(X_new, X_new.shape[1])
     return CrossGram(kernel, kernel.prepare(X_new), kernel.prepare(X))
+
+
+def _refuse_hermitian(kernel: Kernel) -> None:
+    if kernel.hermitian:
+        raise ValueError(
+            f"{type(kernel).__name__} has complex values, and this method takes real ones only. Of "
+            "shapes, VeroneseWhitney is a kernel for every method."
+        )
 
 
 def choose_storage(

@@ -18,6 +18,14 @@ from .radial import (
     Spherical,
     Wave,
 )
+from .shapes import (
+    ComplexGaussian,
+    FullProcrustes,
+    HermitianLinear,
+    RiemannianShape,
+    VeroneseWhitney,
+)
+from .spd import LogEuclidean
 from .wrappers import Embedded, FromCallable, KernelHolder, Normalized, Precomputed
 
 __all__ = [
@@ -26,17 +34,21 @@ __all__ = [
     "AdditiveChi2",
     "Chi2",
     "Circular",
+    "ComplexGaussian",
     "Cosine",
     "Embedded",
     "Exponential",
     "FromCallable",
+    "FullProcrustes",
     "Gaussian",
     "Geodesic",
+    "HermitianLinear",
     "Kernel",
     "KernelHolder",
     "Laplacian",
     "Linear",
     "Log",
+    "LogEuclidean",
     "Matern",
     "Normalized",
     "Polynomial",
@@ -44,8 +56,10 @@ __all__ = [
     "Precomputed",
     "Radial",
     "RationalQuadratic",
+    "RiemannianShape",
     "Sigmoid",
     "Spherical",
+    "VeroneseWhitney",
     "Wave",
     "as_fitted_kernel",
     "as_kernel",

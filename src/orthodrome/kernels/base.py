@@ -46,12 +46,15 @@ class Kernel(BaseEstimator):
         Whether SciPy sparse matrices and arrays are taken.
     threadsafe : bool
         Whether blocks may be evaluated in several threads at once.
+    hermitian : bool
+        Whether values are complex, k(y, x) the conjugate of k(x, y). Few methods take such kernels.
     """
 
     unit_norm: bool = False
     positive_definite: bool = True
     accepts_sparse: bool = True
     threadsafe: bool = True
+    hermitian: bool = False
 
     # ------------------------------------------------------------------ public face
 
@@ -149,6 +152,13 @@ class Kernel(BaseEstimator):
         """Evaluate k(x, x) for prepared points."""
         raise NotImplementedError
 
+    def as_vectors(
+        self, X: NDArray[Any]
+    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+        """Return validated data as vectors of which sums make sense, and the way back to data."""
+        shape = X.shape[1:]
+        return X.reshape(len(X), -1), lambda vectors: vectors.reshape(-1, *shape)
+
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         """Set the fitted attributes; nothing to do where no parameter depends on the data."""
 
@@ -199,9 +209,11 @@ def symmetric_block(kernel: Kernel, a: Prepared) -> NDArray[Any]:
     block = np.empty((len(a), len(a)), dtype=a.dtype)
 
     def write(i: int, j: int, tile: NDArray[Any]) -> None:
+        if i == j:  # a kernel may sum the two halves in another order
+            tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
+        else:
+            block[j : j + TILE, i : i + TILE] = tile.T.conj()
         block[i : i + TILE, j : j + TILE] = tile
-        if i != j:
-            block[j : j + TILE, i : i + TILE] = tile.T
 
     corners = [(i, j) for i in range(0, len(a), TILE) for j in range(i, len(a), TILE)]
     _visit_tiles(kernel, a, a, corners, write)

@@ -20,6 +20,14 @@ from .radial import (
     Spherical,
     Wave,
 )
+from .shapes import (
+    ComplexGaussian,
+    FullProcrustes,
+    HermitianLinear,
+    RiemannianShape,
+    VeroneseWhitney,
+)
+from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
 __all__ = ["KERNELS", "as_fitted_kernel", "as_kernel"]
@@ -35,6 +43,12 @@ KERNELS: dict[str, type[Kernel]] = {
     "wave": Wave,
     "power": Power,
     "log": Log,
+    "veronese_whitney": VeroneseWhitney,
+    "full_procrustes": FullProcrustes,
+    "complex_gaussian": ComplexGaussian,
+    "riemannian_shape": RiemannianShape,
+    "hermitian_linear": HermitianLinear,
+    "log_euclidean": LogEuclidean,
     "rbf": RBF,
     "linear": Linear,
     "polynomial": Polynomial,

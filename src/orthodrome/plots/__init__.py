@@ -4,6 +4,8 @@
 :func:`embedding`               two coordinates of an embedding, coloured by class or by value
 :func:`clusters`                points coloured by cluster, with centres, sizes and membership
 :func:`sphere`                  unit vectors of R³ on a globe, such as kernel PGA's
+:func:`shapes`                  planar shapes of each class, with their means
+:func:`shape_modes`             how shapes change along the modes of a decomposition
 :func:`karcher_objective`       where the squared distances to all points of the plane are least
 :func:`spectrum`                the variance that each component explains, and their sum
 :func:`neighborhoods`           which part of the nearest neighbours embeddings keep
@@ -22,6 +24,7 @@ from .curves import curves
 from .embedding import embedding
 from .images import images
 from .karcher import karcher_objective
+from .landmarks import shape_modes, shapes
 from .neighborhoods import neighborhoods
 from .spectrum import spectrum
 from .sphere import sphere
@@ -34,6 +37,8 @@ __all__ = [
     "images",
     "karcher_objective",
     "neighborhoods",
+    "shape_modes",
+    "shapes",
     "spectrum",
     "sphere",
 ]

@@ -8,6 +8,7 @@ from .karcher import (
     karcher_mean_preimage,
     left_out_preimages,
 )
+from .manifold import fixed_point_preimages, has_fixed_point
 from .preimage import Preimages, preimage, radial_preimages
 from .ridge import decode_components, ridge
 
@@ -18,7 +19,9 @@ __all__ = [
     "Preimages",
     "decode_components",
     "fixed_point",
+    "fixed_point_preimages",
     "geodesic_kernel",
+    "has_fixed_point",
     "karcher_mean_preimage",
     "left_out_preimages",
     "preimage",

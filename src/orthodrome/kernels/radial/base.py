@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..bandwidth import mean_squared_distance, median_distance
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
-__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma"]
+__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma", "scale_by_rule"]
 
 
 def as_float(d2: ArrayLike) -> NDArray[Any]:
@@ -136,15 +137,39 @@ def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None
     Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
     taken. A median of 0 beside points that differ is an error.
     """
+    return scale_by_rule(
+        kernel,
+        X.dtype,
+        mean_square=lambda: mean_squared_distance(X, sample_weight),
+        median=lambda: median_distance(
+            lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
+        ),
+    )
+
+
+def scale_by_rule(
+    kernel: Any, dtype: Any, *, mean_square: Callable[[], float], median: Callable[[], float]
+) -> float:
+    """Turn ``kernel.sigma`` into a number, for distances of any kind.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        It has ``sigma``: a number, "mean" or "median".
+    dtype : dtype
+        The precision of the data.
+    mean_square : callable
+        Returns the mean squared distance over all pairs.
+    median : callable
+        Returns the median distance.
+    """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):
         scale = check_positive(sigma, "sigma", owner)
     elif sigma == "mean":
-        scale = math.sqrt(mean_squared_distance(X, sample_weight))
+        scale = math.sqrt(mean_square())
     elif sigma == "median":
-        scale = median_distance(
-            lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
-        )
+        scale = median()
     else:
         raise ValueError(
             f"sigma of {owner} must be a positive number, 'mean' or 'median'; got {sigma!r}."
@@ -153,10 +178,10 @@ def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None
         raise ValueError(
             f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
         )
-    if scale == 0 and sigma == "median" and mean_squared_distance(X, sample_weight) > 0:
+    if scale == 0 and sigma == "median" and mean_square() > 0:
         raise ValueError(
             f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
             "sigma='mean' or a number."
         )
-    _check_scale(scale, sigma, owner, X.dtype)
+    _check_scale(scale, sigma, owner, dtype)
     return scale if scale > 0 else 1.0

@@ -1,0 +1,77 @@
+r"""Gaussian kernels of distances between points of a manifold, :math:`\exp(-\rho^2 / \sigma^2)`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._prepared import Prepared
+from .base import Kernel
+from .radial import Gaussian
+from .radial.base import resolve_sigma, scale_by_rule
+
+__all__ = ["DistanceGaussian", "ExtrinsicGaussian"]
+
+
+class DistanceGaussian(Kernel):
+    r"""A kernel :math:`\exp(-\rho(x, y)^2 / \sigma^2)` with a scale sigma, a number or a rule.
+
+    There is no 2 before σ², as in the literature of these kernels.
+    """
+
+    unit_norm = True
+    accepts_sparse = False
+
+    def __init__(self, sigma: float | str = "mean") -> None:
+        self.sigma = sigma
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        self.sigma_ = scale_by_rule(
+            self,
+            X.dtype,
+            mean_square=lambda: self._mean_square(X, sample_weight),
+            median=lambda: self._median(X, sample_weight),
+        )
+
+    def _mean_square(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+        """Return the mean of ρ² over all pairs, 0 where all points coincide."""
+        raise NotImplementedError
+
+    def _median(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+        """Return the median of ρ over pairs."""
+        raise NotImplementedError
+
+    def diagonal(self, points: Prepared) -> NDArray[Any]:
+        """Return ones."""
+        return np.ones(len(points), dtype=points.dtype)
+
+    def _unresolved(self) -> str:
+        return f"sigma={self.sigma!r}" if isinstance(self.sigma, str) else ""
+
+
+class ExtrinsicGaussian(DistanceGaussian):
+    """The kernel of straight distances between points embedded in a vector space.
+
+    A subclass supplies ``_embed(X)``, shape (n, n_coordinates).
+    """
+
+    @abstractmethod
+    def _embed(self, X: Any) -> NDArray[Any]:
+        """Return the embedding of validated data."""
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        vectors = self._embed(X)
+        self.sigma_ = resolve_sigma(self, vectors, sample_weight)
+        inner = Gaussian(self.sigma_ / np.sqrt(2.0))
+        self.kernel_ = inner.fit_validated(vectors, sample_weight)
+
+    def prepare(self, X: Any) -> Prepared:
+        """Embed, then prepare for the kernel of vectors."""
+        return self.kernel_.prepare(self._embed(X))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Fill the block."""
+        return self.kernel_.evaluate(a, b, out)

@@ -1,0 +1,495 @@
+r"""Planar shapes: landmarks, pre-shapes, distances, means and alignment (Kendall's Σ₂ᵏ).
+
+k landmarks in the plane are k complex numbers z. Without location and size they are a pre-shape,
+
+.. math:: u = \frac{z - \bar z}{\|z - \bar z\|},
+
+and shapes are pre-shapes up to rotation, :math:`\{e^{i\theta} u\}`. All that is said here of two
+shapes depends on :math:`|u^* v|` only, and there are no k x k matrices but for the mean.
+
+Landmarks may come in three forms: complex, (n, k); real, (n, k, 2); and flat,
+(n, 2k) as x1, y1, x2, y2, … What is returned has the form of what was given.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.checks import check_choice, check_sample_weight
+
+__all__ = [
+    "as_complex",
+    "as_points",
+    "centroid_size",
+    "extrinsic_mean",
+    "helmertize",
+    "preshape",
+    "procrustes_align",
+    "procrustes_distance",
+    "riemannian_distance",
+]
+
+#: Fewer landmarks have one shape only.
+LEAST_LANDMARKS = 3
+
+# Beyond this the two largest eigenvalues of the mean embedding are the same to rounding.
+_TIE = 1e-12
+
+
+# ---------------------------------------------------------------------------- forms
+
+
+def as_complex(X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    """Return landmarks of any form as complex numbers, shape (n, k), checked.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks.
+    name : str, default="X"
+        What the errors call them.
+
+    Returns
+    -------
+    ndarray of shape (n, k), complex
+        complex64 for float32, else complex128.
+
+    Examples
+    --------
+    >>> as_complex([[0, 0, 1, 0, 0, 1]])
+    array([[0.+0.j, 1.+0.j, 0.+1.j]])
+    """
+    array = _as_array(X, name)
+    if np.iscomplexobj(array):
+        z = np.ascontiguousarray(
+            array if array.dtype == np.complex64 else array.astype(np.complex128, copy=False)
+        )
+    else:
+        real = np.ascontiguousarray(
+            array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+        )
+        flat = real.reshape(len(real), int(np.prod(real.shape[1:])))
+        z = flat.view(np.complex64 if flat.dtype == np.float32 else np.complex128)
+    _check_landmarks(z, name)
+    return z
+
+
+def as_points(X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    """Return landmarks of any form as real ones of shape (n, k, 2), checked.
+
+    Examples
+    --------
+    >>> as_points([[0, 0, 1, 0, 0, 1]])
+    array([[[0., 0.],
+            [1., 0.],
+            [0., 1.]]])
+    """
+    return _like(as_complex(X, name), "points")
+
+
+def form_of(X: Any) -> str:
+    """Return "complex", "points" or "flat"."""
+    array = X if hasattr(X, "ndim") else np.asarray(X)
+    if array.ndim == 3:
+        return "points"
+    return "complex" if np.iscomplexobj(array) else "flat"
+
+
+def _as_array(X: Any, name: str) -> NDArray[Any]:
+    """Return the array, or raise where its shape or its numbers are none of landmarks."""
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiucb":
+        _refuse_ragged(X, name)
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must hold numbers; got {array.dtype}.") from None
+    if array.ndim == 3 and array.shape[2] == 3:
+        raise ValueError(
+            f"{name} has landmarks in three dimensions, shape {array.shape}; planar shapes have "
+            "two coordinates for each."
+        )
+    complex_, real_ = np.iscomplexobj(array), not np.iscomplexobj(array)
+    fits = (
+        (complex_ and array.ndim == 2)
+        or (real_ and array.ndim == 3 and array.shape[2] == 2)
+        or (real_ and array.ndim == 2 and array.shape[1] % 2 == 0)
+    )
+    if not fits:
+        raise ValueError(
+            f"{name} must be landmarks: complex (n, k), real (n, k, 2), or (n, 2k) as x1, y1, x2, "
+            f"y2, …; got {array.dtype} of shape {array.shape}."
+        )
+    return array
+
+
+def _refuse_ragged(X: Any, name: str) -> None:
+    """Raise where specimens have different numbers of landmarks."""
+    try:
+        sizes = [np.shape(specimen) for specimen in X]
+    except (TypeError, ValueError):
+        return
+    for number, size in enumerate(sizes):
+        if size != sizes[0]:
+            raise ValueError(
+                f"Specimen {number} of {name} has landmarks of shape {size}, specimen 0 of "
+                f"{sizes[0]}: all must have the same landmarks."
+            )
+
+
+def _check_landmarks(z: NDArray[Any], name: str) -> None:
+    n, k = z.shape
+    if n == 0:
+        raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
+    if k < LEAST_LANDMARKS:
+        raise ValueError(
+            f"{name} has {k} landmarks for each specimen; planar shapes need at least "
+            f"{LEAST_LANDMARKS}."
+        )
+    bad = ~np.isfinite(z)
+    if bad.any():
+        specimen, landmark = np.argwhere(bad)[0]
+        raise ValueError(
+            f"Landmark {landmark} of specimen {specimen} of {name} is NaN or infinite: missing "
+            "landmarks must be estimated, or the specimen left out."
+        )
+
+
+def _like(z: NDArray[Any], form: str) -> NDArray[Any]:
+    """Return complex landmarks, (n, k) or (k,), in a form."""
+    if form == "complex":
+        return z
+    real = np.stack([z.real, z.imag], axis=-1)
+    return real if form == "points" else real.reshape(*z.shape[:-1], -1)
+
+
+# ---------------------------------------------------------------------------- pre-shapes
+
+
+def complex_preshapes(X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    """Return pre-shapes as complex numbers, shape (n, k)."""
+    z = as_complex(X, name)
+    centered, largest = _centered(z, name)
+    with np.errstate(over="ignore"):
+        spread = np.abs(z).max(axis=1)
+    wrong = ~(largest > 4 * np.finfo(z.dtype).eps * spread)
+    if wrong.any():
+        raise ValueError(
+            f"The landmarks of specimen {int(np.argmax(wrong))} of {name} all coincide: it has no "
+            "shape. Leave it out."
+        )
+    return centered / np.linalg.norm(centered, axis=1, keepdims=True)
+
+
+def _centered(z: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return landmarks about their centroids over the largest of them, and its size, (n,).
+
+    So no square overflows or underflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        centered = z - z.mean(axis=1, keepdims=True)
+        largest = np.abs(centered).max(axis=1)
+    if not np.all(np.isfinite(largest)):
+        raise ValueError(
+            f"The landmarks of specimen {int(np.argmin(np.isfinite(largest)))} of {name} are too "
+            "large: their differences overflow. Rescale them."
+        )
+    # real numbers, since the division of complex ones overflows where the divisor is tiny
+    parts = centered.view(centered.real.dtype)
+    parts /= np.where(largest > 0, largest, 1)[:, None]
+    return centered, largest
+
+
+def preshape(X: ArrayLike) -> NDArray[Any]:
+    """Remove location and size.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks.
+
+    Returns
+    -------
+    ndarray of the form of X
+        Landmarks about their centroid, of centroid size 1.
+
+    Examples
+    --------
+    >>> preshape([[0, 0, 4, 0, 2, 3]]).round(3)
+    array([[-0.535, -0.267,  0.535, -0.267,  0.   ,  0.535]])
+    """
+    return _like(complex_preshapes(X), form_of(X))
+
+
+def helmertize(X: ArrayLike) -> NDArray[Any]:
+    r"""Remove location, and with it one landmark, by the Helmert matrix.
+
+    Row j of the (k - 1) x k matrix has j entries :math:`-1/\sqrt{j(j+1)}` and then one of
+    :math:`j/\sqrt{j(j+1)}`; its rows are orthonormal, and orthogonal to constants. Size stays.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks.
+
+    Returns
+    -------
+    ndarray of the form of X, with k - 1 landmarks
+        Helmertised landmarks, of the same centroid size.
+
+    Examples
+    --------
+    >>> helmertize([[0, 0, 2, 0, 1, 3]]).round(3)
+    array([[1.414, 0.   , 0.   , 2.449]])
+    """
+    z = as_complex(X)
+    matrix = -scipy.linalg.helmert(z.shape[1]).astype(z.real.dtype)
+    return _like(z @ matrix.T, form_of(X))
+
+
+def centroid_size(X: ArrayLike) -> NDArray[Any]:
+    """Return the root of the summed squared distances of landmarks from their centroid, (n,).
+
+    Examples
+    --------
+    >>> centroid_size([[0, 0, 2, 0, 1, 3]]).round(6)
+    array([2.828427])
+    """
+    centered, largest = _centered(as_complex(X), "X")
+    return largest * np.linalg.norm(centered, axis=1)
+
+
+# ---------------------------------------------------------------------------- distances
+
+
+def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return √(1 - |u*v|²) and |u*v| for all pairs, the first accurate for near shapes too."""
+    u = complex_preshapes(X)
+    v = u if Y is None else complex_preshapes(Y, "Y")
+    if u.shape[1] != v.shape[1]:
+        raise ValueError(f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}.")
+    products = u.conj() @ v.T
+    cosines = np.minimum(np.abs(products), 1.0)
+    sines = np.sqrt((1 - cosines) * (1 + cosines))
+    # where half of the digits of 1 - |u*v|² are gone it is computed from the vectors instead
+    i, j = np.nonzero(sines < np.finfo(sines.dtype).eps ** 0.25)
+    apart = v[j] - u[i] * products[i, j][:, None]
+    sines[i, j] = np.linalg.norm(apart, axis=1)
+    if Y is None:
+        np.fill_diagonal(sines, 0.0)
+    return sines, cosines
+
+
+def procrustes_distance(
+    X: ArrayLike, Y: ArrayLike | None = None, *, kind: str = "full"
+) -> NDArray[Any]:
+    r"""Return Procrustes distances between shapes.
+
+    .. math:: d_F = \sqrt{1 - |u^* v|^2}, \qquad d_P = \sqrt{2 (1 - |u^* v|)}
+
+    ``"full"`` is over rotations and sizes, ``"partial"`` over rotations of pre-shapes. The
+    distance of the Veronese-Whitney embedding, ‖uu* - vv*‖, is ``"extrinsic"``: √2 d_F.
+
+    Parameters
+    ----------
+    X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks; Y is X if absent.
+    kind : {"full", "partial", "extrinsic"}, default="full"
+        Which.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Distances.
+
+    Examples
+    --------
+    >>> square = [0, 0, 1, 0, 1, 1, 0, 1]
+    >>> turned = [5, 5, 5, 7, 3, 7, 3, 5]
+    >>> procrustes_distance([square], [turned]).round(12)
+    array([[0.]])
+    """
+    check_choice(kind, ("full", "partial", "extrinsic"), "kind", "procrustes_distance")
+    sines, cosines = _sines(X, Y)
+    if kind == "partial":  # 2 (1 - c) = 2 s² / (1 + c)
+        return sines * np.sqrt(2 / (1 + cosines))
+    return sines if kind == "full" else np.sqrt(2.0).astype(sines.dtype) * sines
+
+
+def riemannian_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+    """Return the distances along shape space, arccos|u*v|, between 0 and π/2.
+
+    Parameters
+    ----------
+    X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks; Y is X if absent.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Distances.
+
+    Examples
+    --------
+    >>> equilateral = [0, 0, 2, 0, 1, 3**0.5]
+    >>> mirrored = [0, 0, 2, 0, 1, -(3**0.5)]
+    >>> riemannian_distance([equilateral], [mirrored]).round(4)
+    array([[1.5708]])
+    """
+    sines, cosines = _sines(X, Y)
+    return np.arctan2(sines, cosines)
+
+
+# ---------------------------------------------------------------------------- mean, alignment
+
+
+def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+    r"""Return the mean shape of the Veronese-Whitney embedding, :math:`[z] \mapsto uu^*`.
+
+    It is the shape of the leading eigenvector of :math:`\sum_n w_n u_n u_n^*`; the full Procrustes
+    mean is the same (Kent 1992).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+
+    Returns
+    -------
+    ndarray of the form of one specimen
+        A pre-shape, turned as the first specimen is.
+
+    Warns
+    -----
+    UserWarning
+        If the two largest eigenvalues are the same: then the mean is not defined.
+
+    Examples
+    --------
+    >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2]]
+    >>> extrinsic_mean(kites).round(3) + 0.0  # halfway
+    array([ 0.   , -0.588,  0.392,  0.   ,  0.   ,  0.588, -0.392,  0.   ])
+    """
+    u = complex_preshapes(X)
+    weights = check_sample_weight(sample_weight, len(u), "extrinsic_mean")
+    return _like(mean_preshape(u, weights), form_of(X))
+
+
+def mean_preshape(
+    u: NDArray[Any], weights: NDArray[np.float64] | None = None, *, stacklevel: int = 3
+) -> NDArray[Any]:
+    """Return the extrinsic mean of complex pre-shapes, turned as the first of positive weight is.
+
+    Parameters
+    ----------
+    u : ndarray of shape (n, k), complex
+        Pre-shapes.
+    weights : ndarray of shape (n,), optional
+        Weights.
+    stacklevel : int, default=3
+        Of the warning that it is not defined.
+
+    Returns
+    -------
+    ndarray of shape (k,), complex
+        A pre-shape.
+    """
+    w = np.ones(len(u)) if weights is None else weights
+    scaled = np.sqrt(w / w.sum())[:, None] * u.astype(np.complex128)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled.conj())
+    if values[-1] - values[-2] <= _TIE * values[-1]:
+        warnings.warn(
+            "The extrinsic mean is not defined: the two largest eigenvalues of the mean embedding "
+            "are the same. One of the many is returned.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    mean = vectors[:, -1] - vectors[:, -1].mean()
+    mean /= np.linalg.norm(mean)
+    first = u[int(np.argmax(w > 0))].astype(np.complex128)
+    return (mean * _phase(np.vdot(mean, first))).astype(u.dtype)
+
+
+def rotated_to(u: NDArray[Any], center: NDArray[Any]) -> NDArray[Any]:
+    """Return complex pre-shapes turned so that their products with one of them are positive."""
+    return (u * _phase(u.conj() @ center)[:, None]).astype(u.dtype, copy=False)
+
+
+def _phase(product: Any) -> Any:
+    """Return numbers of length 1 in the direction of products, 1 where they are 0."""
+    size = np.abs(product)
+    return np.where(size > 0, product / np.where(size > 0, size, 1), 1)
+
+
+def procrustes_align(
+    X: ArrayLike,
+    reference: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    size: str = "unit",
+) -> NDArray[Any]:
+    r"""Turn specimens to a reference, for pictures and for plain statistics.
+
+    In the plane generalised Procrustes analysis has a closed form: with the extrinsic mean μ as the
+    reference, :math:`u_n e^{i\theta_n}` with :math:`e^{i\theta_n} = u_n^* \mu / |u_n^* \mu|`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
+        Landmarks.
+    reference : array-like, optional
+        Landmarks of one specimen, in any form; :func:`extrinsic_mean` if absent.
+    sample_weight : array-like of shape (n,), optional
+        Weights of that mean.
+    size : {"unit", "full", "own"}, default="unit"
+        The size of what is returned: centroid size 1; :math:`|u_n^* \mu|`, which is nearest to the
+        reference (full Procrustes coordinates); or as it was.
+
+    Returns
+    -------
+    ndarray of the form of X
+        Specimens about their centroids.
+
+    Examples
+    --------
+    >>> square = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
+    >>> turned = [5.0, 5.0, 5.0, 7.0, 3.0, 7.0, 3.0, 5.0]
+    >>> procrustes_align([square, turned], size="own").round(6)
+    array([[-0.5, -0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5],
+           [-1. , -1. ,  1. , -1. ,  1. ,  1. , -1. ,  1. ]])
+    """
+    check_choice(size, ("unit", "full", "own"), "size", "procrustes_align")
+    u = complex_preshapes(X)
+    if reference is None:
+        weights = check_sample_weight(sample_weight, len(u), "procrustes_align")
+        center = mean_preshape(u, weights)
+    else:
+        center = _one_preshape(reference, u.shape[1])
+    turned = rotated_to(u, center)
+    if size == "own":
+        turned *= centroid_size(X)[:, None]
+    elif size == "full":
+        turned *= np.abs(u.conj() @ center)[:, None]
+    return _like(turned, form_of(X))
+
+
+def _one_preshape(reference: ArrayLike, k: int) -> NDArray[Any]:
+    """Return the pre-shape of a single specimen, (k,) complex, (k, 2) or (2k,), of k landmarks."""
+    array = np.asarray(reference)
+    found = complex_preshapes(array[None], "reference")[0]
+    if len(found) != k:
+        raise ValueError(f"reference has {len(found)} landmarks, and the specimens have {k}.")
+    return found

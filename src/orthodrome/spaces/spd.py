@@ -1,0 +1,247 @@
+r"""Symmetric positive definite matrices: logarithm, mean and distance (log-Euclidean).
+
+.. math:: d(A, B) = \|\log A - \log B\|_F
+
+The logarithm makes a vector space of them: the mean is :math:`\exp` of the mean of logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.checks import check_sample_weight
+
+__all__ = [
+    "check_spd",
+    "log_euclidean_distance",
+    "log_euclidean_mean",
+    "spd_exp",
+    "spd_log",
+    "symmetric_matrices",
+    "symmetric_vectors",
+]
+
+# How far from symmetric, relative to the largest entry, a matrix may be.
+_ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+
+
+def check_spd(X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    """Return matrices of shape (n, d, d), or raise unless they are symmetric positive definite.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        Matrices.
+    name : str, default="X"
+        What the errors call them.
+
+    Returns
+    -------
+    ndarray of shape (n, d, d)
+        float32 stays, all else becomes float64; symmetric to the last bit.
+
+    Examples
+    --------
+    >>> check_spd([[[2.0, 1.0], [1.0, 2.0]]]).shape
+    (1, 2, 2)
+    """
+    array = _symmetric(X, name)
+    lowest = np.linalg.eigvalsh(array)
+    _refuse_indefinite(lowest, name)
+    return array
+
+
+def spd_log(X: ArrayLike) -> NDArray[Any]:
+    r"""Return the logarithms :math:`U \log(\Lambda)\, U^\top` of matrices :math:`U \Lambda U^\top`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        Symmetric positive definite matrices.
+
+    Returns
+    -------
+    ndarray of shape (n, d, d)
+        Symmetric matrices.
+
+    Examples
+    --------
+    >>> spd_log([[[1.0, 0.0], [0.0, np.e]]]).round(12)
+    array([[[0., 0.],
+            [0., 1.]]])
+    """
+    array = _symmetric(X, "X")
+    values, vectors = np.linalg.eigh(array)
+    _refuse_indefinite(values, "X")
+    return _recomposed(np.log(values), vectors)
+
+
+def spd_exp(X: ArrayLike) -> NDArray[Any]:
+    """Return the exponentials of symmetric matrices, shape (n, d, d): the inverse of `spd_log`.
+
+    Examples
+    --------
+    >>> spd_exp(spd_log([[[2.0, 1.0], [1.0, 2.0]]])).round(12)
+    array([[[2., 1.],
+            [1., 2.]]])
+    """
+    values, vectors = np.linalg.eigh(_symmetric(X, "X"))
+    with np.errstate(over="ignore"):
+        powers = np.exp(values)
+    if not np.all(np.isfinite(powers)):
+        number = int(np.flatnonzero(~np.isfinite(powers).all(axis=1))[0])
+        raise ValueError(f"The exponential of matrix {number} of X overflows.")
+    return _recomposed(powers, vectors)
+
+
+def symmetric_vectors(X: NDArray[Any]) -> NDArray[Any]:
+    """Return symmetric matrices as vectors of the same length, shape (n, d (d + 1)/2).
+
+    Entries off the diagonal come once, times √2: inner products stay what they were.
+
+    Examples
+    --------
+    >>> symmetric_vectors(np.array([[[1.0, 2.0], [2.0, 3.0]]])).round(3)
+    array([[1.   , 2.828, 3.   ]])
+    """
+    d = X.shape[1]
+    rows, columns = np.triu_indices(d)
+    factors = np.where(rows == columns, 1.0, np.sqrt(2.0)).astype(X.dtype)
+    return X[:, rows, columns] * factors
+
+
+def symmetric_matrices(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return the symmetric matrices that vectors stand for: the inverse of `symmetric_vectors`.
+
+    Examples
+    --------
+    >>> symmetric_matrices(symmetric_vectors(np.array([[[1.0, 2.0], [2.0, 3.0]]]))).round(12)
+    array([[[1., 2.],
+            [2., 3.]]])
+    """
+    d = int(np.sqrt(2 * vectors.shape[1]))
+    rows, columns = np.triu_indices(d)
+    factors = np.where(rows == columns, 1.0, np.sqrt(0.5)).astype(vectors.dtype)
+    found = np.empty((len(vectors), d, d), dtype=vectors.dtype)
+    found[:, rows, columns] = vectors * factors
+    found[:, columns, rows] = found[:, rows, columns]
+    return found
+
+
+def log_euclidean_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+    r"""Return :math:`\exp \sum_n p_n \log A_n`, shape (d, d).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d, d)
+        Symmetric positive definite matrices.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The mean.
+
+    Examples
+    --------
+    >>> log_euclidean_mean([np.eye(2), 4 * np.eye(2)]).round(12)
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    logs = spd_log(X)
+    weights = check_sample_weight(sample_weight, len(logs), "log_euclidean_mean")
+    return spd_exp(np.average(logs, axis=0, weights=weights).astype(logs.dtype)[None])[0]
+
+
+def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+    """Return ‖log A - log B‖ for all pairs, shape (n, m).
+
+    Parameters
+    ----------
+    X, Y : array-like of shape (n, d, d)
+        Symmetric positive definite matrices; Y is X if absent.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Distances.
+
+    Examples
+    --------
+    >>> log_euclidean_distance([np.eye(2)], [np.e * np.eye(2)]).round(6)
+    array([[1.414214]])
+    """
+    from scipy.spatial.distance import cdist
+
+    a = symmetric_vectors(spd_log(X))
+    b = a if Y is None else symmetric_vectors(spd_log(Y))
+    if a.shape[1] != b.shape[1]:
+        raise ValueError("X and Y have matrices of different sizes.")
+    return cdist(a, b).astype(np.result_type(a, b), copy=False)
+
+
+def _symmetric(X: ArrayLike, name: str) -> NDArray[Any]:
+    """Return X as an array of symmetric matrices, or raise."""
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"Sparse data was passed for {name}, but matrices must be dense.")
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(_of_different_sizes(X, name)) from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers; got {array.dtype}.")
+    if array.dtype != np.float32:
+        array = array.astype(np.float64, copy=False)
+    if array.ndim != 3 or array.shape[1] != array.shape[2] or not array.shape[1]:
+        raise ValueError(
+            f"{name} must be square matrices, shape (n, d, d); got shape {array.shape}."
+        )
+    if not len(array):
+        raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
+    finite = np.isfinite(array).all(axis=(1, 2))
+    if not finite.all():
+        number = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"Matrix {number} of {name} has entries that are NaN or infinite.")
+    turned = array.transpose(0, 2, 1)
+    apart = np.abs(array - turned).max(axis=(1, 2))
+    allowed = _ASYMMETRY[array.dtype] * np.abs(array).max(axis=(1, 2))
+    if np.any(apart > allowed):
+        number = int(np.argmax(apart > allowed))
+        raise ValueError(
+            f"Matrix {number} of {name} is not symmetric: entries differ from their mirror images "
+            f"by up to {apart[number]:.2g}. Take (A + A.T) / 2 if that is rounding."
+        )
+    return (array + turned) / 2
+
+
+def _of_different_sizes(X: Any, name: str) -> str:
+    """Say which matrix is not of the size of the first."""
+    sizes = [np.shape(matrix) for matrix in X]
+    number = next((i for i, size in enumerate(sizes) if size != sizes[0]), 0)
+    return (
+        f"Matrix {number} of {name} has shape {sizes[number]}, matrix 0 has {sizes[0]}: all must "
+        "have the same."
+    )
+
+
+def _refuse_indefinite(values: NDArray[Any], name: str) -> None:
+    """Raise unless all eigenvalues, ascending, are positive beyond rounding."""
+    floor = values.shape[1] * np.finfo(values.dtype).eps * np.abs(values).max(axis=1)
+    bad = ~(values[:, 0] > floor)
+    if bad.any():
+        number = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"Matrix {number} of {name} is not positive definite: its smallest eigenvalue is "
+            f"{values[number, 0]:.3g}, its largest {values[number, -1]:.3g}. Shrink covariances "
+            "toward a multiple of the identity, or estimate them from more observations."
+        )
+
+
+def _recomposed(values: NDArray[Any], vectors: NDArray[Any]) -> NDArray[Any]:
+    found = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return (found + found.transpose(0, 2, 1)) / 2

@@ -1,0 +1,955 @@
+"""Laws of the kernel ridge regression classifier: twins, leave-one-out, weights, shapes, errors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
+
+from laws_classification import gaussian, left_out_naively, naive_ridge, three_classes
+from laws_shapes import (
+    every_form,
+    in_form,
+    moved,
+    naive_extrinsic,
+    naive_hermitian_ridge,
+    naive_preshape,
+    three_leaves,
+    two_kinds_of_matrices,
+)
+from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome.classification import base, subspaces
+from orthodrome.kernels import (
+    Exponential,
+    Gaussian,
+    HermitianLinear,
+    Linear,
+    LogEuclidean,
+    VeroneseWhitney,
+)
+from real_data import load_or_skip
+
+SIGMA = 1.5
+KERNEL = Gaussian(sigma=SIGMA)
+CONFIGURATIONS = {
+    "loo": {},
+    "loo, relative": {"alpha_scale": "relative"},
+    "absolute": {"alpha": 0.03},
+    "relative": {"alpha": 0.003, "alpha_scale": "relative"},
+    "interpolating": {"alpha": 0.0},
+    "scales": {"sigmas": [0.5, 1.5, 4.0]},
+    "scales around its own": {"sigmas": "auto", "alpha": 0.1},
+    "few of each class": {"subspace_size": 9, "random_state": 0},
+    "balanced": {"class_weight": "balanced"},
+    "weighted": {"class_weight": {"ash": 3.0, "oak": 0.5}, "alpha": 0.1},
+}
+every_configuration = pytest.mark.parametrize(
+    "options", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS)
+)
+SHAPE_KERNELS = ["veronese_whitney", "full_procrustes", "complex_gaussian", "hermitian_linear"]
+every_shape_kernel = pytest.mark.parametrize("kernel", SHAPE_KERNELS)
+
+
+def fit(X, y, *, sample_weight=None, kernel=KERNEL, **options):
+    model = KernelRidgeRegressionClassifier(kernel, **options)
+    return model.fit(X, y, sample_weight=sample_weight)
+
+
+def own_column(residuals, model, y):
+    return residuals[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+
+
+def close(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+# ------------------------------------------------------------------ against others
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.01, 1.0])
+@pytest.mark.parametrize("scale", ["absolute", "relative"])
+def test_residuals_against_the_naive_twin(alpha, scale):
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    model = fit(X, y, alpha=alpha, alpha_scale=scale)
+    assert model.alpha_ == alpha
+    found = model.class_residuals(new)
+    for c, label in enumerate(model.classes_):
+        K, k = gaussian(X[y == label], sigma=SIGMA), gaussian(new, X[y == label], SIGMA)
+        absolute = alpha * (np.linalg.eigvalsh(K)[-1] if scale == "relative" else 1.0)
+        assert model.class_alphas_[c] == pytest.approx(absolute, rel=1e-12)
+        expected = [naive_ridge(K, row, 1.0, absolute) for row in k]
+        np.testing.assert_allclose(found[:, c], expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5])
+def test_the_linear_kernel_is_the_ridge_regression_classifier(alpha):
+    """Of plain vectors: β = (XᵀX + λ)⁻¹Xᵀx and ‖x - Xβ‖², a class at a time."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 12)), np.arange(30) % 3
+    X += np.eye(12)[y] * 2
+    new = rng.standard_normal((20, 12)) + 1
+    found = fit(X, y, kernel="linear", alpha=alpha).class_residuals(new)
+    for label in range(3):
+        U = X[y == label].T
+        beta = np.linalg.solve(U.T @ U + alpha * np.eye(10), U.T @ new.T)
+        close(found[:, label], np.square(new.T - U @ beta).sum(axis=0), 1e-11)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5])
+def test_the_hermitian_kernel_is_the_naive_classifier_of_preshapes(alpha):
+    X, y = three_leaves()
+    new, _ = three_leaves(20, seed=3)
+    model = fit(X, y, kernel="hermitian_linear", alpha=alpha)
+    found = model.class_residuals(new)
+    for c, label in enumerate(model.classes_):
+        expected = [naive_hermitian_ridge(X[y == label], z, alpha) for z in new]
+        close(found[:, c], expected, 1e-11)
+    close(model.class_residuals(moved(new, 7)), found, 1e-11)
+    close(fit(moved(X, 8), y, kernel="hermitian_linear", alpha=alpha).class_residuals(new), found)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 0.1])
+def test_shapes_against_the_naive_twin(alpha):
+    X, y = three_leaves()
+    new, _ = three_leaves(20, seed=3)
+    model = fit(X, y, kernel=VeroneseWhitney(0.7), alpha=alpha)
+    for c, label in enumerate(model.classes_):
+        mine = X[y == label]
+        K = np.exp(-(naive_extrinsic(mine, mine) ** 2) / 0.49)
+        k = np.exp(-(naive_extrinsic(new, mine) ** 2) / 0.49)
+        expected = [naive_ridge(K, row, 1.0, alpha) for row in k]
+        close(model.class_residuals(new)[:, c], expected, 1e-10)
+
+
+def test_without_alpha_it_is_perturbo():
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    ridge, perturbo = fit(X, y, alpha=0.0), PerTurbo(KERNEL, alpha=0.0).fit(X, y)
+    np.testing.assert_array_equal(ridge.class_residuals(new), perturbo.class_residuals(new))
+    # with it, what is left is less by the penalty
+    ridge, perturbo = fit(X, y, alpha=0.1), PerTurbo(KERNEL, alpha=0.1).fit(X, y)
+    assert np.all(ridge.class_residuals(new) < perturbo.class_residuals(new))
+
+
+def test_training_points_are_interpolated():
+    X, y = three_classes()
+    model = fit(X, y, alpha=0.0, kernel=Exponential(sigma=1.0))
+    close(own_column(model.class_residuals(X), model, y), 0)
+    assert model.score(X, y) == 1
+    assert model.loo_score_ < 1
+
+
+# ------------------------------------------------------------------ leave-one-out
+
+
+@pytest.mark.parametrize("alpha", [1e-5, 0.01, 1.0])
+@pytest.mark.parametrize("scale", ["absolute", "relative"])
+def test_leave_one_out_is_brute_force(alpha, scale):
+    """Each row is left out of a fit of its own; α is that of all rows."""
+    X, y = three_classes(36)
+    model = fit(X, y, alpha=alpha, alpha_scale=scale)
+    for n in range(0, 36, 2):
+        rest = np.arange(36) != n
+        for c in range(3) if scale == "relative" else [slice(None)]:
+            again = fit(X[rest], y[rest], alpha=np.max(model.class_alphas_[c]))
+            expected = again.class_residuals(X[[n]])[0, c]
+            np.testing.assert_allclose(model.loo_residuals_[n, c], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.parametrize("kernel", [VeroneseWhitney(0.7), HermitianLinear()], ids=repr)
+def test_leave_one_out_of_shapes_is_brute_force(kernel, alpha):
+    X, y = three_leaves(24)
+    w = np.random.default_rng(0).integers(1, 4, size=24).astype(float)
+    model = fit(X, y, kernel=kernel, alpha=alpha, sample_weight=w)
+    for n in range(24):
+        without = np.where(np.arange(24) == n, 0, w)
+        again = fit(X, y, kernel=kernel, alpha=alpha, sample_weight=without)
+        close(model.loo_residuals_[n], again.class_residuals(X[[n]])[0], 1e-10)
+
+
+def test_leave_one_out_leaves_out_all_copies():
+    X, y = three_classes(36)
+    w = np.random.default_rng(0).integers(1, 4, size=36)
+    copies = np.random.default_rng(1).permutation(np.repeat(np.arange(36), w))
+    model = fit(X[copies], y[copies], alpha=0.02)
+    weighted = fit(X, y, alpha=0.02, sample_weight=w)
+    np.testing.assert_allclose(model.loo_residuals_, weighted.loo_residuals_[copies], rtol=1e-12)
+    for label in model.classes_:
+        mine = y == label
+        expected = left_out_naively(naive_ridge, gaussian(X[mine], sigma=SIGMA), 0.02, w[mine])
+        found = own_column(weighted.loo_residuals_, weighted, y)[mine]
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    right = weighted.classes_[np.argmin(weighted.loo_residuals_, axis=1)] == y
+    assert weighted.loo_score_ == pytest.approx(np.average(right, weights=w), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["absolute", "relative"])
+def test_alpha_is_the_largest_with_the_least_error(scale):
+    X, y = three_classes()
+    grid = np.array([10.0, 1e-4, 1e-2, 1.0, 1e-3, 0.1])
+    model = fit(X, y, alphas=grid, alpha_scale=scale)
+    scores = {alpha: fit(X, y, alpha=alpha, alpha_scale=scale).loo_score_ for alpha in grid}
+    best = max(alpha for alpha in grid if scores[alpha] == max(scores.values()))
+    assert (model.alpha_, model.loo_score_) == (best, scores[best])
+    assert min(scores.values()) < scores[best]
+    close(model.loo_scores_, [[scores[alpha] for alpha in np.sort(grid)]])
+    chosen = fit(X, y, alpha=best, alpha_scale=scale)
+    np.testing.assert_array_equal(model.class_residuals(X), chosen.class_residuals(X))
+    assert model.temperature_ == pytest.approx(chosen.temperature_, rel=1e-12)
+
+
+def test_of_alphas_that_tie_the_largest():
+    X = np.array([[0.0, 0], [0.1, 0], [0, 0.1], [9.0, 9], [9.1, 9], [9, 9.1]])
+    model = fit(X, [0, 0, 0, 1, 1, 1], alphas=[0.3, 0.001, 0.01])
+    close(model.loo_scores_, 1.0)
+    assert model.alpha_ == 0.3
+
+
+def test_the_default_grid_follows_the_scale_of_the_kernel():
+    X, y = three_classes()
+    small, large = fit(X, y, kernel=Linear()), fit(1e4 * X, y, kernel=Linear())
+    assert large.alpha_ == pytest.approx(1e8 * small.alpha_, rel=1e-10)
+    np.testing.assert_array_equal(large.predict(1e4 * X), small.predict(X))
+    assert fit(X, y).loo_scores_.shape == (1, len(base.DEFAULT_ALPHAS))
+
+
+# ------------------------------------------------------------------ scales
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.05}, {"alphas": [1e-3, 1e-2, 1.0]}], ids=str)
+def test_the_scale_is_the_best_by_brute_force(options):
+    X, y = three_classes()
+    grid = [4.0, 0.3, 1.0, 30.0]
+    model = fit(X, y, kernel="gaussian", sigmas=grid, **options)
+    fixed = [fit(X, y, kernel=Gaussian(sigma), **options) for sigma in sorted(grid)]
+    scores = np.array([one.loo_score_ for one in fixed])
+    assert np.ptp(scores) > 0
+    last = np.flatnonzero(scores == scores.max())[-1]
+    assert model.kernel_.sigma_ == sorted(grid)[last]
+    assert model.alpha_ == fixed[last].alpha_
+    assert model.loo_score_ == fixed[last].loo_score_
+    close(model.loo_scores_, np.concatenate([one.loo_scores_ for one in fixed]))
+    np.testing.assert_array_equal(model.class_residuals(X), fixed[last].class_residuals(X))
+    np.testing.assert_array_equal(model.loo_residuals_, fixed[last].loo_residuals_)
+    assert model.temperature_ == fixed[last].temperature_
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", Gaussian(0.7), "exponential"], ids=str)
+def test_ten_scales_around_its_own(kernel):
+    X, y = three_classes()
+    model = fit(X, y, kernel=kernel, sigmas="auto")
+    own = fit(X, y, kernel=kernel)
+    assert model.loo_scores_.shape == (10, len(base.DEFAULT_ALPHAS))
+    factor = model.kernel_.sigma_ / own.kernel_.sigma_
+    assert 2 * np.log2(factor) == pytest.approx(round(2 * np.log2(factor)), abs=1e-9)
+    assert 2**-2.5 * 0.999 < factor < 2**2 * 1.001
+    assert model.loo_score_ == model.loo_scores_.max() >= own.loo_score_
+    close(model.loo_scores_[5], own.loo_scores_[0])  # its own is one of the ten
+
+
+def test_of_scales_that_tie_the_last():
+    X = np.array([[0.0, 0], [0.1, 0], [0, 0.1], [9.0, 9], [9.1, 9], [9, 9.1]])
+    model = fit(X, [0, 0, 0, 1, 1, 1], sigmas=[2.0, 1.0, 3.0, 2.0], alpha=0.01)
+    close(model.loo_scores_, np.ones((3, 1)))  # each once, ascending
+    assert model.kernel_.sigma_ == 3.0
+
+
+def test_the_scale_of_shapes_and_of_matrices():
+    X, y = three_leaves()
+    model = fit(X, y, kernel="veronese_whitney", sigmas=[0.01, 0.6, 50.0], alpha=1e-3)
+    fixed = [fit(X, y, kernel=VeroneseWhitney(s), alpha=1e-3) for s in (0.01, 0.6, 50.0)]
+    close(model.loo_scores_[:, 0], [one.loo_score_ for one in fixed])
+    best = np.flatnonzero(model.loo_scores_[:, 0] == model.loo_scores_.max())[-1]
+    assert model.kernel_.sigma_ == [0.01, 0.6, 50.0][best]
+    A, labels = two_kinds_of_matrices()
+    model = fit(A, labels, kernel="log_euclidean", sigmas="auto")
+    assert model.loo_score_ > 0.9
+
+
+def test_the_kernel_that_was_given_is_left_alone():
+    X, y = three_classes()
+    kernel = Gaussian()
+    fit(X, y, kernel=kernel, sigmas=[1.0, 2.0])
+    assert kernel.sigma == "mean"
+    assert not kernel.__sklearn_is_fitted__()
+
+
+# ------------------------------------------------------------------ subspaces of equal size
+
+
+def in_use(model, X, y):
+    """Those that are nearer to their class when they are not left out of it."""
+    apart = own_column(model.loo_residuals_ - model.class_residuals(X), model, y)
+    return apart > 1e-9
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.1}, {}, {"sigmas": [1.0, 2.0]}], ids=str)
+def test_few_of_each_class(options):
+    X, y = three_classes()
+    model = fit(X, y, subspace_size=8, random_state=0, **options)
+    used = in_use(model, X, y)
+    for label in model.classes_:
+        assert np.count_nonzero(used & (y == label)) == 8
+    # what is used is all that there is
+    again = fit(X[used], y[used], **options)
+    close(model.class_residuals(X), again.class_residuals(X), 1e-10)
+    close(model.loo_residuals_[used], again.loo_residuals_, 1e-10)
+    np.testing.assert_array_equal(model.loo_residuals_[~used], model.class_residuals(X[~used]))
+    assert model.loo_score_ == pytest.approx(again.loo_score_, rel=1e-12)
+    close(model.loo_scores_, again.loo_scores_)
+
+
+def test_the_draw_can_be_repeated():
+    X, y = three_classes()
+    draws = [fit(X, y, subspace_size=8, random_state=seed, alpha=0.1) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(draws[0].class_residuals(X), draws[1].class_residuals(X))
+    assert not np.array_equal(in_use(draws[0], X, y), in_use(draws[2], X, y))
+    order = np.random.default_rng(4).permutation(60)
+    permuted = fit(X[order], y[order], subspace_size=8, random_state=0, alpha=0.1)
+    np.testing.assert_array_equal(permuted.class_residuals(X), draws[0].class_residuals(X))
+    # a generator goes on where it is
+    generator = np.random.RandomState(0)
+    first = fit(X, y, subspace_size=8, random_state=generator, alpha=0.1)
+    second = fit(X, y, subspace_size=8, random_state=generator, alpha=0.1)
+    np.testing.assert_array_equal(first.class_residuals(X), draws[0].class_residuals(X))
+    assert not np.array_equal(first.class_residuals(X), second.class_residuals(X))
+
+
+def test_every_point_may_be_drawn():
+    X, y = three_classes(30)
+    counts = sum(
+        in_use(fit(X, y, subspace_size=4, random_state=seed, alpha=0.1), X, y).astype(int)
+        for seed in range(60)
+    )
+    shares = counts / 60
+    for label in np.unique(y):
+        mine = shares[y == label]
+        assert np.mean(mine) == pytest.approx(4 / len(mine), rel=1e-12)
+        assert np.all(np.abs(mine - 4 / len(mine)) < 0.3)
+
+
+def test_all_of_a_class_that_is_smaller():
+    X, y = three_classes()  # 30, 20, 10
+    whole, part = fit(X, y, alpha=0.1), fit(X, y, alpha=0.1, subspace_size=15, random_state=0)
+    np.testing.assert_array_equal(part.class_residuals(X)[:, 2], whole.class_residuals(X)[:, 2])
+    large = fit(X, y, alpha=0.1, subspace_size=1000)
+    np.testing.assert_array_equal(large.class_residuals(X), whole.class_residuals(X))
+    np.testing.assert_array_equal(large.loo_residuals_, whole.loo_residuals_)
+
+
+def test_copies_are_one_point_of_a_subspace():
+    X, y = three_classes()
+    w = np.random.default_rng(0).integers(0, 4, size=60)
+    copies = np.repeat(np.arange(60), w)
+    options = {"alpha": 0.1, "subspace_size": 5, "random_state": 3}
+    weighted, repeated = fit(X, y, sample_weight=w, **options), fit(X[copies], y[copies], **options)
+    close(weighted.class_residuals(X), repeated.class_residuals(X), 1e-12)
+    close(weighted.loo_residuals_[copies], repeated.loo_residuals_, 1e-12)
+
+
+def test_points_of_a_subspace_keep_their_weights():
+    X, y = three_classes()
+    w = np.random.default_rng(0).integers(1, 5, size=60).astype(float)
+    model = fit(X, y, sample_weight=w, alpha=0.1, subspace_size=8, random_state=0)
+    used = in_use(model, X, y)
+    again = fit(X[used], y[used], sample_weight=w[used], alpha=0.1)
+    close(model.class_residuals(X), again.class_residuals(X), 1e-10)
+    close(model.loo_residuals_[used], again.loo_residuals_, 1e-10)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_few_of_each_class_of_a_precomputed_kernel(size):
+    X, y = three_classes()
+    K = gaussian(X, sigma=SIGMA)
+    options = {"alpha": 0.1, "subspace_size": size, "random_state": 0}
+    model = fit(K, y, kernel="precomputed", **options)
+    found = model.class_residuals(K)
+    used = own_column(model.loo_residuals_ - found, model, y) > 1e-9
+    assert np.count_nonzero(used) == 3 * size
+    again = fit(X[used], y[used], alpha=0.1)
+    close(found, again.class_residuals(X), 1e-10)
+
+
+# ------------------------------------------------------------------ weights and order
+
+
+@every_configuration
+def test_weights_are_repetition(options):
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    w = np.random.default_rng(2).integers(0, 4, size=60)
+    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(60), w))
+    weighted = fit(X, y, sample_weight=w, kernel="gaussian", **options)
+    repeated = fit(X[copies], y[copies], kernel="gaussian", **options)
+    close(weighted.class_residuals(new), repeated.class_residuals(new), 1e-9)
+    close(weighted.loo_residuals_[copies], repeated.loo_residuals_, 1e-9)
+    close(weighted.loo_scores_, repeated.loo_scores_)
+    assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-12)
+    assert weighted.temperature_ == pytest.approx(repeated.temperature_, rel=1e-6)
+    # a row of weight 0 is as new
+    close(weighted.loo_residuals_[w == 0], weighted.class_residuals(X[w == 0]), 1e-14)
+
+
+@every_configuration
+def test_the_order_of_rows_does_not_matter(options):
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    w = np.random.default_rng(2).integers(1, 5, size=60) / 2
+    order = np.random.default_rng(4).permutation(60)
+    plain = fit(X, y, sample_weight=w, **options)
+    permuted = fit(X[order], y[order], sample_weight=w[order], **options)
+    np.testing.assert_array_equal(permuted.class_residuals(new), plain.class_residuals(new))
+    np.testing.assert_array_equal(permuted.predict_proba(new), plain.predict_proba(new))
+    np.testing.assert_array_equal(permuted.loo_residuals_, plain.loo_residuals_[order])
+
+
+@pytest.mark.parametrize("scale", ["absolute", "relative"])
+@pytest.mark.parametrize("given_weights", [False, True])
+@pytest.mark.parametrize("class_weight", ["balanced", {"ash": 3.0, "oak": 0.5}], ids=str)
+def test_class_weights_are_weights_of_points(class_weight, given_weights, scale):
+    X, y = three_classes()
+    w = np.random.default_rng(0).integers(1, 4, size=60).astype(float)
+    w = w if given_weights else np.ones(60)
+    if class_weight == "balanced":  # every class has the same weight in all
+        factors = w.sum() / 3 / np.array([w[y == label].sum() for label in y])
+    else:
+        factors = compute_sample_weight(class_weight, y)
+    by_class = fit(
+        X,
+        y,
+        class_weight=class_weight,
+        alpha_scale=scale,
+        sample_weight=w if given_weights else None,
+    )
+    by_point = fit(X, y, sample_weight=w * factors, alpha_scale=scale)
+    close(by_class.class_residuals(X), by_point.class_residuals(X), 1e-9)
+    close(by_class.loo_scores_, by_point.loo_scores_)
+    assert by_class.alpha_ == pytest.approx(by_point.alpha_, rel=1e-12)
+
+
+def test_a_class_of_more_weight_has_a_smaller_alpha():
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    found = fit(X, y, class_weight={"beech": 4.0}, alpha=0.2).class_residuals(new)
+    close(found[:, [0, 2]], fit(X, y, alpha=0.2).class_residuals(new)[:, [0, 2]])
+    close(found[:, 1], fit(X, y, alpha=0.05).class_residuals(new)[:, 1])
+
+
+def test_a_class_without_weight_is_no_class():
+    X, y = three_classes()
+    plain = fit(X[y != "oak"], y[y != "oak"], alpha=0.1)
+    for model in (
+        fit(X, y, sample_weight=np.where(y == "oak", 0.0, 1.0), alpha=0.1),
+        fit(X, y, class_weight={"oak": 0.0}, alpha=0.1),
+    ):
+        np.testing.assert_array_equal(model.classes_, ["ash", "beech"])
+        np.testing.assert_array_equal(model.class_residuals(X), plain.class_residuals(X))
+        assert np.all(np.isfinite(model.loo_residuals_))
+
+
+def test_balanced_counts_the_classes_that_have_weight():
+    X, y = three_classes()
+    options = {"class_weight": "balanced", "alpha": 0.1}
+    some = fit(X, y, sample_weight=np.where(y == "oak", 0.0, 2.0), **options)
+    rest = y != "oak"
+    close(
+        some.class_residuals(X),
+        fit(X[rest], y[rest], sample_weight=np.full(50, 2.0), **options).class_residuals(X),
+    )
+
+
+# ------------------------------------------------------------------ methods
+
+
+@every_configuration
+def test_methods_agree(options):
+    X, y = three_classes()
+    new, _ = three_classes(90, seed=1)
+    model = fit(X, y, **options)
+    residuals = model.class_residuals(new)
+    assert residuals.shape == (90, 3)
+    assert np.all(residuals >= 0)
+    np.testing.assert_array_equal(model.decision_function(new), -residuals)
+    np.testing.assert_array_equal(model.predict(new), model.classes_[residuals.argmin(axis=1)])
+    chances = model.predict_proba(new)
+    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(chances.argmax(axis=1), residuals.argmin(axis=1))
+    naive = np.exp(-(residuals - residuals.min(axis=1, keepdims=True)) / model.temperature_)
+    close(chances, naive / naive.sum(axis=1, keepdims=True))
+    two = np.isin(y, ["ash", "oak"])
+    binary = fit(X[two], y[two], **options)
+    decision = binary.decision_function(new)
+    assert decision.shape == (90,)
+    apart = binary.class_residuals(new) @ [1, -1]
+    np.testing.assert_array_equal(decision, apart)
+    np.testing.assert_array_equal(binary.predict(new), np.where(decision > 0, "oak", "ash"))
+    assert np.all((binary.predict_proba(new)[:, 1] > 0.5) == (decision > 0))
+
+
+@every_configuration
+def test_classes_are_recognised(options):
+    scores = []
+    for seed in range(3):
+        X, y = three_classes(150, seed=2 * seed)
+        new, truth = three_classes(300, seed=2 * seed + 1)
+        model = fit(X, y, kernel="gaussian", **options)
+        scores.append((model.score(new, truth), model.loo_score_))
+    score, left_out = np.mean(scores, axis=0)
+    assert score > 0.75
+    if not options.keys() & {"class_weight", "subspace_size"}:  # of few or weighted points
+        assert left_out == pytest.approx(score, abs=0.05)
+
+
+def test_blocks_of_rows_do_not_change_the_result(monkeypatch):
+    X, y = three_leaves()
+    new, _ = three_leaves(40, seed=3)
+    models = [fit(X, y, kernel=kernel) for kernel in SHAPE_KERNELS]
+    whole = [model.class_residuals(new) for model in models]
+    monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 100)
+    for model, expected in zip(models, whole, strict=True):
+        close(model.class_residuals(new), expected, 1e-13)
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.03}, {"alpha": 0.0}], ids=str)
+def test_precomputed_is_the_kernel(options):
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    kernel = Gaussian(sigma=SIGMA).fit(X)
+    plain = fit(X, y, **options)
+    model = fit(kernel(X), y, kernel="precomputed", **options)
+    close(model.class_residuals(kernel(new, X)), plain.class_residuals(new), 1e-9)
+    close(model.loo_residuals_, plain.loo_residuals_, 1e-9)
+    close(model.loo_scores_, plain.loo_scores_)
+
+
+def test_sparse_is_dense():
+    X, y = three_classes()
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    for options in ({}, {"subspace_size": 7, "random_state": 0}, {"sigmas": [1.0, 2.0]}):
+        dense, model = fit(X, y, **options), fit(scipy.sparse.csr_array(X), y, **options)
+        close(model.class_residuals(X), dense.class_residuals(X), 1e-9)
+        close(model.class_residuals(scipy.sparse.csr_array(X)), dense.class_residuals(X), 1e-9)
+
+
+# ------------------------------------------------------------------ shapes and matrices
+
+
+@every_form
+@every_shape_kernel
+@pytest.mark.parametrize(
+    "options", [{}, {"subspace_size": 7, "random_state": 0}, {"class_weight": "balanced"}], ids=str
+)
+def test_shapes_in_every_form(kernel, form, options):
+    X, y = three_leaves(spread=0.2)
+    new, truth = three_leaves(60, seed=3, spread=0.2)
+    plain = fit(X, y, kernel=kernel, **options)
+    model = fit(in_form(X, form), y, kernel=kernel, **options)
+    close(model.class_residuals(in_form(new, form)), plain.class_residuals(new), 1e-12)
+    np.testing.assert_array_equal(model.predict(in_form(new, form)), plain.predict(new))
+    np.testing.assert_array_equal(model.predict(new), plain.predict(new))
+    assert model.n_features_in_ == 12
+    assert model.score(in_form(new, form), truth) > 0.7
+
+
+@every_shape_kernel
+def test_shapes_whatever_their_place_size_and_rotation(kernel):
+    X, y = three_leaves()
+    new, _ = three_leaves(20, seed=3)
+    plain = fit(X, y, kernel=kernel, alpha=0.01)
+    model = fit(moved(X, 5), y, kernel=kernel, alpha=0.01)
+    close(model.class_residuals(moved(new, 6)), plain.class_residuals(new), 1e-10)
+    close(model.loo_residuals_, plain.loo_residuals_, 1e-10)
+
+
+@every_shape_kernel
+def test_weights_of_shapes_are_repetition(kernel):
+    X, y = three_leaves()
+    w = np.random.default_rng(2).integers(0, 4, size=len(X))
+    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), w))
+    weighted = fit(X, y, sample_weight=w, kernel=kernel)
+    repeated = fit(X[copies], y[copies], kernel=kernel)
+    close(weighted.class_residuals(X), repeated.class_residuals(X), 1e-10)
+    close(weighted.loo_residuals_[copies], repeated.loo_residuals_, 1e-10)
+    close(weighted.loo_scores_, repeated.loo_scores_)
+
+
+@pytest.mark.parametrize("kernel", ["veronese_whitney", "hermitian_linear"])
+def test_the_order_of_shapes_does_not_matter(kernel):
+    X, y = three_leaves()
+    order = np.random.default_rng(4).permutation(len(X))
+    plain, permuted = fit(X, y, kernel=kernel), fit(X[order], y[order], kernel=kernel)
+    np.testing.assert_array_equal(permuted.class_residuals(X), plain.class_residuals(X))
+    np.testing.assert_array_equal(permuted.loo_residuals_, plain.loo_residuals_[order])
+
+
+@pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+def test_a_kernel_that_is_not_positive_definite():
+    X, y = three_leaves(spread=0.2)
+    new, truth = three_leaves(60, seed=3, spread=0.2)
+    model = fit(X, y, kernel="riemannian_shape")
+    assert np.all(np.isfinite(model.class_residuals(new)))
+    assert model.score(new, truth) > 0.7
+
+
+def test_the_kernel_that_is_not_positive_definite_is_warned_about():
+    with pytest.warns(UserWarning, match="RiemannianShape is not positive definite"):
+        fit(*three_leaves(), kernel="riemannian_shape")
+
+
+def test_matrices():
+    A, y = two_kinds_of_matrices()
+    new, truth = two_kinds_of_matrices(60, seed=1)
+    model = fit(A, y, kernel="log_euclidean")
+    assert model.score(new, truth) > 0.9
+    assert model.n_features_in_ == 9
+    flat = fit(model.kernel_._embed(A), y, kernel=Gaussian(model.kernel_.sigma_ / np.sqrt(2)))
+    close(model.class_residuals(new), flat.class_residuals(model.kernel_._embed(new)), 1e-10)
+    inverse = fit(np.linalg.inv(A), y, kernel="log_euclidean")
+    close(inverse.class_residuals(np.linalg.inv(new)), model.class_residuals(new), 1e-8)
+
+
+def test_specimens_are_named():
+    X, y = three_leaves()
+    bad, flat = X.copy(), X.copy()
+    bad[7, 2] = np.nan
+    flat[9] = 1.0
+    model = fit(X, y, kernel="veronese_whitney")
+    for call in (model.predict, lambda Z: fit(Z, y, kernel="veronese_whitney")):
+        with pytest.raises(ValueError, match="Landmark 2 of specimen 7 of X is NaN"):
+            call(bad)
+        with pytest.raises(ValueError, match="landmarks of specimen 9 of X all coincide"):
+            call(flat)
+        with pytest.raises(ValueError, match="Specimen 1 of X has landmarks of shape"):
+            call([X[0], X[1, :5], *X[2:]])
+    for kernel in SHAPE_KERNELS:
+        with pytest.raises(ValueError, match="landmarks of specimen 9 of X all coincide"):
+            fit(flat, y, kernel=kernel)
+    message = r"X has 5 landmarks, but KernelRidgeRegressionClassifier was fitted to specimens of 6"
+    with pytest.raises(ValueError, match=message):
+        model.predict(X[:, :5])
+    A, labels = two_kinds_of_matrices()
+    singular = A.copy()
+    singular[11] = np.ones((3, 3))
+    spd = fit(A, labels, kernel="log_euclidean")
+    for call in (spd.predict, lambda Z: fit(Z, labels, kernel="log_euclidean")):
+        with pytest.raises(ValueError, match="Matrix 11 of X is not positive definite"):
+            call(singular)
+    with pytest.raises(
+        ValueError, match=r"matrices of 2 x 2 .*KernelRidgeRegressionClassifier was"
+    ):
+        spd.predict(A[:, :2, :2])
+
+
+def test_perturbo_takes_complex_values_too():
+    X, y = three_leaves()
+    new, _ = three_leaves(20, seed=3)
+    model = PerTurbo("hermitian_linear", alpha=0.1).fit(X, y)
+    for c, label in enumerate(model.classes_):
+        U = np.column_stack([naive_preshape(z) for z in X[y == label]])
+        u = np.column_stack([naive_preshape(z) for z in new])
+        inverse = np.linalg.inv(U.conj().T @ U + 0.1 * np.eye(U.shape[1]))
+        taken = np.einsum("ij,ik,kj->j", (U.conj().T @ u).conj(), inverse, U.conj().T @ u)
+        close(model.class_residuals(new)[:, c], 1 - taken.real)
+    truncated = PerTurbo("hermitian_linear", n_components=2).fit(X, y)
+    for c, label in enumerate(truncated.classes_):
+        U = np.column_stack([naive_preshape(z) for z in X[y == label]])
+        leading = np.linalg.svd(U)[0][:, :2]
+        u = np.column_stack([naive_preshape(z) for z in new])
+        rest = u - leading @ (leading.conj().T @ u)
+        close(truncated.class_residuals(new)[:, c], np.square(np.abs(rest)).sum(axis=0))
+    assert np.all(np.isfinite(truncated.loo_residuals_))
+
+
+# ------------------------------------------------------------------ degenerate data
+
+
+def assert_finite(model, X):
+    for found in (model.class_residuals(X), model.predict_proba(X), model.loo_residuals_):
+        assert np.all(np.isfinite(found))
+        assert np.all(found >= 0)
+    assert np.isfinite(model.temperature_)
+    assert 0 <= model.loo_score_ <= 1
+    assert set(model.predict(X)) <= set(model.classes_)
+
+
+@every_configuration
+def test_one_point_per_class(options):
+    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+    model = fit(X, ["ash", "beech", "oak"], **options)
+    np.testing.assert_array_equal(model.predict(X + 0.1), ["ash", "beech", "oak"])
+    assert_finite(model, np.concatenate([X, 10 * X + 7]))
+    close(np.diagonal(model.loo_residuals_), 1)
+    if "sigmas" not in options:  # a scale at which all are equally far gives them to the first
+        assert model.loo_score_ == 0  # without it there is no class
+
+
+def test_the_same_points_in_both_classes():
+    X = three_classes(20)[0]
+    model = fit(np.concatenate([X, X]), np.repeat([0, 1], 20))
+    np.testing.assert_array_equal(model.predict(X), 0)
+    np.testing.assert_array_equal(model.predict_proba(X), 0.5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(2, 12), st.integers(1, 3)),
+        elements=st.floats(-100, 100).map(lambda value: round(value, 2)),
+    ),
+    sigma=st.sampled_from([0.01, 1.0, 1e5]),
+    name=st.sampled_from(sorted(CONFIGURATIONS)),
+    seed=st.integers(0, 100),
+)
+def test_anything_finite_gives_something_finite(X, sigma, name, seed):
+    y = np.array(["ash", "beech", "oak"])[np.random.default_rng(seed).integers(0, 3, size=len(X))]
+    y[:3] = ["ash", "oak", "beech"][: len(y)]
+    assert_finite(fit(X, y, kernel=Gaussian(sigma), **CONFIGURATIONS[name]), X)
+
+
+# ------------------------------------------------------------------ containers
+
+
+@every_configuration
+def test_containers(options):
+    X, y = three_classes()
+    expected = fit(X, y, **options).class_residuals(X)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    for made in (frozen, np.asfortranarray(X), X.tolist(), frame, np.repeat(X, 2, 0)[::2]):
+        model = fit(made, pd.Series(y), **options)
+        close(model.class_residuals(made), expected)
+    assert list(fit(frame, y).feature_names_in_) == ["a", "b", "c"]
+
+
+def test_frames_of_landmarks():
+    X, y = three_leaves()
+    names = [f"{c}{i}" for i in range(6) for c in "xy"]
+    frame = pd.DataFrame(in_form(X, "flat"), columns=names)
+    model = fit(frame, y, kernel="veronese_whitney")
+    assert list(model.feature_names_in_) == names
+    np.testing.assert_array_equal(
+        model.predict(frame), fit(X, y, kernel="veronese_whitney").predict(X)
+    )
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[names[::-1]])
+
+
+def test_single_precision():
+    X, y = three_leaves()
+    model = fit(X.astype(np.complex64), y, kernel="veronese_whitney", alpha=0.01)
+    expected = fit(X, y, kernel="veronese_whitney", alpha=0.01)
+    close(model.class_residuals(X.astype(np.complex64)), expected.class_residuals(X), 1e-4)
+    assert model.class_residuals(X.astype(np.complex64)).dtype == np.float64
+
+
+@pytest.mark.parametrize("labels", [[3, 7, 9], ["x", "yy", "z"], [0.0, 1.0, 5.0]])
+def test_labels(labels):
+    X, y = three_classes()
+    made = np.array(labels)[np.unique(y, return_inverse=True)[1]]
+    for given_labels in (made, made.tolist(), pd.Series(made)):
+        model = fit(X, given_labels, class_weight={labels[0]: 2.0})
+        np.testing.assert_array_equal(model.classes_, labels)
+        assert model.score(X, made) > 0.8
+
+
+def test_training_data_are_not_changed_and_not_shared():
+    X, y = three_classes()
+    before, w = X.copy(), np.ones(60)
+    model = fit(X, y, sample_weight=w, class_weight="balanced", sigmas="auto")
+    expected = model.class_residuals(before)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(w, 1)
+    X[:] = 0
+    np.testing.assert_array_equal(model.class_residuals(before), expected)
+
+
+# ------------------------------------------------------------------ errors
+
+OWNER = "KernelRidgeRegressionClassifier"
+BAD_PARAMETERS = [
+    ({"alpha": -1.0}, rf"alpha of {OWNER} must be a finite number >= 0; got -1.0\. Or write .*loo"),
+    ({"alpha": "auto"}, f"alpha of {OWNER} must be"),
+    ({"alpha": None}, f"alpha of {OWNER} must be"),
+    ({"alpha_scale": "log"}, f"alpha_scale of {OWNER} must be one of 'relative', 'absolute'"),
+    ({"alphas": []}, f"alphas of {OWNER} must be one or more numbers >= 0"),
+    ({"alphas": [0.1, -1]}, f"alphas of {OWNER} must be one or more numbers >= 0"),
+    ({"sigmas": []}, f"sigmas of {OWNER} must be one or more numbers > 0"),
+    ({"sigmas": [1.0, 0.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
+    ({"sigmas": [1.0, -2.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
+    ({"sigmas": [np.nan]}, f"sigmas of {OWNER} must be 1 finite"),
+    ({"sigmas": [[1.0, 2.0]]}, f"sigmas of {OWNER} must be 2 finite real numbers in one dim"),
+    ({"sigmas": "many"}, f"sigmas of {OWNER} must be numbers, 'auto' or None; got 'many'"),
+    ({"sigmas": "auto", "kernel": "linear"}, "and Linear has no parameter sigma. Leave sigmas"),
+    ({"sigmas": [1.0], "kernel": "rbf"}, "and RBF has no parameter sigma"),
+    ({"sigmas": [1.0], "kernel": "precomputed"}, "and Precomputed has no parameter sigma"),
+    ({"sigmas": [1.0], "kernel": gaussian}, "and FromCallable has no parameter sigma"),
+    ({"subspace_size": 0}, f"subspace_size of {OWNER} must be an integer >= 1; got 0"),
+    ({"subspace_size": 2.5}, f"subspace_size of {OWNER} must be an integer >= 1"),
+    ({"subspace_size": "all"}, f"subspace_size of {OWNER} must be an integer >= 1"),
+    ({"class_weight": "auto"}, f"class_weight of {OWNER} must be a dict, 'balanced' or None"),
+    ({"class_weight": [1.0, 2.0, 3.0]}, f"class_weight of {OWNER} must be a dict"),
+    ({"class_weight": {"ash": -1.0}}, rf"class_weight\['ash'\] of {OWNER} must be a .*>= 0"),
+    ({"class_weight": {"ash": np.nan}}, rf"class_weight\['ash'\] of {OWNER} must be a finite"),
+    ({"class_weight": {"elm": 2.0}}, r"The classes, .* are not in class_weight"),
+    ({"class_weight": {"ash": 0.0, "oak": 0.0}}, "at least two classes; got one class"),
+    ({"random_state": "now"}, f"random_state of {OWNER} must be"),
+    ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
+    ({"memory_budget": "much"}, "memory_budget must be"),
+    ({"verbose": -1}, f"verbose of {OWNER} must be an integer >= 0"),
+]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"), BAD_PARAMETERS, ids=[message for _, message in BAD_PARAMETERS]
+)
+def test_bad_parameters(parameters, message):
+    """Refused by fit, not by the constructor; and nothing fitted is left behind."""
+    model = KernelRidgeRegressionClassifier(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*three_classes())
+    assert {name for name in vars(model) if name.endswith("_")} <= {"n_features_in_"}
+    for method in ("predict", "predict_proba", "decision_function", "class_residuals"):
+        with pytest.raises(NotFittedError):
+            getattr(model, method)(three_classes()[0])
+
+
+def test_bad_data_and_labels():
+    X, y = three_classes()
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        fit(bad, y)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        fit(X + 1j, y)
+    with pytest.raises(ValueError, match=r"at least two classes.* got one class"):
+        fit(X, np.zeros(60))
+    with pytest.raises(ValueError, match="got one class"):
+        fit(X, y, sample_weight=(y == "ash").astype(float))
+    with pytest.raises(ValueError, match="target y is None"):
+        fit(X, None)
+    with pytest.raises(ValueError, match="must not be negative; entry 7 is -1"):
+        fit(X, y, sample_weight=np.where(np.arange(60) == 7, -1.0, 1.0), class_weight="balanced")
+    with pytest.raises(ValueError, match=r"X has 2 features, but Kernel\w+ is expecting 3"):
+        fit(X, y).predict(X[:, :2])
+
+
+def test_classes_that_do_not_fit():
+    """Refused before the kernel is evaluated; a subspace is what it takes."""
+    X = np.random.default_rng(0).standard_normal((1500, 2))
+    y = np.arange(1500) == 0
+    with pytest.raises(ValueError, match=r"1499 x 1499 for .* memory_budget is 1 MiB"):
+        fit(X, y, memory_budget="1MiB")
+    assert_finite(fit(X, y, memory_budget="1MiB", subspace_size=50, random_state=0), X[:50])
+
+
+def test_a_failing_refit_keeps_the_last_fit():
+    X, y = three_classes()
+    model = fit(X, y, sigmas="auto")
+    before, names = model.class_residuals(X), set(vars(model))
+    for changed, labels in (({}, np.zeros(60)), ({"sigmas": "many"}, y), ({"subspace_size": 0}, y)):
+        given = model.get_params()
+        with pytest.raises(ValueError, match=r"got one class|must be"):
+            model.set_params(**changed).fit(X[:, :2], labels)
+        model.set_params(**given)
+        np.testing.assert_array_equal(model.class_residuals(X), before)
+        assert set(vars(model)) == names
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((60, 4), np.nan), y)
+    np.testing.assert_array_equal(model.class_residuals(X), before)
+
+
+# ------------------------------------------------------------------ scikit-learn
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", *SHAPE_KERNELS])
+def test_pickle_and_clone(kernel):
+    X, y = three_classes() if kernel == "gaussian" else three_leaves()
+    options = {} if kernel == "hermitian_linear" else {"sigmas": "auto"}
+    model = fit(X, y, kernel=kernel, subspace_size=9, random_state=0, **options)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.class_residuals(X), model.class_residuals(X))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    twin = clone(model)
+    with pytest.raises(NotFittedError):
+        twin.predict(X)
+    np.testing.assert_array_equal(twin.fit(X, y).class_residuals(X), model.class_residuals(X))
+
+
+def test_grid_search_and_pipelines():
+    X, y = three_classes(120)
+    search = GridSearchCV(
+        KernelRidgeRegressionClassifier(Gaussian()), {"kernel__sigma": [0.01, 1.5, 1000.0]}, cv=3
+    )
+    assert search.fit(X, y).best_params_ == {"kernel__sigma": 1.5}
+    both = {"alpha": [0.01, "loo"], "subspace_size": [None, 10], "class_weight": ["balanced", None]}
+    model = KernelRidgeRegressionClassifier(random_state=0)
+    GridSearchCV(model, both, cv=3, scoring="neg_log_loss").fit(X, y)
+    scaled = make_pipeline(StandardScaler(), KernelRidgeRegressionClassifier())
+    assert cross_val_score(scaled, X * [1, 100, 1], y, cv=3).mean() > 0.8
+    folded = GridSearchCV(KernelRidgeRegressionClassifier("precomputed"), {"alpha": [0.1, 1]}, cv=3)
+    assert folded.fit(gaussian(X, sigma=SIGMA), y).best_score_ > 0.8
+
+
+@every_form
+def test_cross_validation_of_shapes(form):
+    X, y = three_leaves(60, spread=0.2)
+    order = np.random.default_rng(0).permutation(60)
+    model = KernelRidgeRegressionClassifier("veronese_whitney")
+    assert cross_val_score(model, in_form(X, form)[order], y[order], cv=3).mean() > 0.75
+
+
+# ------------------------------------------------------------------ real data
+
+
+def test_leaves():
+    """Better than the naive classifier of pre-shapes, as in the paper, on a part of its data."""
+    bunch = load_or_skip("passiflora")
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(bunch.data))
+    train, test = order[:1000], order[1000:2000]
+    X, y = bunch.data, bunch.target
+    options = {"subspace_size": 60, "random_state": 0}
+    scores = {}
+    for kernel in ("veronese_whitney", "hermitian_linear"):
+        model = fit(X[train], y[train], kernel=kernel, **options)
+        scores[kernel] = model.score(X[test], y[test])
+    assert scores["veronese_whitney"] > scores["hermitian_linear"]
+    assert scores["veronese_whitney"] > 0.7
+
+
+def test_leave_one_out_of_leaves_is_brute_force():
+    bunch = load_or_skip("passiflora")
+    X, y = bunch.data[::60], bunch.target[::60]
+    X, y = np.concatenate([X, X[:9]]), np.concatenate([y, y[:9]])  # with duplicate rows
+    w = np.random.default_rng(0).random(len(X)) + 0.5
+    kernel = VeroneseWhitney(VeroneseWhitney().fit(X).sigma_)
+    model = fit(X, y, kernel=kernel, alpha=0.01, sample_weight=w)
+    for n in range(0, len(X), 7):
+        copies = np.all(X[n] == X, axis=(1, 2)) & (y == y[n])
+        if np.count_nonzero((y == y[n]) & ~copies):
+            again = fit(X[~copies], y[~copies], kernel=kernel, alpha=0.01, sample_weight=w[~copies])
+            close(model.loo_residuals_[n], again.class_residuals(X[n : n + 1])[0], 1e-10)
+
+
+def test_covariances_are_plain_arrays():
+    """What other libraries estimate goes straight in: float64, (n, d, d)."""
+    A, y = two_kinds_of_matrices()
+    model = fit(list(A), y.tolist(), kernel=LogEuclidean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.predict(A), fit(A, y, kernel=LogEuclidean()).predict(A))

@@ -1,0 +1,615 @@
+"""Laws of the kernels of shapes and of positive definite matrices."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+import orthodrome
+from laws_shapes import (
+    containers,
+    every_form,
+    in_form,
+    landmarks,
+    matrices,
+    moved,
+    naive_cosines,
+    naive_extrinsic,
+    naive_log_distance,
+    naive_preshape,
+    near,
+    three_leaves,
+    two_kinds_of_matrices,
+)
+from orthodrome import KernelRidgeRegressionClassifier
+from orthodrome.gram import cross_operator, gram_operator
+from orthodrome.kernels import (
+    KERNELS,
+    ComplexGaussian,
+    Embedded,
+    FullProcrustes,
+    Gaussian,
+    HermitianLinear,
+    LogEuclidean,
+    RiemannianShape,
+    VeroneseWhitney,
+    as_kernel,
+)
+from orthodrome.kernels.base import TILE
+from orthodrome.spaces import (
+    centroid_size,
+    extrinsic_mean,
+    log_euclidean_distance,
+    procrustes_align,
+    procrustes_distance,
+    riemannian_distance,
+    spd_log,
+    symmetric_vectors,
+)
+from real_data import load_or_skip
+
+SIGMA = 0.6
+NAMES = {
+    "veronese_whitney": VeroneseWhitney,
+    "full_procrustes": FullProcrustes,
+    "complex_gaussian": ComplexGaussian,
+    "riemannian_shape": RiemannianShape,
+    "hermitian_linear": HermitianLinear,
+    "log_euclidean": LogEuclidean,
+}
+SCALED = [VeroneseWhitney, FullProcrustes, ComplexGaussian, RiemannianShape]
+DEFINITE = [VeroneseWhitney, FullProcrustes, ComplexGaussian]
+every_scaled = pytest.mark.parametrize("kernel_class", SCALED)
+every_definite = pytest.mark.parametrize("kernel_class", DEFINITE)
+
+# What is said of the one kernel that is not positive definite has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+
+
+def close(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def distances(kernel_class, X):
+    """The ρ of each kernel, for all pairs of X, to which it is fitted."""
+    if kernel_class is VeroneseWhitney:
+        return naive_extrinsic(X, X)
+    cosines = np.minimum(naive_cosines(X, X), 1)
+    if kernel_class is FullProcrustes:
+        return np.sqrt(1 - cosines**2)
+    if kernel_class is RiemannianShape:
+        return np.arccos(cosines)
+    aligned = procrustes_align(X)
+    return np.linalg.norm(aligned[:, None] - aligned[None], axis=2)
+
+
+def smallest_eigenvalue(gram):
+    """Relative to the largest."""
+    values = np.linalg.eigvalsh(gram)
+    return values[0] / values[-1]
+
+
+# ------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.7, 5.0])
+def test_veronese_whitney_against_the_naive_twin(sigma):
+    X, Y = landmarks(9), near(6, seed=1)
+    expected = np.exp(-(naive_extrinsic(X, Y) ** 2) / sigma**2)
+    close(VeroneseWhitney(sigma)(X, Y), expected)
+    close(VeroneseWhitney(sigma)(Y), np.exp(-(naive_extrinsic(Y, Y) ** 2) / sigma**2))
+
+
+def test_full_procrustes_is_veronese_whitney_with_the_square_doubled():
+    X, Y = landmarks(9), landmarks(6, seed=1)
+    close(FullProcrustes(SIGMA)(X, Y), VeroneseWhitney(np.sqrt(2) * SIGMA)(X, Y), 1e-15)
+    close(FullProcrustes(SIGMA)(X, Y), np.exp(-(procrustes_distance(X, Y) ** 2) / SIGMA**2))
+    pairs = [(FullProcrustes(rule).fit(X), VeroneseWhitney(rule).fit(X)) for rule in RULES]
+    for full, whitney in pairs:
+        close(full(X, Y), whitney(X, Y), 1e-14)
+
+
+def test_riemannian_against_the_naive_twin():
+    X, Y = landmarks(9), near(6, seed=1)
+    expected = np.exp(-(np.arccos(naive_cosines(X, Y)) ** 2) / SIGMA**2)
+    close(RiemannianShape(SIGMA)(X, Y), expected)
+    close(RiemannianShape(SIGMA)(X, Y), np.exp(-(riemannian_distance(X, Y) ** 2) / SIGMA**2))
+
+
+def test_complex_gaussian_by_its_definition():
+    X, Y = near(9), near(6, seed=1)
+    kernel = ComplexGaussian(SIGMA).fit(X)
+    mean = extrinsic_mean(X)
+    close(riemannian_distance([mean], kernel.mean_[None]), 0, 1e-14)
+    a, b = (procrustes_align(Z, reference=mean) for Z in (X, Y))
+    squares = np.square(np.abs(a[:, None] - b[None])).sum(axis=2)
+    close(kernel(X, Y), np.exp(-squares / SIGMA**2))
+
+
+def test_hermitian_linear_is_the_complex_product_of_preshapes():
+    X, Y = landmarks(9), landmarks(6, seed=1)
+    u, v = ([naive_preshape(z) for z in Z] for Z in (X, Y))
+    found = HermitianLinear()(X, Y)
+    assert found.dtype == np.complex128
+    close(found, [[np.vdot(a, b) for b in v] for a in u], 1e-14)
+    gram = HermitianLinear()(X)
+    close(gram, gram.conj().T, 1e-15)
+    close(np.diagonal(gram), 1, 1e-14)
+    np.testing.assert_array_equal(HermitianLinear().diag(X), 1.0)
+    assert smallest_eigenvalue(gram) > -1e-14
+    close(np.abs(HermitianLinear()(moved(X), Y)), np.abs(found))
+
+
+def test_tiles_of_complex_kernels_are_put_where_they_belong():
+    X = landmarks(TILE + 5)
+    rows = [0, 3, TILE - 1, TILE, TILE + 4]
+    found = HermitianLinear()(X)
+    close(found[np.ix_(rows, rows)], HermitianLinear()(X[rows]), 1e-15)
+    close(found, HermitianLinear()(X, X), 1e-15)
+    close(found, found.conj().T, 1e-15)
+
+
+def test_tiles_are_put_where_they_belong():
+    X, Y = landmarks(TILE + 5), landmarks(TILE + 9, seed=1)
+    rows, columns = [0, 3, TILE - 1, TILE, TILE + 4], [1, TILE - 1, TILE, TILE + 8]
+    for kernel_class in SCALED:
+        kernel = kernel_class(SIGMA).fit(X)
+        found = kernel(X, Y)
+        close(found[np.ix_(rows, columns)], kernel(X[rows], Y[columns]), 1e-13)
+        gram = kernel(X)
+        np.testing.assert_array_equal(gram, gram.T)
+        close(gram[np.ix_(rows, rows)], kernel(X[rows]), 1e-13)
+
+
+def test_log_euclidean_against_the_naive_twin():
+    A, B = matrices(7), matrices(5, seed=1)
+    expected = np.exp(-(naive_log_distance(A, B) ** 2) / 1.5**2)
+    close(LogEuclidean(1.5)(A, B), expected)
+    close(LogEuclidean(1.5)(A), np.exp(-(naive_log_distance(A, A) ** 2) / 1.5**2))
+
+
+def test_log_euclidean_is_an_embedded_gaussian():
+    A = matrices(7)
+    plain = Embedded(lambda Z: symmetric_vectors(spd_log(Z)), Gaussian(1.5 / np.sqrt(2)))
+    close(LogEuclidean(1.5)(A), plain(A))
+
+
+# ------------------------------------------------------------------ invariance
+
+
+@every_scaled
+def test_kernels_are_of_shapes(kernel_class):
+    X, Y = near(9), near(6, seed=1)
+    kernel = kernel_class(SIGMA).fit(X)
+    close(kernel(moved(X, 2), moved(Y, 3)), kernel(X, Y))
+    close(kernel_class(SIGMA).fit(moved(X, 4))(X, Y), kernel(X, Y))
+    close(np.diagonal(kernel(X, moved(X, 5))), 1)
+    close(kernel_class().fit(moved(X, 4)).sigma_, kernel_class().fit(X).sigma_, 1e-13)
+
+
+@every_scaled
+def test_a_common_renumbering_of_landmarks_changes_nothing(kernel_class):
+    X, Y = near(9), near(6, seed=1)
+    order = [3, 1, 4, 0, 2]
+    found = kernel_class(SIGMA).fit(X[:, order])(X[:, order], Y[:, order])
+    close(found, kernel_class(SIGMA).fit(X)(X, Y))
+
+
+def test_log_euclidean_does_not_change_with_rotation_scale_and_inversion():
+    A, B = matrices(7), matrices(5, seed=1)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    expected = LogEuclidean(1.5)(A, B)
+    close(LogEuclidean(1.5)(Q @ A @ Q.T, Q @ B @ Q.T), expected)
+    close(LogEuclidean(1.5)(5 * A, 5 * B), expected)
+    close(LogEuclidean(1.5)(np.linalg.inv(A), np.linalg.inv(B)), expected)
+
+
+# ------------------------------------------------------------------ definiteness
+
+
+@every_definite
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
+def test_gram_matrices_are_positive_semidefinite(kernel_class, sigma):
+    for seed, k in enumerate([3, 4, 8]):
+        X = landmarks(60, k, seed)
+        X[::7] = moved(X[:1].repeat(9, axis=0), seed)  # the same shape, turned
+        kernel = kernel_class(sigma).fit(X)
+        assert kernel.positive_definite
+        assert smallest_eigenvalue(kernel(X)) > -60 * np.finfo(float).eps
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(2, 12), st.integers(3, 5), st.just(2)),
+        elements=st.floats(-10, 10).map(lambda value: round(value, 2)),
+    ),
+    sigma=st.sampled_from([0.05, 0.5, 5.0]),
+    kernel_class=st.sampled_from(DEFINITE),
+)
+def test_any_gram_matrix_is_positive_semidefinite(X, sigma, kernel_class):
+    assume(centroid_size(X).min() > 1e-2)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The extrinsic mean is not defined")
+        gram = kernel_class(sigma).fit(X)(X)
+    # rounding of |u*v|² counts by 2/σ²
+    assert smallest_eigenvalue(gram) > -1e-12
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
+def test_log_euclidean_is_positive_semidefinite(sigma):
+    A = matrices(40, 3)
+    A[::7] = A[0]
+    kernel = LogEuclidean(sigma).fit(A)
+    assert kernel.positive_definite
+    assert smallest_eigenvalue(kernel(A)) > -60 * np.finfo(float).eps
+
+
+def test_riemannian_is_not_positive_definite_and_says_so():
+    X = landmarks(30, 4)
+    assert not RiemannianShape().positive_definite
+    with pytest.warns(UserWarning, match=r"not positive definite: .*VeroneseWhitney is") as caught:
+        kernel = RiemannianShape(2.0).fit(X)
+    assert len(caught) == 1
+    assert not kernel.positive_definite
+    assert np.linalg.eigvalsh(kernel(X))[0] < -0.1
+    assert np.linalg.eigvalsh(VeroneseWhitney(2.0)(X))[0] > -1e-14
+
+
+# ------------------------------------------------------------------ scales
+
+RULES = ["mean", "median"]
+
+
+@every_scaled
+def test_mean_is_over_all_pairs(kernel_class):
+    X = near(9, spread=0.3)
+    D = distances(kernel_class, X)
+    assert kernel_class("mean").fit(X).sigma_ == pytest.approx(np.sqrt(np.mean(D**2)), rel=1e-12)
+
+
+@every_scaled
+def test_weighted_mean_is_over_all_pairs(kernel_class):
+    X = near(9, spread=0.3)
+    w = np.random.default_rng(0).integers(0, 4, size=9)
+    copies = np.repeat(X, w, axis=0)
+    expected = np.sqrt(np.mean(distances(kernel_class, copies) ** 2))
+    assert kernel_class().fit(X, w).sigma_ == pytest.approx(expected, rel=1e-7)
+    assert kernel_class().fit(copies).sigma_ == pytest.approx(
+        kernel_class().fit(X, w).sigma_, rel=1e-12
+    )
+    share = w / w.sum()
+    aligned = procrustes_align(X, sample_weight=w)
+    squares = (
+        np.square(np.abs(aligned[:, None] - aligned[None])).sum(axis=2)
+        if kernel_class is ComplexGaussian
+        else distances(kernel_class, X) ** 2
+    )
+    np.fill_diagonal(squares, 0)
+    assert kernel_class().fit(X, w).sigma_ == pytest.approx(
+        np.sqrt(share @ squares @ share), rel=1e-12
+    )
+
+
+@every_scaled
+def test_median_is_over_different_pairs(kernel_class):
+    X = near(9, spread=0.3)
+    D = distances(kernel_class, X)[np.triu_indices(9, k=1)]
+    assert kernel_class("median").fit(X).sigma_ == pytest.approx(np.median(D), rel=1e-12)
+    w = np.random.default_rng(0).integers(1, 3, size=9)
+    repeated = kernel_class("median").fit(np.repeat(X, w, axis=0)).sigma_
+    assert kernel_class("median").fit(X, w).sigma_ == pytest.approx(repeated, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_scales_of_matrices(rule):
+    A = matrices(9)
+    D = log_euclidean_distance(A)
+    found = LogEuclidean(rule).fit(A).sigma_
+    expected = np.sqrt(np.mean(D**2)) if rule == "mean" else np.median(D[np.triu_indices(9, 1)])
+    assert found == pytest.approx(expected, rel=1e-12)
+    w = np.random.default_rng(0).integers(1, 4, size=9)
+    repeated = LogEuclidean(rule).fit(np.repeat(A, w, axis=0)).sigma_
+    assert LogEuclidean(rule).fit(A, w).sigma_ == pytest.approx(repeated, rel=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-6])
+@pytest.mark.parametrize("kernel_class", [VeroneseWhitney, FullProcrustes])
+def test_scales_of_near_shapes(kernel_class, spread):
+    X = near(9, spread=spread)
+    kind = "extrinsic" if kernel_class is VeroneseWhitney else "full"
+    D = procrustes_distance(X, kind=kind)
+    assert kernel_class().fit(X).sigma_ == pytest.approx(np.sqrt(np.mean(D**2)), rel=1e-6)
+    median = np.median(D[np.triu_indices(9, 1)])
+    assert kernel_class("median").fit(X).sigma_ == pytest.approx(median, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("rule", RULES)
+@every_scaled
+def test_one_shape_has_no_scale(kernel_class, rule, dtype):
+    """Turned or not: any scale gives the same values, and 1 is taken."""
+    for X in (moved(near(1).repeat(5, axis=0)), near(1).repeat(5, axis=0), near(1)):
+        kernel = kernel_class(rule).fit(X.astype(dtype))
+        assert kernel.sigma_ == 1.0
+        close(kernel(X.astype(dtype)), 1.0, 1e-5 if dtype == np.complex64 else 1e-13)
+
+
+@pytest.mark.parametrize("kernel_class", [VeroneseWhitney, FullProcrustes, RiemannianShape])
+def test_a_median_of_nothing_is_refused(kernel_class):
+    X = near(10)
+    X[1:9] = moved(X[:1].repeat(8, axis=0))
+    with pytest.raises(ValueError, match=r"sigma='median' of .* is 0: more than half"):
+        kernel_class("median").fit(X)
+
+
+@pytest.mark.parametrize("sigma", [0, -1.0, np.nan, np.inf, "mode", None, True])
+@pytest.mark.parametrize("kernel_class", [*SCALED, LogEuclidean])
+def test_bad_scales(kernel_class, sigma):
+    X = matrices() if kernel_class is LogEuclidean else near()
+    with pytest.raises(ValueError, match=f"sigma of {kernel_class.__name__} must be"):
+        kernel_class(sigma).fit(X)
+
+
+@pytest.mark.parametrize("kernel_class", [*SCALED, LogEuclidean])
+def test_a_rule_needs_data(kernel_class):
+    X = matrices() if kernel_class is LogEuclidean else near()
+    with pytest.raises(NotFittedError, match=r"sigma='mean'\) takes its value from the data"):
+        kernel_class()(X)
+
+
+# ------------------------------------------------------------------ forms and containers
+
+
+@every_form
+@pytest.mark.parametrize("kernel_class", [*SCALED, HermitianLinear])
+def test_kernels_take_every_form(kernel_class, form):
+    X, Y = near(9), near(6, seed=1)
+    kernel = kernel_class().fit(X)
+    other = kernel_class().fit(in_form(X, form))
+    assert other.n_features_in_ == kernel.n_features_in_ == 10
+    for made in (kernel(in_form(X, form), Y), other(X, in_form(Y, form))):
+        close(made, kernel(X, Y), 1e-14)
+    close(other(in_form(X, form)), kernel(X), 1e-14)
+    np.testing.assert_array_equal(kernel.diag(in_form(X, form)), 1.0)
+
+
+@pytest.mark.parametrize("name", list(containers(landmarks(3))))
+def test_containers(name):
+    X = near(9)
+    kernel = VeroneseWhitney().fit(containers(X)[name])
+    close(kernel(containers(X)[name]), VeroneseWhitney().fit(X)(X), 1e-14)
+
+
+def test_names_of_columns_are_remembered():
+    frame = pd.DataFrame(
+        in_form(near(9), "flat"), columns=[f"{c}{i}" for i in range(5) for c in "xy"]
+    )
+    kernel = VeroneseWhitney().fit(frame)
+    assert list(kernel.feature_names_in_[:3]) == ["x0", "y0", "x1"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        kernel(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize("kernel_class", [*SCALED, HermitianLinear])
+def test_single_precision(kernel_class):
+    X, Y = near(9).astype(np.complex64), near(6, seed=1).astype(np.complex64)
+    kernel = kernel_class().fit(X)
+    wide = kernel_class().fit(X.astype(complex))
+    narrow = np.complex64 if kernel_class is HermitianLinear else np.float32
+    for found, expected in ((kernel(X, Y), wide(X, Y)), (kernel(X), wide(X))):
+        assert found.dtype == narrow
+        close(found, expected, 3e-4)
+    assert kernel.diag(X).dtype == np.float32
+    if kernel_class is not HermitianLinear:
+        assert kernel.sigma_ == pytest.approx(wide.sigma_, rel=1e-5)
+
+
+def test_single_precision_of_matrices():
+    A = matrices().astype(np.float32)
+    kernel = LogEuclidean().fit(A)
+    assert kernel(A).dtype == np.float32
+    close(kernel(A), LogEuclidean().fit(matrices())(matrices()), 1e-4)
+
+
+@every_scaled
+def test_diagonals_are_one(kernel_class):
+    X = near(9)
+    kernel = kernel_class(SIGMA).fit(X)
+    assert kernel.unit_norm
+    np.testing.assert_array_equal(kernel.diag(X), 1.0)
+    close(np.diagonal(kernel(X)), 1, 1e-14)
+    assert LogEuclidean().unit_norm
+    np.testing.assert_array_equal(LogEuclidean(1.0).diag(matrices()), 1.0)
+    np.testing.assert_array_equal(np.diagonal(LogEuclidean(1.0)(matrices())), 1.0)
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("kernel_class", [*SCALED, HermitianLinear])
+def test_what_is_no_landmarks_is_refused(kernel_class):
+    X = near(9)
+    kernel = kernel_class().fit(X)
+    bad = X.copy()
+    bad[4, 2] = np.nan
+    flat = X.copy()
+    flat[5] = 3.0
+    with pytest.raises(
+        ValueError, match=r"X has 4 landmarks, but \w+ was fitted to specimens of 5"
+    ):
+        kernel(X[:, :4])
+    with pytest.raises(ValueError, match=r"4 landmarks, but \w+ was fitted to specimens of 5"):
+        kernel(X, X[:, :4])
+    for call in (kernel, kernel.diag):
+        with pytest.raises(ValueError, match="landmarks of specimen 5 of X all coincide"):
+            call(flat)
+    for call in (kernel, kernel.diag, kernel_class().fit):
+        with pytest.raises(ValueError, match="Landmark 2 of specimen 4 of X is NaN"):
+            call(bad)
+        with pytest.raises(ValueError, match="Specimen 1 of X has landmarks of shape"):
+            call([X[0], X[1, :4]])
+        with pytest.raises(ValueError, match="three dimensions"):
+            call(np.ones((9, 5, 3)))
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            call(scipy.sparse.csr_array(in_form(X, "flat")))
+
+
+def test_what_is_no_matrix_is_refused():
+    A = matrices()
+    kernel = LogEuclidean().fit(A)
+    bad = A.copy()
+    bad[3] = -np.eye(3)
+    with pytest.raises(ValueError, match=r"matrices of 2 x 2 .* was fitted to matrices of 9"):
+        kernel(A[:, :2, :2])
+    for call in (kernel, kernel.diag, LogEuclidean().fit):
+        with pytest.raises(ValueError, match="Matrix 3 of X is not positive definite"):
+            call(bad)
+        with pytest.raises(ValueError, match="must be square matrices"):
+            call(A[:, :2])
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            call(scipy.sparse.csr_array(A[0]))
+
+
+COMPLEX_VALUES = r"HermitianLinear has complex values, and this method takes real ones only"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GeodesicMixture",
+        "KernelKMeans",
+        "KernelPCA",
+        "KernelPGA",
+        "KernelPNS",
+        "KernelSpectralClustering",
+        "RobustKernelPCA",
+    ],
+)
+def test_methods_that_need_real_values_refuse_complex_ones(name):
+    with pytest.raises(ValueError, match=COMPLEX_VALUES):
+        getattr(orthodrome, name)(kernel="hermitian_linear").fit(near(12))
+
+
+def test_other_methods_refuse_complex_values():
+    X = near(12)
+    y = np.arange(12) % 2
+    for estimator in (
+        orthodrome.HypersphericalKMeans(2, kernel="hermitian_linear", centers="intrinsic"),
+        orthodrome.NestedSpheresClassifier(kernel="hermitian_linear"),
+        orthodrome.PerTurbo("hermitian_linear", geodesic=True, reference="mean"),
+    ):
+        with pytest.raises(ValueError, match=COMPLEX_VALUES):
+            estimator.fit(X, y)
+
+
+def test_operators_refuse_complex_values():
+    kernel = HermitianLinear().fit(near(6))
+    with pytest.raises(ValueError, match=COMPLEX_VALUES):
+        gram_operator(kernel, near(6))
+    with pytest.raises(ValueError, match=COMPLEX_VALUES):
+        cross_operator(kernel, near(6), near(6))
+
+
+# ------------------------------------------------------------------ parameter objects
+
+
+def test_names():
+    for name, kernel_class in NAMES.items():
+        assert KERNELS[name] is kernel_class
+        assert type(as_kernel(name)) is kernel_class
+
+
+@pytest.mark.parametrize("kernel_class", NAMES.values())
+def test_clone_params_pickle_and_repr(kernel_class):
+    X = matrices(9) if kernel_class is LogEuclidean else near(9)
+    kernel = kernel_class().fit(X)
+    expected = kernel(X)
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(X), expected)
+    assert repr(clone(kernel)) == repr(kernel) == f"{kernel_class.__name__}()"
+    assert not clone(kernel).__sklearn_is_fitted__()
+    np.testing.assert_array_equal(clone(kernel).fit(X)(X), expected)
+    if kernel_class is HermitianLinear:
+        assert kernel.get_params() == {}
+        return
+    assert kernel.get_params() == {"sigma": "mean"}
+    resolved = kernel.resolved()
+    assert resolved.sigma == kernel.sigma_
+    if kernel_class is not ComplexGaussian:  # which takes its mean from the data too
+        close(clone(resolved)(X), expected, 1e-14)
+    kernel.set_params(sigma=2.0)
+    assert not kernel.__sklearn_is_fitted__()
+    close(kernel.fit(X)(X), expected ** (resolved.sigma / 2) ** 2)
+
+
+def test_an_unfitted_complex_gaussian_takes_the_mean_of_the_first_argument():
+    X, Y = near(9), near(6, seed=1)
+    close(ComplexGaussian(SIGMA)(X, Y), ComplexGaussian(SIGMA).fit(X)(X, Y), 1e-15)
+
+
+def test_a_tied_mean_warns():
+    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
+    with pytest.warns(UserWarning, match="extrinsic mean is not defined"):
+        ComplexGaussian(1.0).fit([triangle, triangle.conj()])
+
+
+# ------------------------------------------------------------------ scikit-learn
+
+
+@pytest.mark.parametrize("kernel_class", DEFINITE)
+def test_support_vector_machines_take_them(kernel_class):
+    X, y = three_leaves(60, spread=0.15)
+    new, truth = three_leaves(60, seed=2, spread=0.15)
+    X, new = in_form(X, "flat"), in_form(new, "flat")
+    kernel = kernel_class(0.5).fit(X)
+    model = SVC(kernel=kernel).fit(X, y)
+    gram = SVC(kernel="precomputed").fit(kernel(X), y)
+    np.testing.assert_array_equal(model.predict(new), gram.predict(kernel(new, X)))
+    assert model.score(new, truth) > 0.8
+    if kernel_class is not ComplexGaussian:  # not fitted: it is called with what it gets
+        plain = SVC(kernel=kernel_class(0.5)).fit(X, y)
+        np.testing.assert_array_equal(plain.predict(new), model.predict(new))
+
+
+def test_grid_search_over_the_scale():
+    X, y = three_leaves(60, spread=0.15)
+    for form in ("complex", "points", "flat"):
+        model = KernelRidgeRegressionClassifier(VeroneseWhitney())
+        search = GridSearchCV(model, {"kernel__sigma": [0.001, 0.5, 1000.0]}, cv=3)
+        search.fit(in_form(X, form), y)
+        assert search.best_params_ == {"kernel__sigma": 0.5}
+        assert search.best_estimator_.kernel_.sigma_ == 0.5
+    A, labels = two_kinds_of_matrices()
+    search = GridSearchCV(
+        KernelRidgeRegressionClassifier(LogEuclidean()), {"kernel__sigma": [0.001, 1.0]}, cv=3
+    )
+    assert search.fit(A, labels).best_params_ == {"kernel__sigma": 1.0}
+    flat = GridSearchCV(SVC(kernel=VeroneseWhitney(0.5)), {"kernel__sigma": [0.001, 0.5]}, cv=3)
+    assert flat.fit(in_form(X, "flat"), y).best_params_ == {"kernel__sigma": 0.5}
+
+
+# ------------------------------------------------------------------ real data
+
+
+def test_leaves():
+    X = load_or_skip("passiflora").data[::25]
+    kernel = VeroneseWhitney().fit(X)
+    gram = kernel(X)
+    assert smallest_eigenvalue(gram) > -1e-14
+    close(kernel(moved(X[..., 0] + 1j * X[..., 1])), gram)
+    assert kernel.sigma_ == pytest.approx(
+        np.sqrt(np.mean(procrustes_distance(X, kind="extrinsic") ** 2)), rel=1e-12
+    )

@@ -1,0 +1,616 @@
+"""Laws of planar shapes: forms, pre-shapes, distances, means and alignment."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.spatial import procrustes
+
+from laws_shapes import (
+    containers,
+    every_form,
+    in_form,
+    landmarks,
+    moved,
+    naive_cosines,
+    naive_extrinsic,
+    naive_preshape,
+    near,
+)
+from orthodrome.spaces import (
+    as_complex,
+    as_points,
+    centroid_size,
+    extrinsic_mean,
+    helmertize,
+    preshape,
+    procrustes_align,
+    procrustes_distance,
+    riemannian_distance,
+)
+from real_data import load_or_skip
+
+KINDS = ["full", "partial", "extrinsic", "riemannian"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+SAME_FORM = {
+    "preshape": preshape,
+    "helmertize": helmertize,
+    "extrinsic_mean": extrinsic_mean,
+    "procrustes_align": procrustes_align,
+    "procrustes_align, full": lambda X: procrustes_align(X, size="full"),
+    "procrustes_align, own": lambda X: procrustes_align(X, size="own"),
+}
+every_function = pytest.mark.parametrize("function", SAME_FORM.values(), ids=list(SAME_FORM))
+
+
+def distance(kind, X, Y=None):
+    if kind == "riemannian":
+        return riemannian_distance(X, Y)
+    return procrustes_distance(X, Y, kind=kind)
+
+
+def close(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+# ------------------------------------------------------------------ forms
+
+
+@every_form
+@every_function
+def test_what_is_returned_has_the_form_of_what_was_given(function, form):
+    z = landmarks()
+    found = function(in_form(z, form))
+    expected = in_form(function(z), form)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@every_form
+def test_conversions_are_exact(form):
+    z = landmarks()
+    X = in_form(z, form)
+    np.testing.assert_array_equal(as_complex(X), z)
+    np.testing.assert_array_equal(as_points(X), in_form(z, "points"))
+
+
+@every_kind
+def test_distances_take_every_form(kind):
+    X, Y = landmarks(5), landmarks(4, seed=1)
+    expected = distance(kind, X, Y)
+    assert expected.shape == (5, 4)
+    for form in ("points", "flat"):
+        np.testing.assert_array_equal(distance(kind, in_form(X, form), Y), expected)
+        np.testing.assert_array_equal(distance(kind, X, in_form(Y, form)), expected)
+
+
+@pytest.mark.parametrize("name", list(containers(landmarks(3))))
+def test_containers(name):
+    z = landmarks(8)
+    X = containers(z)[name]
+    before = np.array(X, copy=True)
+    np.testing.assert_array_equal(as_complex(X), z)
+    np.testing.assert_array_equal(as_complex(preshape(X)), preshape(z))
+    np.testing.assert_array_equal(centroid_size(X), centroid_size(z))
+    close(riemannian_distance(X), riemannian_distance(z), 1e-15)
+    close(as_complex(procrustes_align(X)), procrustes_align(z), 1e-15)
+    np.testing.assert_array_equal(np.asarray(X), before)
+
+
+def test_integers_and_truth_values():
+    X = np.array([[0, 0, 4, 0, 2, 3], [1, 7, 2, 2, 9, 0]])
+    for kind in (np.int8, np.int64, np.uint16):
+        np.testing.assert_array_equal(preshape(X.astype(kind)), preshape(X.astype(float)))
+    np.testing.assert_array_equal(preshape(X > 0), preshape((X > 0).astype(float)))
+
+
+@every_form
+def test_single_precision_stays(form):
+    z = near().astype(np.complex64)
+    X, wide = in_form(z, form), in_form(z.astype(np.complex128), form)
+    assert X.dtype in (np.float32, np.complex64)
+    for function in SAME_FORM.values():
+        assert function(X).dtype == X.dtype
+        np.testing.assert_allclose(function(X), function(wide), rtol=0, atol=2e-5)
+    assert centroid_size(X).dtype == np.float32
+    for kind in KINDS:
+        assert distance(kind, X).dtype == np.float32
+        close(distance(kind, X), distance(kind, wide), 1e-5)
+
+
+def test_what_is_given_is_not_changed():
+    z = landmarks()
+    for form in ("complex", "points", "flat"):
+        X = in_form(z, form)
+        before = X.copy()
+        for function in (*SAME_FORM.values(), centroid_size, riemannian_distance, as_points):
+            function(X)
+        np.testing.assert_array_equal(X, before)
+
+
+# ------------------------------------------------------------------ errors
+
+SQUARE = np.array([0, 1, 1 + 1j, 1j])
+
+
+def broken(at, value):
+    z = np.tile(SQUARE, (4, 1)) + 0.1 * landmarks(4, 4)
+    z[at] = value
+    return z
+
+
+BAD = {
+    "NaN": (broken((2, 3), np.nan), "Landmark 3 of specimen 2 of X is NaN or infinite"),
+    "NaN, points": (
+        in_form(broken((2, 3), complex(0, np.nan)), "points"),
+        "Landmark 3 of specimen 2 of X is NaN",
+    ),
+    "infinite, flat": (
+        in_form(broken((1, 0), complex(np.inf, 0)), "flat"),
+        "Landmark 0 of specimen 1 of X is NaN or infinite",
+    ),
+    "two landmarks": (np.ones((5, 4)), r"X has 2 landmarks .* at least 3"),
+    "none": (np.ones((5, 0)), "X has 0 landmarks"),
+    "mixed": ([SQUARE, SQUARE, SQUARE[:3]], r"Specimen 2 of X .*shape \(3,\), specimen 0 of \(4,"),
+    "mixed, points": ([np.ones((4, 2)), np.ones((5, 2))], r"Specimen 1 of X .*\(5, 2\)"),
+    "mixed, flat": ([[0, 0, 1, 0, 1, 1], [0.0] * 8], r"Specimen 1 of X .*\(8,\)"),
+    "in space": (np.ones((5, 4, 3)), "three dimensions"),
+    "odd": (np.ones((5, 7)), r"\(n, 2k\) .*got float64 of shape \(5, 7\)"),
+    "one specimen": (np.ones(8), r"must be landmarks: .*got float64 of shape \(8,\)"),
+    "complex and 3-D": (np.ones((5, 4, 2)) * 1j, r"must be landmarks: .*\(5, 4, 2\)"),
+    "strings": ([["a", "b", "c", "d", "e", "f"]], "X must hold numbers; got <U1"),
+    "nothing": (None, "X must be landmarks"),
+    "empty": (np.empty((0, 8)), r"0 sample\(s\) in X"),
+    "empty, points": (np.empty((0, 4, 2)), r"0 sample\(s\) in X"),
+    "empty, complex": (np.empty((0, 4), dtype=complex), r"0 sample\(s\) in X"),
+    "empty list": ([], "X must be landmarks"),
+}
+FUNCTIONS = [as_complex, as_points, centroid_size, riemannian_distance, procrustes_distance]
+FUNCTIONS += list(SAME_FORM.values())
+
+
+@pytest.mark.parametrize(("X", "message"), BAD.values(), ids=list(BAD))
+def test_what_is_no_landmarks_is_refused(X, message):
+    for function in FUNCTIONS:
+        with pytest.raises(ValueError, match=message):
+            function(X)
+
+
+@pytest.mark.parametrize("value", [0.0, 3 - 4j, 1e-200, 1e200])
+def test_a_specimen_without_size_is_named(value):
+    z = np.concatenate([landmarks(4), np.full((1, 5), value), landmarks(2)])
+    for function in (preshape, procrustes_align, extrinsic_mean, riemannian_distance):
+        with pytest.raises(ValueError, match=r"landmarks of specimen 4 of X all coincide"):
+            function(z)
+    with pytest.raises(ValueError, match=r"landmarks of specimen 4 of Y all coincide"):
+        procrustes_distance(landmarks(3), z)
+    assert centroid_size(z)[4] == 0
+
+
+def test_coincidence_up_to_rounding_is_coincidence():
+    z = 1e6 + np.array([[0.1, 0.1, 0.1, 0.1 + 1e-10]], dtype=complex)
+    with pytest.raises(ValueError, match="all coincide"):
+        preshape(z)
+    assert np.all(
+        np.isfinite(preshape(1e6 + np.array([[0.1, 0.1, 0.1, 0.1 + 1e-8]], dtype=complex)))
+    )
+
+
+def test_other_errors():
+    with pytest.raises(ValueError, match=r"X has 5 landmarks and Y has 4"):
+        riemannian_distance(landmarks(3), landmarks(3, 4))
+    with pytest.raises(ValueError, match=r"kind of procrustes_distance must be one of 'full'"):
+        procrustes_distance(landmarks(3), kind="both")
+    with pytest.raises(ValueError, match=r"size of procrustes_align must be one of 'unit'"):
+        procrustes_align(landmarks(3), size="large")
+    with pytest.raises(ValueError, match=r"reference has 4 landmarks, and the specimens have 5"):
+        procrustes_align(landmarks(3), reference=SQUARE)
+    with pytest.raises(ValueError, match=r"of reference all coincide"):
+        procrustes_align(landmarks(3), reference=np.ones(10))
+    with pytest.raises(ValueError, match=r"must not be negative; entry 1 is -1"):
+        extrinsic_mean(landmarks(3), [1, -1, 1])
+    with pytest.raises(ValueError, match="must have a positive entry"):
+        procrustes_align(landmarks(3), sample_weight=[0, 0, 0])
+    with pytest.raises(TypeError, match=r"Sparse data was passed for X"):
+        preshape(scipy.sparse.csr_array(np.ones((3, 8))))
+
+
+# ------------------------------------------------------------------ pre-shapes and sizes
+
+
+def test_preshapes_against_the_naive_twin():
+    z = landmarks()
+    close(preshape(z), [naive_preshape(specimen) for specimen in z], 1e-15)
+
+
+@every_form
+def test_preshapes_are_centred_of_unit_size_and_their_own(form):
+    u = preshape(in_form(landmarks(), form))
+    w = as_complex(u)
+    close(w.sum(axis=1), 0, 1e-14)
+    close(np.linalg.norm(w, axis=1), 1, 1e-14)
+    close(preshape(u), u, 1e-15)
+
+
+def test_preshapes_keep_rotation_and_lose_place_and_size():
+    z = landmarks()
+    factor = 3 * np.exp(0.7j)
+    close(preshape(factor * z + 20 - 7j), np.exp(0.7j) * preshape(z))
+
+
+@pytest.mark.parametrize("k", [3, 4, 9])
+def test_helmertized_landmarks_are_isometric(k):
+    z = landmarks(8, k)
+    h = helmertize(z)
+    assert h.shape == (8, k - 1)
+    close(np.linalg.norm(h, axis=1), centroid_size(z), 1e-13)
+    centered = z - z.mean(axis=1, keepdims=True)
+    close(h.conj() @ h.T, centered.conj() @ centered.T)
+    close(helmertize(z + (5 - 2j)), h)
+    close(helmertize(np.full((1, k), 3 + 1j)), 0, 1e-14)
+
+
+def test_helmertized_landmarks_by_their_definition():
+    z = landmarks(3, 6)
+    for j in range(1, 6):
+        row = np.concatenate([np.full(j, -1), [j], np.zeros(5 - j)]) / np.sqrt(j * (j + 1))
+        close(helmertize(z)[:, j - 1], z @ row, 1e-14)
+
+
+def test_centroid_sizes():
+    z = landmarks()
+    naive = [np.sqrt(sum(abs(v - np.mean(row)) ** 2 for v in row)) for row in z]
+    np.testing.assert_allclose(centroid_size(z), naive, rtol=1e-14)
+    np.testing.assert_allclose(centroid_size(2j * z + 5), 2 * np.array(naive), rtol=1e-13)
+    np.testing.assert_array_equal(centroid_size(np.ones((2, 6))), 0)
+
+
+@pytest.mark.parametrize("scale", [1e-307, 1e-200, 1e-30, 1e30, 1e200, 1e306])
+def test_scales_of_every_size(scale):
+    z = landmarks()
+    z -= z.mean(axis=1, keepdims=True)
+    large = np.concatenate([scale * z[:6], z[6:]])  # very different ones side by side
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(preshape(large), preshape(z), 1e-14)
+        np.testing.assert_allclose(
+            centroid_size(large)[:6] / scale, centroid_size(z)[:6], rtol=1e-9
+        )
+        close(riemannian_distance(large), riemannian_distance(z))
+        own = procrustes_align(large, size="own")
+        close(own[:6] / scale, procrustes_align(z, size="own")[:6], 1e-9)
+
+
+def test_numbers_below_the_normal_ones():
+    z = 1e-310 * landmarks()  # to 13 digits; their reciprocals overflow
+    kept = z * 1e300
+    close(preshape(z), preshape(kept), 1e-12)
+    np.testing.assert_allclose(1e300 * centroid_size(z), centroid_size(kept), rtol=1e-12)
+
+
+def test_what_overflows_is_named():
+    z = landmarks(4)
+    z[2] = 1.5e308 * np.array([1, -1, 1j, -1j, 1])
+    for function in (preshape, centroid_size, riemannian_distance):
+        with pytest.raises(ValueError, match=r"specimen 2 of X are too large: .* Rescale"):
+            function(z)
+
+
+def test_far_from_the_origin():
+    """The numbers as they are written decide: what 1e9 + z has lost is lost before."""
+    z = 1e9 + landmarks()
+    kept = z - 1e9  # exact
+    close(preshape(z), preshape(kept), 1e-14 * 1e9)
+    close(riemannian_distance(z), riemannian_distance(kept), 1e-6)
+
+
+# ------------------------------------------------------------------ distances
+
+
+@every_kind
+def test_distances_are_of_shapes(kind):
+    X, Y = landmarks(9), landmarks(6, seed=1)
+    close(distance(kind, moved(X, 2), moved(Y, 3)), distance(kind, X, Y))
+    close(distance(kind, moved(X, 2)), distance(kind, X))
+
+
+@every_kind
+def test_distances_are_symmetric_and_zero_for_the_same(kind):
+    X = near()
+    found = distance(kind, X)
+    close(found, found.T, 1e-14)
+    np.testing.assert_array_equal(np.diagonal(found), 0)
+    assert found[~np.eye(12, dtype=bool)].min() > 0.01
+    close(distance(kind, X, X), found, 1e-14)
+    close(np.diagonal(distance(kind, X, moved(X))), 0, 1e-14)
+    close(distance(kind, X[:5], X[5:]), distance(kind, X[5:], X[:5]).T, 1e-14)
+
+
+def test_distances_against_the_naive_twins():
+    X, Y = landmarks(9), near(6, seed=1)
+    cosines = naive_cosines(X, Y)
+    close(procrustes_distance(X, Y), np.sqrt(1 - cosines**2))
+    close(procrustes_distance(X, Y, kind="partial"), np.sqrt(2 - 2 * cosines))
+    close(procrustes_distance(X, Y, kind="extrinsic"), naive_extrinsic(X, Y))
+    close(riemannian_distance(X, Y), np.arccos(cosines))
+
+
+def test_distances_are_functions_of_each_other():
+    rho = riemannian_distance(landmarks(9), near(9, seed=1))
+    X, Y = landmarks(9), near(9, seed=1)
+    close(procrustes_distance(X, Y), np.sin(rho), 1e-14)
+    close(procrustes_distance(X, Y, kind="partial"), 2 * np.sin(rho / 2), 1e-14)
+    close(procrustes_distance(X, Y, kind="extrinsic"), np.sqrt(2) * np.sin(rho), 1e-14)
+    assert np.all((rho >= 0) & (rho <= np.pi / 2))
+
+
+def test_distances_are_least_over_rotations_and_sizes():
+    u, v = preshape(landmarks(2))
+    turned = u * np.exp(1j * np.linspace(0, 2 * np.pi, 20_001))[:, None]
+    partial = np.linalg.norm(turned - v, axis=1).min()
+    assert procrustes_distance([u], [v], kind="partial") == pytest.approx(partial, abs=1e-7)
+    coefficient = np.linalg.lstsq(u[:, None], v, rcond=None)[0]
+    full = np.linalg.norm(u * coefficient - v)
+    assert procrustes_distance([u], [v]) == pytest.approx(full, rel=1e-12)
+
+
+def test_full_distances_against_scipy():
+    """Whose disparity is the square, where no reflection is nearer."""
+    X = near(5, 7, spread=0.05)
+    expected = [[procrustes(a, b)[2] for b in in_form(X, "points")] for a in in_form(X, "points")]
+    np.testing.assert_allclose(procrustes_distance(X) ** 2, expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 2e-4, 1e-4, 1e-5, 1e-8, 1e-10, 1e-13])
+def test_near_shapes_are_told_apart_accurately(gap):
+    """u + gap·v with v orthogonal to u is at the angle arctan(gap), whatever the rotation."""
+    u, v = preshape(landmarks(2))
+    v = v - u * np.vdot(u, v)
+    v /= np.linalg.norm(v)
+    other = (u + gap * v) * np.exp(0.3j)
+    # eps of a coordinate over the gap; just above the change of formula, half of the digits
+    tolerance = 4e-15 + gap * 1e-7 if gap > 1e-4 else 1e-15
+    expected = {
+        "full": np.sin(np.arctan(gap)),
+        "partial": 2 * np.sin(np.arctan(gap) / 2),
+        "extrinsic": np.sqrt(2) * np.sin(np.arctan(gap)),
+        "riemannian": np.arctan(gap),
+    }
+    for kind, value in expected.items():
+        close(distance(kind, [u], [other])[0, 0], value, tolerance)
+
+
+def test_near_shapes_in_single_precision():
+    z = near(6, spread=1e-3)
+    found = riemannian_distance(z.astype(np.complex64), moved(z, 4).astype(np.complex64))
+    close(found, riemannian_distance(z), 5e-6)
+
+
+def test_triangles_of_mirror_image_are_farthest():
+    equilateral = np.array([[0, 2, 1 + 1j * np.sqrt(3)]])
+    close(riemannian_distance(equilateral, equilateral.conj()), np.pi / 2)
+
+
+coordinates = st.floats(-10, 10).map(lambda value: round(value, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(
+        np.float64, st.tuples(st.just(3), st.integers(3, 6), st.just(2)), elements=coordinates
+    )
+)
+def test_triangle_inequality(X):
+    assume(centroid_size(X).min() > 1e-2)
+    for kind in KINDS:
+        found = distance(kind, X)
+        for a, b, c in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
+            assert found[a, c] <= found[a, b] + found[b, c] + 1e-11
+
+
+# ------------------------------------------------------------------ the mean
+
+
+def cost(X, mean, weights=None):
+    """Σ w ρ_E², by k x k matrices."""
+    w = np.ones(len(X)) if weights is None else weights
+    return float(w @ naive_extrinsic(X, [mean])[:, 0] ** 2)
+
+
+def test_the_mean_has_the_least_cost():
+    X, w = landmarks(10, 4), np.arange(1.0, 11)
+    for weights in (None, w):
+        mean = extrinsic_mean(X, weights)
+        least = cost(X, mean, weights)
+        rng = np.random.default_rng(0)
+        for size in (1e-3, 0.1, 1.0, 10.0):
+            for _ in range(10):
+                step = rng.standard_normal(4) + 1j * rng.standard_normal(4)
+                assert cost(X, mean + size * step, weights) > least
+
+
+def test_the_mean_is_what_an_optimiser_finds():
+    X, w = landmarks(8, 4), np.linspace(0.5, 2, 8)
+    found = [
+        scipy.optimize.minimize(lambda p: cost(X, p[:4] + 1j * p[4:], w), start, tol=1e-12)
+        for start in np.random.default_rng(0).standard_normal((4, 8))
+    ]
+    best = min(found, key=lambda result: result.fun)
+    mean = extrinsic_mean(X, w)
+    assert cost(X, mean, w) == pytest.approx(best.fun, rel=1e-10)
+    close(riemannian_distance([mean], [best.x[:4] + 1j * best.x[4:]]), 0, 1e-4)
+
+
+def test_the_mean_is_a_preshape_turned_as_the_first():
+    X = landmarks()
+    mean = extrinsic_mean(X)
+    close(mean.sum(), 0, 1e-14)
+    close(np.linalg.norm(mean), 1, 1e-14)
+    product = np.vdot(mean, preshape(X)[0])
+    assert product.real > 0
+    assert abs(product.imag) < 1e-14
+    w = np.array([0, 0, *np.ones(10)])
+    assert abs(np.vdot(extrinsic_mean(X, w), preshape(X)[2]).imag) < 1e-14
+
+
+def test_the_mean_is_that_of_shapes():
+    X, w = near(), np.arange(1.0, 13)
+    close(riemannian_distance([extrinsic_mean(moved(X, 5), w)], [extrinsic_mean(X, w)]), 0)
+    close(extrinsic_mean(np.exp(0.4j) * X + 3), np.exp(0.4j) * extrinsic_mean(X))
+    close(extrinsic_mean(X[:1]), preshape(X)[0], 1e-14)
+    mirrored = extrinsic_mean(X.conj())
+    close(mirrored, extrinsic_mean(X).conj())
+
+
+def test_the_mean_is_equivariant_under_unitary_maps():
+    """Of the k - 1 coordinates that are left without location; landmarks renumbered are one."""
+    X = near(10, 6)
+    order = np.random.default_rng(0).permutation(6)
+    close(extrinsic_mean(X[:, order]), extrinsic_mean(X)[order])
+    rng = np.random.default_rng(1)
+    unitary = np.linalg.qr(rng.standard_normal((5, 5)) + 1j * rng.standard_normal((5, 5)))[0]
+    frame = np.linalg.qr(np.column_stack([np.ones(6), np.eye(6)[:, :5]]))[0][:, 1:]
+    whole = frame @ unitary @ frame.T.conj()
+    close(extrinsic_mean(preshape(X) @ whole.T), whole @ extrinsic_mean(X))
+
+
+def test_weights_of_the_mean_are_repetition():
+    X = near()
+    w = np.random.default_rng(0).integers(0, 4, size=12)
+    repeated = np.repeat(X, w, axis=0)
+    close(extrinsic_mean(X, w), extrinsic_mean(repeated), 1e-14)
+    close(extrinsic_mean(X, 7.5 * w), extrinsic_mean(X, w), 1e-14)
+    aligned = procrustes_align(X, sample_weight=w)
+    close(np.repeat(aligned, w, axis=0), procrustes_align(repeated), 1e-14)
+
+
+def test_a_mean_that_is_not_defined_warns():
+    """Two shapes at right angles: each is as good as the other."""
+    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
+    X = np.array([triangle, triangle.conj()])
+    for function in (extrinsic_mean, procrustes_align):
+        with pytest.warns(UserWarning, match="extrinsic mean is not defined"):
+            found = function(X)
+        assert np.all(np.isfinite(found))
+    with pytest.warns(UserWarning, match="not defined") as caught:
+        extrinsic_mean(X)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(extrinsic_mean(X, [1.0, 0.999]), preshape(X)[0])
+
+
+# ------------------------------------------------------------------ alignment
+
+
+def spread_about_mean(X):
+    return float(np.sum(np.abs(X - X.mean(axis=0)) ** 2))
+
+
+def test_aligned_specimens_are_as_near_to_the_mean_as_rotation_makes_them():
+    X = landmarks(6)
+    mean = extrinsic_mean(X)
+    aligned = procrustes_align(X)
+    turns = np.exp(1j * np.linspace(-np.pi, np.pi, 721))
+    for specimen in aligned:
+        distances = np.linalg.norm(turns[:, None] * specimen - mean, axis=1)
+        assert distances[360] == distances.min()
+    close(
+        np.linalg.norm(aligned - mean, axis=1), procrustes_distance(X, [mean], kind="partial")[:, 0]
+    )
+
+
+def test_full_coordinates_are_nearest_of_all_sizes():
+    X = landmarks(6)
+    mean = extrinsic_mean(X)
+    aligned = procrustes_align(X, size="full")
+    close(np.linalg.norm(aligned - mean, axis=1), procrustes_distance(X, [mean])[:, 0])
+    close((aligned.conj() * (aligned - mean)).sum(axis=1), 0, 1e-14)  # of a projection
+
+
+def test_full_coordinates_minimise_the_procrustes_sum():
+    """Generalised Procrustes analysis: no other rotations and sizes of unit mean do better."""
+    X = near(8, spread=0.3)
+    aligned = procrustes_align(X, size="full")
+    mean = extrinsic_mean(X)
+    least = float(np.sum(np.abs(aligned - mean) ** 2))
+    rng = np.random.default_rng(0)
+    for size in (0.01, 0.1, 1.0):
+        for _ in range(20):
+            other = preshape([mean + size * (rng.standard_normal(5) + 1j * rng.standard_normal(5))])
+            again = procrustes_align(X, reference=other[0], size="full")
+            assert float(np.sum(np.abs(again - other) ** 2)) > least
+
+
+def test_sizes_of_what_is_aligned():
+    X = landmarks()
+    mean = extrinsic_mean(X)
+    unit, full, own = (procrustes_align(X, size=size) for size in ("unit", "full", "own"))
+    close(centroid_size(unit), 1, 1e-14)
+    close(centroid_size(full), np.cos(riemannian_distance(X, [mean]))[:, 0])
+    np.testing.assert_allclose(centroid_size(own), centroid_size(X), rtol=1e-13)
+    for found in (unit, full, own):
+        close(riemannian_distance(found, [mean]), riemannian_distance(X, [mean]))
+        close(np.diagonal(riemannian_distance(found, X)), 0)
+        products = found.conj() @ mean
+        close(products.imag, 0, 1e-13)
+        assert np.all(products.real > 0)
+
+
+@pytest.mark.parametrize("size", ["unit", "full", "own"])
+def test_alignment_is_its_own(size):
+    X = near(spread=0.3)
+    aligned = procrustes_align(X, size=size)
+    close(procrustes_align(aligned, size=size) if size != "full" else aligned, aligned)
+    close(procrustes_align(aligned), procrustes_align(X))
+
+
+def test_alignment_brings_specimens_together():
+    X = near(30)
+    assert spread_about_mean(procrustes_align(X)) < 0.1 * spread_about_mean(preshape(X))
+
+
+@every_form
+def test_a_reference_in_every_form(form):
+    X, reference = landmarks(6), landmarks(1, seed=3)[0]
+    found = procrustes_align(X, reference=in_form(reference, form))
+    close(found, procrustes_align(X, reference=2j * reference + 1) * -1j)
+    product = found.conj() @ preshape([reference])[0]
+    close(product.imag, 0, 1e-14)
+
+
+def test_a_specimen_orthogonal_to_the_reference_is_left_as_it_is():
+    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
+    found = procrustes_align([triangle.conj()], reference=triangle)
+    assert np.all(np.isfinite(found))
+    close(np.linalg.norm(found), 1, 1e-14)
+
+
+def test_against_ktch():
+    ktch = pytest.importorskip("ktch.landmark")
+    X = in_form(near(10, 6, spread=0.1), "flat")
+    found = ktch.GeneralizedProcrustesAnalysis(n_dim=2).fit_transform(X)
+    found = np.asarray(found, dtype=float).reshape(10, -1)
+    aligned = procrustes_align(X)
+    # its mean is the partial one: near the extrinsic, not the same
+    close(riemannian_distance([found.mean(axis=0)], [extrinsic_mean(X)]), 0, 1e-2)
+    close(np.diagonal(riemannian_distance(found, aligned)), 0, 1e-7)
+
+
+# ------------------------------------------------------------------ real data
+
+
+def test_leaves():
+    bunch = load_or_skip("passiflora")
+    X = bunch.data[:200]
+    D = riemannian_distance(X)
+    close(D, riemannian_distance(moved(as_complex(X), 1)), 1e-11)
+    assert 0 < np.median(D) < np.pi / 4
+    aligned = procrustes_align(X)
+    assert spread_about_mean(aligned) <= spread_about_mean(preshape(X))

@@ -1,0 +1,546 @@
+"""TPS files: what is written comes back to the last bit, dialects agree, bad lines are named."""
+
+import io
+import math
+import os
+import re
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from orthodrome.spaces import TPSFile, read_tps, write_tps
+from real_data import load_or_skip
+
+PLAIN = """LM=3
+1.5 2.75
+100 0.25
+3 4
+IMAGE=photos/edulis_1.jpg
+ID=edulis_1
+SCALE=0.5
+LM=3
+5 6
+7 8
+9 10.5
+IMAGE=photos/caerulea_2.jpg
+ID=caerulea_2
+SCALE=0.25
+"""
+POINTS = np.array([[[1.5, 2.75], [100, 0.25], [3, 4]], [[5, 6], [7, 8], [9, 10.5]]])
+CURVED = "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nID=a\nSCALE=10\n"
+
+
+def parse(text, **options):
+    return read_tps(io.StringIO(text, newline=""), **options)
+
+
+def assert_same(file, other):
+    assert isinstance(file, TPSFile)
+    np.testing.assert_array_equal(file.landmarks, other.landmarks)
+    np.testing.assert_array_equal(file.scales, other.scales)
+    assert (file.ids, file.images) == (other.ids, other.images)
+    assert (file.comments, file.other) == (other.comments, other.other)
+
+
+# ---------------------------------------------------------------------------- round trips
+
+# What a line of text may hold: it is stripped when read, and zero bytes mean a binary file.
+LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=8)
+TEXTS = LINES.map(str.strip)
+FLOATS = st.floats(allow_infinity=False, width=64)
+SCALES = st.floats(min_value=0, exclude_min=True, allow_infinity=False) | st.just(math.nan)
+
+
+@st.composite
+def contents(draw):
+    """Arguments of write_tps."""
+    n, k, d = draw(st.integers(1, 4)), draw(st.integers(0, 4)), draw(st.sampled_from([2, 3]))
+
+    def each(strategy):
+        return draw(st.lists(strategy, min_size=n, max_size=n))
+
+    curve = st.integers(0, 3).flatmap(lambda m: hnp.arrays(np.float64, (m, d), elements=FLOATS))
+    return draw(hnp.arrays(np.float64, (n, k, d), elements=FLOATS)), {
+        "ids": each(TEXTS.filter(bool)),
+        "images": each(st.none() | TEXTS.filter(bool)),
+        "scales": np.array(each(SCALES)),
+        "curves": each(st.lists(curve, max_size=2)),
+        "comments": each(st.none() | st.lists(TEXTS, min_size=1).map("\n".join).filter(bool)),
+    }
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(contents())
+def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
+    landmarks, texts = case
+    path = tmp_path_factory.mktemp("tps") / "file.tps"
+    write_tps(path, landmarks, **texts)
+    file = read_tps(path, missing="nan", negative="keep")
+    assert file.landmarks.shape == landmarks.shape
+    assert file.landmarks.dtype == np.float64
+    bits = [np.where(np.isnan(x), np.nan, x).tobytes() for x in (file.landmarks, landmarks)]
+    assert bits[0] == bits[1]
+    np.testing.assert_array_equal(file.scales, texts["scales"])
+    assert file.ids == texts["ids"]
+    assert file.images == texts["images"]
+    assert file.comments == texts["comments"]
+    assert [len(curves) for curves in file.curves] == [len(curves) for curves in texts["curves"]]
+    for ours, theirs in zip(chain(*file.curves), chain(*texts["curves"]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert file.other == [{}] * len(landmarks)
+
+
+def test_three_dimensions_are_written_as_lm3(tmp_path):
+    write_tps(tmp_path / "a.tps", np.ones((1, 2, 3)))
+    assert (tmp_path / "a.tps").read_text().startswith("LM3=2\n1.0 1.0 1.0\n")
+    assert read_tps(tmp_path / "a.tps").landmarks.shape == (1, 2, 3)
+
+
+def test_passiflora_leaves_come_back(tmp_path):
+    leaves = load_or_skip("passiflora")
+    classes = np.asarray(leaves.target_names)[leaves.target]
+    ids = [f"{name}_{number}" for number, name in enumerate(classes)]
+    path = tmp_path / "leaves.tps"
+    write_tps(path, leaves.landmarks, ids=ids, scales=np.full(len(ids), 0.5))
+    file = read_tps(path)
+    assert file.landmarks.tobytes() == np.asarray(leaves.landmarks, dtype=np.float64).tobytes()
+    assert np.array_equal(file.labels("^([A-G])_"), classes)
+    halved = read_tps(path, apply_scale=True)
+    assert np.array_equal(halved.landmarks, leaves.landmarks / 2)
+
+
+# ---------------------------------------------------------------------------- dialects
+
+DIALECTS = {
+    "lower case": re.sub("[A-Z]+=", lambda match: match[0].lower(), PLAIN),
+    "blanks at the equals sign": PLAIN.replace("=", "  =\t "),
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "CR alone": PLAIN.replace("\n", "\r"),
+    "blank lines": PLAIN.replace("\n", "\n\n \t\n"),
+    "tabs": PLAIN.replace(" ", "\t"),
+    "wide blanks": re.sub("(?<=[0-9]) ", "    ", PLAIN),
+    "indented": PLAIN.replace("\n", "  \n   "),
+    "no last line end": PLAIN.strip(),
+    "byte-order mark": "\ufeff" + PLAIN,
+    "Ctrl-Z of DOS": PLAIN + "\x1a",
+    "remarks": PLAIN.replace("\n", '\n# LM=9\n"LM=9\n  // LM=9\n'),
+    "exponents": PLAIN.replace("100 0.25", "1e2 2.5E-01").replace("1.5 ", "+.15e+1 "),
+    "decimal commas": re.sub(r"(?<=[0-9])\.(?=[0-9])", ",", PLAIN),
+    "commas between": re.sub("(?<=[0-9]) ", ",", PLAIN),
+    "commas and blanks between": re.sub("(?<=[0-9]) ", ", ", PLAIN),
+    "blanks before commas": re.sub("(?<=[0-9]) ", " ,", PLAIN),
+}
+
+
+@pytest.mark.parametrize("text", DIALECTS.values(), ids=DIALECTS)
+def test_dialects_say_the_same(text):
+    file = parse(text)
+    np.testing.assert_array_equal(file.landmarks, POINTS)
+    np.testing.assert_array_equal(file.scales, [0.5, 0.25])
+    assert file.ids == ["edulis_1", "caerulea_2"]
+    assert file.images == ["photos/edulis_1.jpg", "photos/caerulea_2.jpg"]
+    assert_same(file, parse(PLAIN))
+
+
+@pytest.mark.parametrize("before", [(), ("ID",), ("IMAGE", "SCALE"), ("SCALE", "ID", "IMAGE")])
+def test_fields_stand_before_or_after_the_landmarks(before):
+    body, expected = [], parse(PLAIN)
+    for i, points in enumerate(POINTS):
+        fields = {"ID": expected.ids[i], "IMAGE": expected.images[i], "SCALE": expected.scales[i]}
+        body += [f"{key}={fields[key]}" for key in before]
+        body += ["LM=3", *(f"{x} {y}" for x, y in points)]
+        body += [f"{key}={value}" for key, value in fields.items() if key not in before]
+    assert_same(parse("\n".join(body)), expected)
+
+
+def test_fields_before_the_landmarks_may_be_absent():
+    file = parse("ID=a\nSCALE=2\nLM=1\n1 2\nLM=1\n3 4\nSCALE=5\nLM=1\n5 6\nID=d\nLM=1\n7 8")
+    assert file.ids == ["a", "2", "3", "d"]
+    np.testing.assert_array_equal(file.scales, [2, math.nan, 5, math.nan])
+    # a remark at the head of the file is not what specimens begin with
+    file = parse("COMMENT=mine\nLM=1\n1 2\nID=a\nCOMMENT=bad\nLM=1\n3 4\nID=b")
+    assert (file.ids, file.comments) == (["a", "b"], ["mine\nbad", None])
+
+
+def test_a_specimen_without_id_has_the_stem_of_its_image_or_its_number():
+    body = "LM=1\n1 2\n"
+    file = parse(
+        f"{body}IMAGE=C:\\my photos\\fish 1.tar.jpg\n{body}IMAGE=a/b/c.png\n{body}ID=\nIMAGE="
+        f"\nSCALE=\n{body}ID=x=y"
+    )
+    assert file.ids == ["fish 1.tar", "c", "3", "x=y"]
+    assert file.images == ["C:\\my photos\\fish 1.tar.jpg", "a/b/c.png", None, None]
+    assert np.isnan(file.scales).all()
+
+
+def test_unknown_fields_and_comments_are_kept():
+    file = parse("LM=1\n1 2\nVARIABLES=sex=f\nComments = one\nCOMMENT=two\nmy-key=5\nMy-Key=6")
+    assert file.other == [{"VARIABLES": "sex=f", "MY-KEY": "5\n6"}]
+    assert file.comments == ["one\ntwo"]
+
+
+def test_encodings(tmp_path):
+    text = "LM=1\n1 2\nID=Gümüş é\n"
+    (tmp_path / "utf8.tps").write_text(text, encoding="utf-8")
+    assert read_tps(tmp_path / "utf8.tps").ids == ["Gümüş é"]
+    (tmp_path / "signed.tps").write_text(text, encoding="utf-8-sig")
+    assert read_tps(str(tmp_path / "signed.tps")).ids == ["Gümüş é"]
+    (tmp_path / "latin.tps").write_bytes("LM=1\r\n1 2\r\nID=é".encode("latin-1"))
+    assert read_tps(tmp_path / "latin.tps").ids == ["é"]
+    with (
+        open(tmp_path / "latin.tps", encoding="utf-8") as file,
+        pytest.raises(ValueError, match=r"latin\.tps is not in the encoding"),
+    ):
+        read_tps(file)
+    with open(tmp_path / "latin.tps", encoding="latin-1") as file:
+        assert read_tps(file).ids == ["é"]
+
+
+def test_commas_have_one_meaning_in_a_file():
+    np.testing.assert_array_equal(parse("LM=1\n1,5 2").landmarks, [[[1.5, 2]]])
+    np.testing.assert_array_equal(parse("LM3=1\n1,5 2 -3e1").landmarks, [[[1.5, 2, -30]]])
+    np.testing.assert_array_equal(parse("LM=1\n1,2").landmarks, [[[1, 2]]])
+    assert parse("LM=1\n1 2\nSCALE=0,05").scales == [0.05]
+    for line in ("1,5,2,75", "1,234.5 2", "1.5,2.5 3", ",5 1", "1, 2,", "1,5, 2,75", "1 2,3,4"):
+        with pytest.raises(ValueError, match="line 2: neither with commas as decimal"):
+            parse(f"LM=1\n{line}\n")
+    with pytest.raises(ValueError, match=r"line 3: commas are separators .* decimal .* line 2"):
+        parse("LM=2\n1,5 2,5\n1,5\n")
+
+
+# ---------------------------------------------------------------------------- curves and scales
+
+
+def test_curves_are_kept_apart_or_appended():
+    file = parse(CURVED)
+    np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
+    np.testing.assert_array_equal(file.curves[0][0], [[3, 4], [5, 6]])
+    np.testing.assert_array_equal(file.curves[0][1], [[7, 8]])
+    file = parse(CURVED.replace("CURVES", "OUTLINES"), curves="append", apply_scale=True)
+    np.testing.assert_array_equal(file.landmarks, [[[10, 20], [30, 40], [50, 60], [70, 80]]])
+    assert (file.curves, file.scales) == ([[]], [10])
+    assert parse("LM=0\nCURVES=1\nPOINTS=1\n1 2", curves="append").landmarks.shape == (1, 1, 2)
+
+
+def test_scales_apply_on_request_only():
+    assert np.array_equal(parse(PLAIN).landmarks, POINTS)
+    scaled = parse(PLAIN, apply_scale=True).landmarks
+    assert np.array_equal(scaled, POINTS * np.array([0.5, 0.25])[:, None, None])
+    assert np.array_equal(parse(CURVED, apply_scale=True).curves[0][1], [[70, 80]])
+    with pytest.raises(ValueError, match=r"line 8: specimen 'caerulea_2' has no SCALE"):
+        parse(PLAIN.replace("SCALE=0.25", ""), apply_scale=True)
+    with pytest.raises(ValueError, match=r"line 14: specimen 'caerulea_2' has a SCALE that is not"):
+        parse(PLAIN.replace("SCALE=0.25", "SCALE=0"), apply_scale=True)
+    with pytest.raises(ValueError, match=r"line 3: the scaled coordinates of specimen '1' are too"):
+        parse("LM=1\n1e300 2\nSCALE=1e300", apply_scale=True)
+
+
+# ---------------------------------------------------------------------------- missing landmarks
+
+
+@pytest.mark.parametrize("mark", ["NA NA", "nan NaN", "? ?", "-1 -1", "-1 NA", "NA,NA", "-2,5 -3"])
+def test_a_missing_landmark_is_named_or_nan(mark):
+    text = f"LM=3\n1 2\n{mark}\n3 0\nID=x"
+    with pytest.raises(ValueError, match=r"line 3: landmark 2 of specimen 'x' is missing"):
+        parse(text)
+    points = parse(text, missing="nan").landmarks
+    np.testing.assert_array_equal(points, [[[1, 2], [math.nan, math.nan], [3, 0]]])
+
+
+def test_half_a_landmark_is_missing_too_but_its_number_is_kept():
+    with pytest.raises(ValueError, match=r"line 2: landmark 1 of specimen '1' is missing;"):
+        parse("LM=1\n3 NA\n")
+    np.testing.assert_array_equal(parse("LM=1\n3 NA", missing="nan").landmarks, [[[3, math.nan]]])
+
+
+def test_a_missing_point_of_a_curve_is_named():
+    with pytest.raises(ValueError, match=r"line 6: point 2 of curve 1 of specimen 'a' is missing"):
+        parse(CURVED.replace("5 6", "-1 -1"))
+    curve = parse(CURVED.replace("5 6", "-1 -1"), missing="nan").curves[0][0]
+    np.testing.assert_array_equal(curve, [[3, 4], [math.nan, math.nan]])
+
+
+@pytest.mark.parametrize("missing", ["error", "nan"])
+def test_negative_positions_are_never_lost_silently(missing, tmp_path):
+    centred = POINTS - POINTS.mean(axis=1, keepdims=True)
+    write_tps(tmp_path / "a.tps", centred)
+    with pytest.raises(ValueError, match=r"line \d+: negative .* line \d+ has .*negative='keep'"):
+        read_tps(tmp_path / "a.tps", missing=missing)
+    kept = read_tps(tmp_path / "a.tps", missing=missing, negative="keep").landmarks
+    np.testing.assert_array_equal(kept, centred)
+    with pytest.raises(ValueError, match=r"line 2: .* no point of the file would be left"):
+        parse("LM=2\n-1 -2\n-3 -4", missing=missing)
+    # A sign on one coordinate, and none on all of a landmark: nothing to decide.
+    np.testing.assert_array_equal(parse("LM=1\n-1 0", missing=missing).landmarks, [[[-1, 0]]])
+
+
+# ---------------------------------------------------------------------------- errors
+
+BAD = {
+    "empty": ("", 1, "no LM="),
+    "blank": ("\n\n  \n", 1, "no LM="),
+    "remarks only": ("# one\n# two\n", 2, "no LM="),
+    "no landmarks": ("ID=a\nIMAGE=b\n", 2, "no LM="),
+    "landmarks of the last": ("ID=a\nLM=1\n1 2\nID=b\n\nSCALE=2", 4, "without an LM= for it"),
+    "too few at the end": ("LM=3\n1 2\n3 4\n\n", 3, "promises 3 lines.* 2 before this end"),
+    "too few": ("LM=3\n1 2\n3 4\nID=a\n", 4, "promises 3 lines.* 2 before this line"),
+    "too many": ("LM=1\n1 2\n3 4\nID=a\n", 3, "coordinates outside a block"),
+    "text": ("LM=1\n1 2\nhello\n", 3, "neither a field"),
+    "not a number": ("LM=1\n1 x2\n", 2, "'x2' is not a number"),
+    "infinite": ("LM=1\n1 inf\n", 2, "'inf' is not a number"),
+    "underscore": ("LM=1\n1 1_0\n", 2, "'1_0' is not a number"),
+    "too large": ("LM=1\n1 1e400\n", 2, "too large"),
+    "one coordinate": ("LM=1\n1\n", 2, "2 coordinates are due here, there are 1"),
+    "three coordinates": ("LM=1\n1 2 3\n", 2, "there are 3; LM3= holds three"),
+    "two of LM3": ("LM3=1\n1 2\n", 2, "3 coordinates are due here, there are 2"),
+    "count": ("# x\nLM=two\n", 2, "LM= needs a whole number, got 'two'"),
+    "fraction": ("LM=2.5\n", 1, "LM= needs a whole number"),
+    "huge count": ("LM=" + "9" * 5000, 1, "LM= needs a whole number"),
+    "two ids": ("LM=1\n1 2\nID=a\nID=b\n", 4, "a second ID=.* line 3"),
+    "two curves": (CURVED + "CURVES=0\n", 11, "a second CURVES="),
+    "curves first": ("CURVES=1\nPOINTS=1\n1 2\nLM=1\n1 2", 1, "curves before the landmarks"),
+    "curve absent": ("LM=1\n1 2\nCURVES=1\nID=a\n", 4, "CURVES=1 on line 3.*number 1 is due"),
+    "curve at the end": ("LM=1\n1 2\nCURVES=1\n", 3, "CURVES=1 on line 3"),
+    "curve of numbers": ("LM=1\n1 2\nCURVES=1\n3 4\n", 4, "CURVES=1 on line 3"),
+    "curve cut": ("LM=1\n1 2\nCURVES=1\nPOINTS=2\n3 4\nID=a", 6, "POINTS=2 on line 4"),
+    "points alone": ("LM=1\n1 2\nPOINTS=1\n3 4\n", 3, "more POINTS="),
+    "scale": ("LM=1\n1 2\nSCALE=five\n", 3, "'five' is not a number"),
+    "other number": (PLAIN + "LM=2\n1 2\n3 4\nID=c", 15, "specimen 'c' has 2 landmarks.* has 3"),
+    "other dimension": (
+        PLAIN + "LM3=3\n1 2 3\n4 5 6\n7 8 9\nID=c",
+        15,
+        "specimen 'c' has 3 dimensions, the first one, 'edulis_1', has 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_a_bad_file_gives_its_name_the_line_and_the_reason(tmp_path, text, line, reason, end):
+    path = tmp_path / "bad.tps"
+    path.write_bytes(text.replace("\n", end).encode())
+    shown = [*text.split("\n"), ""][line - 1].strip()[:60]
+    expected = rf"bad\.tps, line {line}: .*{reason}.*\. The line is {re.escape(repr(shown))[:-1]}"
+    with pytest.raises(ValueError, match=expected):
+        read_tps(path)
+
+
+def test_appended_curves_must_be_alike():
+    longer = CURVED.replace("POINTS=1\n7 8", "POINTS=2\n7 8\n9 9")
+    assert parse(CURVED + longer).landmarks.shape == (2, 1, 2)
+    with pytest.raises(ValueError, match=r"line 11: .* has 5 landmarks and points .* has 4"):
+        parse(CURVED + longer, curves="append")
+
+
+def test_files_that_are_no_text(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no TPS file .*absent\.tps"):
+        read_tps(tmp_path / "absent.tps")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_tps(tmp_path)
+    path = tmp_path / "picture.tps"
+    path.write_bytes(b"LM=1\n\x89PNG\r\n\x00\x00\xff\xfe")
+    with pytest.raises(ValueError, match=r"picture\.tps, line 3: .*binary or UTF-16"):
+        read_tps(path)
+    path.write_text(PLAIN, encoding="utf-16")
+    with pytest.raises(ValueError, match="binary or UTF-16"):
+        read_tps(path)
+    path.write_bytes(bytes(range(128, 256)) * 3)
+    with pytest.raises(ValueError, match=r"line \d+: .*…'"):
+        read_tps(path)
+    with pytest.raises(ValueError, match="must be a path or an open text file"):
+        read_tps(None)
+
+
+@pytest.mark.parametrize("name", ["missing", "negative", "curves"])
+def test_options_are_checked(name):
+    with pytest.raises(ValueError, match=f"{name} of read_tps must be one of"):
+        parse(PLAIN, **{name: "drp"})
+
+
+PIECES = st.sampled_from(
+    [
+        *("LM=", "LM3=", "LM=1\n", "ID=", "SCALE=", "IMAGE=a.jpg\n", "COMMENT="),
+        *("CURVES=1\n", "POINTS=1\n"),
+        *("1 2\n", "1,5 2,5\n", "1, 2\n", "-1 -1\n", "3 -1\n", "NA", "1e9", "٣"),
+        *("=", "\n", "\r", "#", '"', "\0"),
+    ]
+)
+
+
+@st.composite
+def mutated(draw):
+    """A good file with pieces cut out, put in, or moved."""
+    text = draw(st.sampled_from([PLAIN, CURVED, *DIALECTS.values()]))
+    for _ in range(draw(st.integers(1, 4))):
+        start, stop = sorted(draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+        text = text[:start] + draw(PIECES | st.text(max_size=3)) + text[min(stop, start + 12) :]
+    return text
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    mutated() | st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join),
+    st.booleans(),
+    st.sampled_from(["error", "nan"]),
+    st.sampled_from(["missing", "keep"]),
+    st.sampled_from(["drop", "append"]),
+)
+def test_any_text_is_read_or_refused_by_line(text, apply_scale, missing, negative, curves):
+    options = {"missing": missing, "negative": negative, "curves": curves}
+    try:
+        file = parse(text, apply_scale=apply_scale, **options)
+    except ValueError as problem:
+        number = int(re.match(r"<text>, line (\d+): ", str(problem))[1])
+        assert 1 <= number <= 1 + len(re.findall("\r\n|\r|\n", text))
+        return
+    n, _, dimension = file.landmarks.shape
+    assert n == len(file.ids) == len(file.images) == len(file.scales) == len(file.curves)
+    lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff"))
+    assert n == sum(re.match(r"\s*lm3?\s*=", line, re.IGNORECASE) is not None for line in lines)
+    assert dimension in (2, 3)
+    assert all(file.ids)
+    assert not np.isinf(file.landmarks).any()
+    assert missing == "nan" or not np.isnan(file.landmarks).any()
+
+
+# ---------------------------------------------------------------------------- labels
+
+
+def test_labels_are_a_group_of_the_ids():
+    file = parse(PLAIN)
+    assert file.labels("^([a-z]+)_").tolist() == ["edulis", "caerulea"]
+    assert file.labels(r"(\d)$").tolist() == ["1", "2"]
+    with pytest.raises(ValueError, match=r"id 'caerulea_2' of specimen 2 does not match"):
+        file.labels("^(ed)")
+    with pytest.raises(ValueError, match=r"id 'edulis_1' of specimen 1 does not match"):
+        file.labels("(x)?")
+    with pytest.raises(ValueError, match="needs a group"):
+        file.labels("edulis")
+    with pytest.raises(ValueError, match="no regular expression"):
+        file.labels("(")
+
+
+# ---------------------------------------------------------------------------- writing
+
+ONE = np.ones((1, 2, 2))
+REFUSED = {
+    "line break in an id": ({"ids": ["a\nb"]}, "ids of write_tps must be plain text on one line"),
+    "CR in an image": ({"images": ["a\rb"]}, "images of write_tps must be plain text"),
+    "zero byte": ({"comments": ["a\0"]}, "comments of write_tps must be plain text"),
+    "surrogate": ({"ids": ["\udc80"]}, "ids of write_tps must be plain text"),
+    "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1"),
+    "empty id": ({"ids": [""]}, "id of specimen 1 is ''"),
+    "no id": ({"ids": [None]}, "id of specimen 1 is None"),
+    "number for a comment": ({"comments": [3]}, "must be text; got 3 for specimen 1"),
+    "too many ids": ({"ids": ["a", "b"]}, "one entry for each of the 1 specimens; got 2"),
+    "one text": ({"ids": "a"}, "one entry for each"),
+    "scale 0": ({"scales": [0.0]}, "1 positive finite numbers"),
+    "scale infinite": ({"scales": [math.inf]}, "1 positive finite numbers"),
+    "two scales": ({"scales": [1.0, 2.0]}, "1 positive finite numbers"),
+    "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
+    "flat curve": ({"curves": [[np.ones(2)]]}, "curve 1 of specimen 1 .* shape"),
+}
+
+
+@pytest.mark.parametrize(("texts", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_back_is_not_written(tmp_path, texts, reason):
+    path = tmp_path / "a.tps"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=reason):
+        write_tps(path, ONE, **texts)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.tps"]
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    "landmarks",
+    [
+        np.ones((2, 2)),
+        np.ones((1, 2, 4)),
+        np.ones((0, 3, 2)),
+        np.ones((2, 3)) * 1j,
+        [[["a", "b"]]],
+        [[[1, 2]], [[1, 2], [3, 4]]],
+        [[[1, math.inf]]],
+    ],
+)
+def test_landmarks_that_are_none_are_refused(tmp_path, landmarks):
+    with pytest.raises(ValueError, match="landmarks of write_tps must"):
+        write_tps(tmp_path / "a.tps", landmarks)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_default_to_numbers_and_may_be_numbers(tmp_path):
+    write_tps(tmp_path / "a.tps", POINTS, images=["x.jpg", None])
+    assert read_tps(tmp_path / "a.tps").ids == ["1", "2"]
+    write_tps(tmp_path / "a.tps", POINTS.astype(np.float32), ids=np.arange(2))
+    assert read_tps(tmp_path / "a.tps").ids == ["0", "1"]
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path, link = tmp_path / "a.tps", tmp_path / "link.tps"
+    write_tps(path, POINTS)
+    os.chmod(path, 0o640)
+    link.symlink_to(path)
+    write_tps(link, POINTS + 1)
+    assert link.is_symlink()
+    assert np.array_equal(read_tps(path).landmarks, POINTS + 1)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+    def fail(*paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_tps(path, POINTS)
+    assert np.array_equal(read_tps(path).landmarks, POINTS + 1)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.tps", "link.tps"]
+
+
+def test_a_new_file_has_the_rights_of_a_plain_one(tmp_path):
+    write_tps(tmp_path / "a.tps", POINTS)
+    Path(tmp_path / "b").write_text("")
+    assert (tmp_path / "a.tps").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="is a folder"):
+        write_tps(tmp_path, POINTS)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        write_tps(tmp_path / "absent" / "a.tps", POINTS)
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------------------- the field's reader
+
+
+@pytest.mark.parametrize("text", [PLAIN, CURVED, DIALECTS["CRLF"], PLAIN.replace("\n", "\n\n")])
+def test_agrees_with_ktch_where_both_read(tmp_path, text):
+    ktch_io = pytest.importorskip("ktch.io")
+    path = tmp_path / "a.tps"
+    path.write_bytes(text.encode())
+    theirs, ours = ktch_io.read_tps(path), read_tps(path)
+    theirs = theirs if isinstance(theirs, list) else [theirs]
+    np.testing.assert_array_equal(ours.landmarks, [one.landmarks for one in theirs])
+    assert ours.ids == [one.specimen_name for one in theirs]
+    assert ours.images == [one.image_path for one in theirs]
+    np.testing.assert_array_equal(ours.scales, [one.scale for one in theirs])
+    for own, one in zip(ours.curves, theirs, strict=True):
+        assert [c.tolist() for c in own] == [c.tolist() for c in one.curves or []]
+
+
+def test_ktch_reads_what_is_written_and_back(tmp_path):
+    ktch_io = pytest.importorskip("ktch.io")
+    write_tps(tmp_path / "ours.tps", POINTS, ids=["a", "b"], scales=[0.5, 2.0])
+    theirs = ktch_io.read_tps(tmp_path / "ours.tps")
+    np.testing.assert_array_equal([one.landmarks for one in theirs], POINTS)
+    assert [(one.specimen_name, one.scale) for one in theirs] == [("a", 0.5), ("b", 2.0)]
+    ktch_io.write_tps(tmp_path / "theirs.tps", POINTS, idx=["a", "b"], comments=["c", "d"])
+    file = read_tps(tmp_path / "theirs.tps")
+    np.testing.assert_array_equal(file.landmarks, POINTS)
+    assert (file.ids, file.comments) == (["a", "b"], ["c", "d"])

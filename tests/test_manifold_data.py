@@ -1,0 +1,258 @@
+"""Landmarks and matrices in every estimator: fitted, cloned, searched, and found again."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelKMeans,
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    KernelRidgeRegressionClassifier,
+    KernelSpectralClustering,
+    NestedSpheresClassifier,
+    PerTurbo,
+    RobustKernelPCA,
+)
+from orthodrome.kernels import ComplexGaussian, Embedded, LogEuclidean, VeroneseWhitney
+from orthodrome.preimage import fixed_point_preimages, has_fixed_point
+from orthodrome.spaces import (
+    as_complex,
+    extrinsic_mean,
+    log_euclidean_distance,
+    log_euclidean_mean,
+    preshape,
+    procrustes_distance,
+    spd_log,
+    symmetric_vectors,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+
+CLASSES = np.repeat([0, 1, 2], 10)
+
+
+def kites(seed=0):
+    """Three classes of five landmarks, each specimen somewhere, of any size and rotation."""
+    rng = np.random.default_rng(seed)
+    base = np.array([0, 2, 2.5 + 1j, 1 + 2j, -0.5 + 1j])
+    kinds = np.stack([base, base.real + 1.6j * base.imag, base + np.array([0, 0, 1, 0, 0])])
+    noise = 0.08 * (rng.standard_normal((30, 5)) + 1j * rng.standard_normal((30, 5)))
+    z = (kinds[CLASSES] + noise) * np.exp(1j * rng.uniform(0, 6, (30, 1)))
+    z = z * rng.uniform(0.5, 2, (30, 1)) + rng.standard_normal((30, 1))
+    return np.stack([z.real, z.imag], axis=-1)
+
+
+def covariances(seed=0):
+    """Three classes of 3 x 3 matrices."""
+    rng = np.random.default_rng(seed)
+    samples = rng.standard_normal((30, 3, 40)) * (1 + 0.8 * CLASSES)[:, None, None]
+    samples[:, 0] += 0.7 * CLASSES[:, None] * samples[:, 1]
+    return samples @ samples.transpose(0, 2, 1) / 40
+
+
+def log_vectors(X):
+    return symmetric_vectors(spd_log(X))
+
+
+DATA = {
+    "shapes": (VeroneseWhitney(), kites),
+    "shapes, complex": (ComplexGaussian(), kites),
+    "matrices": (LogEuclidean(), covariances),
+    "embedded": (Embedded(log_vectors), covariances),
+}
+every_space = pytest.mark.parametrize(("kernel", "make"), DATA.values(), ids=list(DATA))
+
+DECOMPOSITIONS = [
+    KernelPCA(3),
+    KernelPCA(3, solver="krylov", random_state=0),
+    KernelPCA(2, solver="hebbian", random_state=0, tol=1e-3),
+    KernelPGA(3),
+    KernelPNS(3),
+    KernelPNS(2, p=1.0, sphere="great"),
+    RobustKernelPCA(3),
+]
+CLUSTERINGS = [
+    GeodesicMixture(3, n_modes=2, random_state=0),
+    HypersphericalKMeans(3, centers="intrinsic", random_state=0),
+    KernelKMeans(3, random_state=0),
+    KernelSpectralClustering(3, random_state=0),
+]
+CLASSIFIERS = [
+    KernelRidgeRegressionClassifier(),
+    KernelRidgeRegressionClassifier(sigmas=[0.5, 1.0]),
+    PerTurbo(),
+    PerTurbo(geodesic=True, reference="mean"),
+    NestedSpheresClassifier(4, sphere="great"),
+]
+
+
+def fit(estimator, kernel, X):
+    if isinstance(kernel, Embedded) and getattr(estimator, "sigmas", None) is not None:
+        pytest.skip("its scale is that of the kernel inside")
+    model = clone(estimator).set_params(kernel=kernel)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X, CLASSES) if hasattr(model, "decision_function") else model.fit(X)
+
+
+@every_space
+@pytest.mark.parametrize("estimator", DECOMPOSITIONS, ids=repr)
+def test_decompositions(estimator, kernel, make):
+    X = make()
+    model = fit(estimator, kernel, X)
+    assert model.n_features_in_ == np.prod(X.shape[1:]) or isinstance(kernel, Embedded)
+    found = model.transform(X)
+    assert found.shape == (30, model.n_components_)
+    np.testing.assert_allclose(found, model.embedding_, atol=1e-4)
+    assert np.all(np.isfinite(model.transform(make(seed=1))))
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.transform(X), found)
+
+
+@every_space
+@pytest.mark.parametrize("estimator", CLUSTERINGS, ids=repr)
+def test_clusterings(estimator, kernel, make):
+    X = make()
+    model = fit(estimator, kernel, X)
+    np.testing.assert_array_equal(np.unique(model.labels_), [0, 1, 2])
+    assert set(model.predict(make(seed=1))) <= {0, 1, 2}
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@every_space
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
+def test_classifiers(estimator, kernel, make):
+    X = make()
+    model = fit(estimator, kernel, X)
+    assert model.score(X, CLASSES) > 0.8
+    assert model.score(make(seed=1), CLASSES) > 0.7
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@every_space
+def test_weights_are_repetitions(kernel, make):
+    X = make()
+    times = np.random.default_rng(0).integers(1, 4, 30)
+    rows = np.repeat(np.arange(30), times)
+    for model in (KernelPGA(2, kernel), KernelPNS(2, kernel), RobustKernelPCA(2, kernel)):
+        weighted = clone(model).fit(X, sample_weight=times)
+        repeated = clone(model).fit(X[rows])
+        np.testing.assert_allclose(
+            np.abs(weighted.embedding_[rows]), np.abs(repeated.embedding_), atol=1e-6
+        )
+
+
+@every_space
+def test_pipelines_and_grid_search(kernel, make):
+    X = make()
+    name = "kernel__kernel__sigma" if isinstance(kernel, Embedded) else "kernel__sigma"
+    inner = clone(kernel)
+    if isinstance(kernel, Embedded):
+        inner.set_params(kernel="gaussian")
+        name = None
+    model = KernelRidgeRegressionClassifier(inner)
+    if name is not None:
+        search = GridSearchCV(model, {name: [0.3, 1.0]}, cv=3).fit(X, CLASSES)
+        assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    turned = make_pipeline(FunctionTransformer(lambda X: X[:, ::-1].copy()), model)
+    if X.shape[2] == 2:  # landmarks in another order are the same shapes to the kernel
+        scores = cross_val_score(turned, X, CLASSES, cv=3)
+        np.testing.assert_allclose(scores, cross_val_score(model, X, CLASSES, cv=3))
+
+
+def test_forms_of_landmarks_are_one_to_an_estimator():
+    points = kites()
+    z, flat = as_complex(points), points.reshape(30, -1)
+    models = [KernelPGA(2, "veronese_whitney").fit(X) for X in (points, z, flat)]
+    for model in models:
+        assert model.n_features_in_ == 10
+        for X in (points, z, flat):
+            np.testing.assert_allclose(model.transform(X), models[0].embedding_, atol=1e-8)
+    with pytest.raises(ValueError, match="4 landmarks, but KernelPGA was fitted to specimens of 5"):
+        models[0].transform(points[:, :4])
+
+
+# ------------------------------------------------------------------ back to landmarks and matrices
+
+
+def distances(a, b):
+    measure = procrustes_distance if a.shape[2] == 2 else log_euclidean_distance
+    return np.diagonal(measure(a, b))
+
+
+BACK = [KernelPCA(), KernelPGA(), RobustKernelPCA(None)]
+
+
+@pytest.mark.parametrize("name", ["shapes", "shapes, complex", "matrices"])
+@pytest.mark.parametrize("estimator", BACK, ids=repr)
+def test_all_components_lead_back_to_the_data(estimator, name):
+    kernel, make = DATA[name]
+    X = make()
+    model = fit(estimator, kernel, X)
+    back = model.inverse_transform(model.embedding_)
+    assert back.shape == X.shape
+    assert distances(back, X).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["shapes", "shapes, complex", "matrices"])
+@pytest.mark.parametrize("estimator", [KernelPCA(3), KernelPGA(3), RobustKernelPCA(3)], ids=repr)
+def test_few_components_lead_near_the_data(estimator, name):
+    kernel, make = DATA[name]
+    X = make()
+    model = fit(estimator, kernel, X)
+    back = model.inverse_transform(model.embedding_)
+    apart = distances(X, np.roll(X, 10, axis=0))
+    assert distances(back, X).mean() < 0.5 * apart.mean()
+
+
+def test_the_preimage_of_a_mean_is_the_mean_of_a_wide_kernel():
+    X, S = kites(), covariances()
+    for kernel, data, mean in (
+        (VeroneseWhitney(sigma=1e3), X, extrinsic_mean(X)),
+        (LogEuclidean(sigma=1e3), S, log_euclidean_mean(S)),
+    ):
+        uniform = np.full((1, 30), 1 / 30)
+        found = fixed_point_preimages(
+            kernel.fit(data), data, lambda rows, beta=uniform: beta[rows], 1
+        )
+        assert found.converged
+        assert distances(found.points, mean[None]).max() < 1e-5
+
+
+def test_the_preimage_of_shapes_is_a_local_maximum():
+    X = kites()
+    kernel = VeroneseWhitney(sigma=0.3).fit(X)
+    beta = np.random.default_rng(0).uniform(size=(4, 30))
+    found = fixed_point_preimages(kernel, X, lambda rows: beta[rows], 4, tol=1e-10)
+    highest = np.einsum("mn,mn->m", beta, kernel(found.points, X))
+    np.testing.assert_allclose(found.similarity, highest, rtol=1e-8)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        moved = preshape(found.points + 1e-3 * rng.standard_normal(found.points.shape))
+        assert np.all(np.einsum("mn,mn->m", beta, kernel(moved, X)) <= highest + 1e-12)
+
+
+def test_which_kernels_have_a_fixed_point():
+    assert has_fixed_point(VeroneseWhitney(), kites())
+    assert has_fixed_point(LogEuclidean(), covariances())
+    assert not has_fixed_point(Embedded(log_vectors), covariances())
+
+
+def test_covariances_of_pyriemann_go_straight_in():
+    estimation = pytest.importorskip("pyriemann.estimation")
+    signals = np.random.default_rng(0).standard_normal((30, 4, 50)) * (1 + CLASSES)[:, None, None]
+    matrices = estimation.Covariances().transform(signals)
+    model = KernelRidgeRegressionClassifier("log_euclidean").fit(matrices, CLASSES)
+    assert model.score(matrices, CLASSES) == 1.0
