@@ -303,13 +303,46 @@ def test_few_of_each_class(options):
     used = in_use(model, X, y)
     for label in model.classes_:
         assert np.count_nonzero(used & (y == label)) == 8
+    np.testing.assert_array_equal(np.sort(model.support_), np.flatnonzero(used))
+    assert list(y[model.support_]) == sorted(y[model.support_])
     # what is used is all that there is
-    again = fit(X[used], y[used], **options)
+    again = fit(X[used], y[used], kernel=Gaussian(model.kernel_.sigma_), alpha=model.alpha_)
     close(model.class_residuals(X), again.class_residuals(X), 1e-10)
     close(model.loo_residuals_[used], again.loo_residuals_, 1e-10)
-    np.testing.assert_array_equal(model.loo_residuals_[~used], model.class_residuals(X[~used]))
-    assert model.loo_score_ == pytest.approx(again.loo_score_, rel=1e-12)
-    close(model.loo_scores_, again.loo_scores_)
+    close(model.loo_residuals_[~used], again.class_residuals(X[~used]), 1e-10)
+
+
+def test_those_beside_the_subspaces_count_in_the_choice():
+    X, y = three_classes()
+    weights = np.random.default_rng(5).integers(1, 4, 60).astype(float)
+    sigmas, alphas = [0.5, 2.0], [1e-3, 0.1, 3.0]
+    options = {"subspace_size": 5, "random_state": 0, "sample_weight": weights}
+    model = fit(X, y, sigmas=sigmas, alphas=alphas, **options)
+    expected = np.empty((2, 3))
+    for i, sigma in enumerate(sigmas):
+        for j, alpha in enumerate(alphas):
+            one = fit(X, y, kernel=Gaussian(sigma), alpha=alpha, **options)
+            hits = model.classes_[one.loo_residuals_.argmin(axis=1)] == y
+            expected[i, j] = np.average(hits, weights=weights)
+    close(model.loo_scores_, expected)
+    assert model.loo_score_ == pytest.approx(expected.max(), rel=1e-12)
+    used = in_use(model, X, y)
+    few = fit(X[used], y[used], sigmas=sigmas, alphas=alphas, sample_weight=weights[used])
+    assert not np.allclose(few.loo_scores_, expected)  # the others do tell something
+
+
+def test_those_beside_the_subspaces_of_a_matrix_and_of_weight_zero():
+    X, y = three_classes()
+    weights = np.ones(60)
+    weights[::7] = 0
+    kernel = Gaussian(1.5)
+    options = {"subspace_size": 5, "random_state": 0, "sample_weight": weights}
+    model = fit(X, y, kernel=kernel, **options)
+    small = fit(kernel.fit(X)(X), y, kernel="precomputed", **options)
+    for one in (model, small):
+        assert np.all(np.isfinite(one.loo_residuals_))
+        hits = one.classes_[one.loo_residuals_.argmin(axis=1)] == y
+        assert one.loo_score_ == pytest.approx(np.average(hits, weights=weights), rel=1e-12)
 
 
 def test_the_draw_can_be_repeated():

@@ -48,8 +48,9 @@ _SPECTRA_SHARE = 0.6
 class _Trial:
     """What leave-one-out says of a kernel, for each α.
 
-    ``residuals`` has shape (n, n_classes, n_alphas), for the points of all classes, one class after
-    the other; ``owners`` are their classes, and ``scores`` the share that is recognised.
+    ``residuals`` has shape (n, n_classes, n_alphas), for the different points of all classes, one
+    class after the other, those beside the subspaces too; ``owners`` are their classes, and
+    ``scores`` the share that is recognised.
     """
 
     kernel: Kernel
@@ -127,16 +128,16 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         of = "points" if weights is None else "points of positive weight"
         self.classes_ = check_classes(present, type(self).__name__, of)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
-        merged = [self._thinned(self._merged(X, rows, weights)) for rows in members]
-        self._refuse_large_classes([len(found.weights) for found in merged])
+        merged = [self._merged(X, rows, weights) for rows in members]
+        chosen = [self._spanning(len(found.weights)) for found in merged]
+        self._refuse_large_classes([len(each) for each in chosen])
+        parts = list(zip(members, merged, chosen, strict=True))
         with tracked(self, bool(self.verbose)) as progress:
             with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
             kernels = self._trial_kernels(X, weights)
             trials = (
-                self._tried(
-                    X, kernel, members, merged, partial(_advance, progress, i, len(kernels))
-                )
+                self._tried(X, kernel, parts, partial(_advance, progress, i, len(kernels)))
                 for i, kernel in enumerate(kernels)
             )
             best = next(trials)
@@ -198,9 +199,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
                 "points."
             )
 
-    def _thinned(self, found: Canonical) -> Canonical:
-        """Return the points of a class that span its subspace: all."""
-        return found
+    def _spanning(self, n: int) -> NDArray[np.intp]:
+        """Return which of the n different points of a class span its subspace: all."""
+        return np.arange(n)
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None
@@ -220,20 +221,30 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             rows = canonical_rows(X, weights)
             self.kernel_ = self._fit_kernel(rows.data, rows.weights)
 
-    def _class_points(self, rows: NDArray[np.intp], found: Canonical) -> ClassPoints:
-        """Decompose the Gram matrix of the different points of a class."""
-        kernel = self._class_kernel(found.data, found.weights)
+    def _class_points(
+        self, rows: NDArray[np.intp], found: Canonical, chosen: NDArray[np.intp]
+    ) -> ClassPoints:
+        """Decompose the Gram matrix of the chosen ones of the different points of a class."""
+        square = isinstance(self._kernel_object(), Precomputed)
+        data = found.data[np.ix_(chosen, chosen)] if square else found.data[chosen]
+        weights = found.weights[chosen]
+        beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
+        kernel = self._class_kernel(data, weights)
         with single_threaded_blas():
-            gram = _gram(kernel, found.data)
+            gram = _gram(kernel, data)
+        place = np.full(len(found.weights) + 1, -1)  # the last for rows without a twin
+        place[np.concatenate([chosen, beside])] = np.arange(len(found.weights))
         return ClassPoints(
             kernel=kernel,
-            data=None if isinstance(kernel, Precomputed) else found.data,
-            index=rows[found.index],
+            data=None if square else data,
+            index=rows[found.index[chosen]],
             members=rows,
-            inverse=found.inverse,
-            weights=found.weights,
+            inverse=place[found.inverse],
+            weights=weights,
             gram=gram,
-            spectrum=class_spectrum(gram, found.weights, entry_size=self._entry_size()),
+            spectrum=class_spectrum(gram, weights, entry_size=self._entry_size()),
+            beside=rows[found.index[beside]],
+            beside_weights=found.weights[beside],
         )
 
     def _absolute(self, alphas: NDArray[np.float64], spectrum: ClassSpectrum) -> NDArray[Any]:
@@ -243,25 +254,28 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         self,
         X: Any,
         kernel: Kernel,
-        members: list[NDArray[np.intp]],
-        merged: list[Canonical],
+        parts: list[tuple[NDArray[np.intp], Canonical, NDArray[np.intp]]],
         report: Callable[[float], None],
     ) -> _Trial:
-        """Decompose the classes with a kernel, and leave out each point."""
+        """Decompose the classes with a kernel, and leave out each point.
+
+        Of each class: its rows, its different points, and which of these span its subspace.
+        """
         self.kernel_ = kernel
         classes = []
         with rows_named_in(lambda: self.kernel_.prepare(X)):
-            for rows, found in zip(members, merged, strict=True):
-                classes.append(self._class_points(rows, found))
-                report(_SPECTRA_SHARE * len(classes) / len(members))
+            for rows, found, chosen in parts:
+                classes.append(self._class_points(rows, found, chosen))
+                report(_SPECTRA_SHARE * len(classes) / len(parts))
         candidates = self._candidates(classes)
-        index = np.concatenate([points.index for points in classes])
-        owners = np.repeat(np.arange(len(classes)), [len(points.index) for points in classes])
-        weights = np.concatenate([points.weights for points in classes])
+        index = np.concatenate([points.every for points in classes])
+        owners = np.repeat(np.arange(len(classes)), [len(points.every) for points in classes])
+        spanning = np.concatenate([points.spanning for points in classes])
+        weights = np.concatenate([points.every_weight for points in classes])
         residuals = np.empty((len(index), len(classes), len(candidates)))
         absolute = [self._absolute(candidates, points.spectrum) for points in classes]
         for c, points in enumerate(classes):
-            own = owners == c
+            own = (owners == c) & spanning  # the others are new points to the class
             residuals[own, c] = self._left_out(points, absolute[c])
             gains = [self._filter(float(a)).gains(points.spectrum) for a in absolute[c]]
             others = X[index[~own]]
@@ -277,7 +291,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _conclude(self, X: Any, trial: _Trial) -> None:
         """Choose α and the temperature by leave-one-out; keep what places new points."""
         self.kernel_, classes, scores = trial.kernel, trial.classes, trial.scores
-        weights = np.concatenate([points.weights for points in classes])
+        weights = np.concatenate([points.every_weight for points in classes])
         # of the best the largest, which smooths most; sums in another order may differ in a bit
         best = int(np.flatnonzero(scores >= scores.max() - 1e-12)[-1])
         self.alpha_ = float(trial.candidates[best])
@@ -291,6 +305,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _keep(self, classes: list[ClassPoints]) -> None:
         """Keep what places new points."""
         self.class_kernels_ = [points.kernel for points in classes]
+        self.support_ = np.concatenate([points.index for points in classes])
         self._subspaces_ = [
             points.subspace(self._filter(float(alpha)).gains(points.spectrum))
             for points, alpha in zip(classes, self.class_alphas_, strict=True)
@@ -307,7 +322,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         for points in classes:
             twins = points.inverse >= 0
             every[points.members[twins]] = residuals[first + points.inverse[twins]]
-            first += len(points.index)
+            first += len(points.every)
         alone = np.flatnonzero(np.isnan(every[:, 0]))
         if len(alone):
             every[alone] = self._residuals(X[alone])

@@ -97,6 +97,9 @@ class PerTurbo(ClassResidualClassifier):
         The fitted kernel.
     class_kernels_ : list of Kernel
         The kernel of each class: ``kernel_``, or the geodesic one.
+    support_ : ndarray of shape (n_support,)
+        Rows of the training data, one for each different point in the span of a class, one class
+        after the other.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
 
-from .._core.canonical import Canonical, canonical_rows
+from .._core.canonical import canonical_rows
 from .._core.checks import check_finite_vector, check_integer, check_positive
 from .._core.random import as_random_state
 from ..eigen import Filter, RidgeResidual
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel
 from .base import ClassResidualClassifier
 from .subspaces import ClassPoints
 
@@ -91,6 +90,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         The fitted kernel, with the chosen scale.
     class_kernels_ : list of Kernel
         ``kernel_`` for each class.
+    support_ : ndarray of shape (n_support,)
+        Rows of the training data, one for each different point in the span of a class, one class
+        after the other.
     n_features_in_, feature_names_in_ :
         As in scikit-learn; for landmarks and matrices the number of numbers in a specimen.
 
@@ -104,7 +106,8 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
     row written twice, and the order of rows does not matter. Leave-one-out leaves out different
     rows, all copies together; it is exact, for the price of one eigendecomposition for each class
-    and scale. Where `subspace_size` leaves points out, those are new points to the classifier.
+    and scale. Training points that `subspace_size` leaves out of the subspaces are new points to
+    them, and count in the choice as well.
 
     References
     ----------
@@ -215,21 +218,10 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
             for sigma in np.unique(values)
         ]
 
-    def _thinned(self, found: Canonical) -> Canonical:
-        n = len(found.weights)
+    def _spanning(self, n: int) -> NDArray[np.intp]:
         if self.subspace_size is None or n <= self.subspace_size:
-            return found
-        chosen = np.sort(self._random_.choice(n, int(self.subspace_size), replace=False))
-        place = np.full(n + 1, -1)
-        place[chosen] = np.arange(len(chosen))
-        square = isinstance(self._kernel_object(), Precomputed)
-        return replace(
-            found,
-            data=found.data[np.ix_(chosen, chosen)] if square else found.data[chosen],
-            weights=found.weights[chosen],
-            index=found.index[chosen],
-            inverse=place[found.inverse],
-        )
+            return super()._spanning(n)
+        return np.sort(self._random_.choice(n, int(self.subspace_size), replace=False))
 
     def _filter(self, alpha: float) -> Filter:
         return RidgeResidual(alpha)

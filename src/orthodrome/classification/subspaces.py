@@ -14,7 +14,6 @@ from ..eigen import ClassSpectrum, captured
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
-from ..kernels.base import rectangular_block
 
 __all__ = ["ClassPoints", "Subspace"]
 
@@ -25,6 +24,9 @@ BLOCK_ELEMENTS = 2**22
 @dataclass(frozen=True)
 class ClassPoints:
     """The training points of one class, each different one once, sorted.
+
+    n of them span its subspace; there may be more, beside it, of which is known only where they
+    come from.
 
     Attributes
     ----------
@@ -37,13 +39,18 @@ class ClassPoints:
     members : ndarray of shape (n_members,)
         The rows of the training data that belong to the class.
     inverse : ndarray of shape (n_members,)
-        For each of them the number of its twin among the n, or -1: a row of weight 0.
+        For each of them the number of its twin among the n and those beside, or -1: a row of
+        weight 0.
     weights : ndarray of shape (n,)
-        Their weights.
+        The weights of the n.
     gram : ndarray of shape (n, n)
         Their Gram matrix.
     spectrum : ClassSpectrum
         Its eigendecomposition.
+    beside : ndarray of shape (m,)
+        For each point beside the subspace a row of the training data that equals it.
+    beside_weights : ndarray of shape (m,)
+        Their weights.
     """
 
     kernel: Kernel
@@ -54,6 +61,23 @@ class ClassPoints:
     weights: NDArray[np.float64]
     gram: NDArray[Any]
     spectrum: ClassSpectrum
+    beside: NDArray[np.intp]
+    beside_weights: NDArray[np.float64]
+
+    @property
+    def every(self) -> NDArray[np.intp]:
+        """For each different point of the class a row of the training data that equals it."""
+        return np.concatenate([self.index, self.beside])
+
+    @property
+    def every_weight(self) -> NDArray[np.float64]:
+        """Their weights."""
+        return np.concatenate([self.weights, self.beside_weights])
+
+    @property
+    def spanning(self) -> NDArray[np.bool_]:
+        """Which of them span the subspace."""
+        return np.arange(len(self.index) + len(self.beside)) < len(self.index)
 
     def subspace(self, gains: NDArray[np.float64] | None = None) -> Subspace:
         """Return what is needed to place other points: all directions, or those with gains."""
@@ -107,6 +131,4 @@ class Subspace:
                 # a message that names a row should name the caller's, not that of the block
                 self.kernel.prepare(X)
                 raise
-            whole = self.kernel.hermitian  # products in tiles are real
-            cross = (rectangular_block if whole else CrossGram)(self.kernel, new, points)
-            yield self.kernel.diagonal(new), cross
+            yield self.kernel.diagonal(new), CrossGram(self.kernel, new, points)
