@@ -287,6 +287,43 @@ def test_the_kernel_that_was_given_is_left_alone():
     assert not kernel.__sklearn_is_fitted__()
 
 
+# ------------------------------------------------------------------ when it is computed
+
+
+@pytest.mark.parametrize("options", [{}, {"subspace_size": 6, "random_state": 0}], ids=str)
+@pytest.mark.parametrize("scale", ["absolute", "relative"])
+def test_what_nothing_was_chosen_by_is_computed_when_asked_for(options, scale, monkeypatch):
+    X, y = three_classes()
+    weights = np.random.default_rng(3).integers(0, 3, 60).astype(float)
+    options = options | {"alpha_scale": scale, "sample_weight": weights}
+    chosen = fit(X, y, alphas=[0.03], **options)
+    calls = []
+    left_out = KernelRidgeRegressionClassifier._left_out
+
+    def spy(self, points, alphas):
+        calls.append(len(alphas))
+        return left_out(self, points, alphas)
+
+    monkeypatch.setattr(KernelRidgeRegressionClassifier, "_left_out", spy)
+    given = X.copy()
+    model = fit(given, y, alpha=0.03, **options)
+    predicted = model.predict(X)
+    assert calls == []
+    given[:] = np.nan  # what is asked for later is of the data as they were
+    before = dict(vars(model))
+    copy = pickle.loads(pickle.dumps(model))
+    for one in (model, copy):
+        close(one.loo_residuals_, chosen.loo_residuals_, 1e-12)
+        assert one.loo_score_ == pytest.approx(chosen.loo_score_, rel=1e-12)
+        assert one.temperature_ == pytest.approx(chosen.temperature_, rel=1e-9)
+        close(one.loo_scores_, chosen.loo_scores_, 1e-12)
+        close(one.predict_proba(X), chosen.predict_proba(X), 1e-9)
+        np.testing.assert_array_equal(one.predict(X), predicted)
+    assert calls == [1] * 6  # once for each class and model
+    assert vars(model) == before
+    assert not hasattr(KernelRidgeRegressionClassifier(), "loo_score_")
+
+
 # ------------------------------------------------------------------ subspaces of equal size
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -55,11 +57,36 @@ class _Trial:
 
     kernel: Kernel
     classes: list[ClassPoints]
-    candidates: NDArray[np.float64]
-    absolute: list[NDArray[np.float64]]
     residuals: NDArray[np.float64]
     owners: NDArray[np.intp]
     scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Training:
+    """The training points of each class, as leave-one-out needs them.
+
+    ``members`` are the rows of each class, ``merged`` its different points, ``chosen`` which of
+    these span its subspace; ``alone`` the rows of weight 0 that equal no other, and ``strays`` what
+    they are. ``given`` is the data as they came, None when they are not to be had any more.
+    """
+
+    members: list[NDArray[np.intp]]
+    merged: list[Canonical]
+    chosen: list[NDArray[np.intp]]
+    n_rows: int
+    alone: NDArray[np.intp]
+    strays: Any
+    given: Any
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """What leave-one-out says of the fit."""
+
+    score: float
+    residuals: NDArray[np.float64]
+    temperature: float
 
 
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
@@ -75,11 +102,14 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     memory_budget: str | float
     verbose: bool | int
 
+    # What leave-one-out needs, or said. Not attributes, so that asking changes no attribute.
+    _later_: dict[str, Any]
+
     # ------------------------------------------------------------------ of the subclass
 
     @abstractmethod
-    def _filter(self, alpha: float) -> Filter:
-        """Return the filter for an absolute α."""
+    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
+        """Return the filter for an absolute α, or for several."""
 
     @abstractmethod
     def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,27 +158,38 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         of = "points" if weights is None else "points of positive weight"
         self.classes_ = check_classes(present, type(self).__name__, of)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
-        merged = [self._merged(X, rows, weights) for rows in members]
-        chosen = [self._spanning(len(found.weights)) for found in merged]
-        self._refuse_large_classes([len(each) for each in chosen])
-        parts = list(zip(members, merged, chosen, strict=True))
+        training = self._training(X, members, weights)
         with tracked(self, bool(self.verbose)) as progress:
             with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
             kernels = self._trial_kernels(X, weights)
-            trials = (
-                self._tried(X, kernel, parts, partial(_advance, progress, i, len(kernels)))
-                for i, kernel in enumerate(kernels)
-            )
-            best = next(trials)
-            scores = [best.scores]
-            for trial in trials:
-                scores.append(trial.scores)
-                # of kernels that tie the last, which smooths most
-                if trial.scores.max() >= best.scores.max() - 1e-12:
-                    best = trial
-            self.loo_scores_ = np.array(scores)
-            self._conclude(X, best)
+            if len(kernels) == 1 and self._judged_later():
+                self._settle(self._decomposed(training, kernels[0], partial(_advance, progress)))
+                self._later_ = {"training": replace(training, given=None)}
+            else:
+                self._choose(training, kernels, progress)
+
+    def _judged_later(self) -> bool:
+        """Whether leave-one-out can wait until it is asked for: there is nothing to choose."""
+        known = not isinstance(self.alpha, str)
+        return known and not isinstance(self._kernel_object(), Precomputed)
+
+    def _choose(self, training: _Training, kernels: list[Kernel], progress: Progress) -> None:
+        """Take of the kernels and of the values of α those that leave-one-out likes best."""
+        best, scores = None, []
+        for i, kernel in enumerate(kernels):
+            report = partial(_advance, progress, number=i, of=len(kernels))
+            trial = self._tried(training, kernel, report)
+            scores.append(trial.scores)
+            # of kernels that tie the last, which smooths most
+            if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
+                best = trial
+        assert best is not None  # there is at least one kernel
+        self.kernel_ = best.kernel
+        # of the best the largest, which smooths most; sums in another order may differ in a bit
+        winner = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
+        self._settle(best.classes, winner)
+        self._later_ = {"judgement": self._judged(training, best, winner), "scores": scores}
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -221,12 +262,28 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             rows = canonical_rows(X, weights)
             self.kernel_ = self._fit_kernel(rows.data, rows.weights)
 
+    def _training(
+        self, X: Any, members: list[NDArray[np.intp]], weights: NDArray[np.float64] | None
+    ) -> _Training:
+        """Merge the equal points of each class, and draw those that span it."""
+        merged = [self._merged(X, rows, weights) for rows in members]
+        chosen = [self._spanning(len(found.weights)) for found in merged]
+        self._refuse_large_classes([len(each) for each in chosen])
+        with_twin = np.zeros(X.shape[0], dtype=bool)
+        for rows, found in zip(members, merged, strict=True):
+            with_twin[rows[found.inverse >= 0]] = True
+        alone = np.flatnonzero(~with_twin)
+        return _Training(members, merged, chosen, X.shape[0], alone, X[alone], X)
+
     def _class_points(
         self, rows: NDArray[np.intp], found: Canonical, chosen: NDArray[np.intp]
     ) -> ClassPoints:
         """Decompose the Gram matrix of the chosen ones of the different points of a class."""
         square = isinstance(self._kernel_object(), Precomputed)
-        data = found.data[np.ix_(chosen, chosen)] if square else found.data[chosen]
+        if len(chosen) == len(found.weights):
+            data = found.data
+        else:
+            data = found.data[np.ix_(chosen, chosen)] if square else found.data[chosen]
         weights = found.weights[chosen]
         beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
         kernel = self._class_kernel(data, weights)
@@ -250,60 +307,55 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _absolute(self, alphas: NDArray[np.float64], spectrum: ClassSpectrum) -> NDArray[Any]:
         return alphas * (spectrum.largest if self.alpha_scale == "relative" else 1.0)
 
-    def _tried(
-        self,
-        X: Any,
-        kernel: Kernel,
-        parts: list[tuple[NDArray[np.intp], Canonical, NDArray[np.intp]]],
-        report: Callable[[float], None],
-    ) -> _Trial:
-        """Decompose the classes with a kernel, and leave out each point.
-
-        Of each class: its rows, its different points, and which of these span its subspace.
-        """
+    def _decomposed(
+        self, training: _Training, kernel: Kernel, report: Callable[[float], None]
+    ) -> list[ClassPoints]:
+        """Decompose the Gram matrix of each class."""
         self.kernel_ = kernel
-        classes = []
-        with rows_named_in(lambda: self.kernel_.prepare(X)):
+        classes: list[ClassPoints] = []
+        parts = zip(training.members, training.merged, training.chosen, strict=True)
+        with self._rows_named(training, kernel):
             for rows, found, chosen in parts:
                 classes.append(self._class_points(rows, found, chosen))
-                report(_SPECTRA_SHARE * len(classes) / len(parts))
+                report(_SPECTRA_SHARE * len(classes) / len(training.members))
+        return classes
+
+    @staticmethod
+    def _rows_named(training: _Training, kernel: Kernel) -> AbstractContextManager[Any]:
+        """Let a message that names a row name that of the data as they came."""
+        if training.given is None:
+            return nullcontext()
+        return rows_named_in(lambda: kernel.prepare(training.given))
+
+    def _tried(
+        self, training: _Training, kernel: Kernel, report: Callable[[float], None]
+    ) -> _Trial:
+        """Decompose the classes with a kernel, and leave out each point."""
+        classes = self._decomposed(training, kernel, report)
         candidates = self._candidates(classes)
-        index = np.concatenate([points.every for points in classes])
+        absolute = [self._absolute(candidates, points.spectrum) for points in classes]
         owners = np.repeat(np.arange(len(classes)), [len(points.every) for points in classes])
         spanning = np.concatenate([points.spanning for points in classes])
         weights = np.concatenate([points.every_weight for points in classes])
-        residuals = np.empty((len(index), len(classes), len(candidates)))
-        absolute = [self._absolute(candidates, points.spectrum) for points in classes]
+        residuals = np.empty((len(owners), len(classes), len(candidates)))
+        newcomers = _Newcomers.of(training, classes)
         for c, points in enumerate(classes):
             own = (owners == c) & spanning  # the others are new points to the class
             residuals[own, c] = self._left_out(points, absolute[c])
-            gains = [self._filter(float(a)).gains(points.spectrum) for a in absolute[c]]
-            others = X[index[~own]]
-            with rows_named_in(partial(points.kernel.prepare, X)):
-                diagonal, taken = points.subspace().captured(others, np.column_stack(gains))
-            if diagonal is None:
-                diagonal = np.diagonal(X)[index[~own]]
-            residuals[~own, c] = remainder(diagonal, taken)
+            gains = self._filter(absolute[c]).gains(points.spectrum)
+            with self._rows_named(training, points.kernel):
+                residuals[~own, c] = newcomers.residuals(points, np.flatnonzero(~own), gains)
             report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes))
         scores = _accuracies(residuals, owners, weights)
-        return _Trial(self.kernel_, classes, candidates, absolute, residuals, owners, scores)
+        return _Trial(kernel, classes, residuals, owners, scores)
 
-    def _conclude(self, X: Any, trial: _Trial) -> None:
-        """Choose α and the temperature by leave-one-out; keep what places new points."""
-        self.kernel_, classes, scores = trial.kernel, trial.classes, trial.scores
-        weights = np.concatenate([points.every_weight for points in classes])
-        # of the best the largest, which smooths most; sums in another order may differ in a bit
-        best = int(np.flatnonzero(scores >= scores.max() - 1e-12)[-1])
-        self.alpha_ = float(trial.candidates[best])
-        self.class_alphas_ = np.array([values[best] for values in trial.absolute])
-        self.loo_score_ = float(scores[best])
-        residuals = trial.residuals[:, :, best]
-        self.temperature_ = residual_temperature(residuals, trial.owners, weights)
-        self._keep(classes)
-        self.loo_residuals_ = self._for_all_rows(X, classes, residuals)
-
-    def _keep(self, classes: list[ClassPoints]) -> None:
-        """Keep what places new points."""
+    def _settle(self, classes: list[ClassPoints], number: int = 0) -> None:
+        """Keep what places new points, with the α of this number."""
+        self.alpha_ = float(self._candidates(classes)[number])
+        chosen = np.array([self.alpha_])
+        self.class_alphas_ = np.array(
+            [self._absolute(chosen, points.spectrum)[0] for points in classes]
+        )
         self.class_kernels_ = [points.kernel for points in classes]
         self.support_ = np.concatenate([points.index for points in classes])
         self._subspaces_ = [
@@ -313,20 +365,64 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         if isinstance(self.kernel_, Precomputed):  # k(x, x) of new points is not known
             self._mean_diagonal_ = _mean_square(classes)
 
+    # ------------------------------------------------------------------ leave-one-out
+
+    def _judged(self, training: _Training, trial: _Trial, number: int) -> _Judgement:
+        """Return what leave-one-out says with the α of this number."""
+        residuals = trial.residuals[:, :, number]
+        weights = np.concatenate([points.every_weight for points in trial.classes])
+        return _Judgement(
+            score=float(trial.scores[number]),
+            residuals=self._for_all_rows(training, trial.classes, residuals),
+            temperature=residual_temperature(residuals, trial.owners, weights),
+        )
+
     def _for_all_rows(
-        self, X: Any, classes: list[ClassPoints], residuals: NDArray[np.float64]
+        self, training: _Training, classes: list[ClassPoints], residuals: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Give every training row the residuals of its twin; one without any is a new point."""
-        every = np.full((X.shape[0], len(classes)), np.nan)
+        every = np.empty((training.n_rows, len(classes)))
         first = 0
         for points in classes:
             twins = points.inverse >= 0
             every[points.members[twins]] = residuals[first + points.inverse[twins]]
             first += len(points.every)
-        alone = np.flatnonzero(np.isnan(every[:, 0]))
-        if len(alone):
-            every[alone] = self._residuals(X[alone])
+        if len(training.alone):
+            every[training.alone] = self._residuals(training.strays)
         return every
+
+    def _judgement(self) -> _Judgement:
+        """Return what leave-one-out says; if nothing was chosen by it, only now computed."""
+        check_is_fitted(self)
+        if "judgement" not in self._later_:
+            training = self._later_["training"]
+            trial = self._tried(training, self.kernel_, lambda fraction: None)
+            self._later_ |= {
+                "judgement": self._judged(training, trial, 0),
+                "scores": [trial.scores],
+            }
+        return self._later_["judgement"]
+
+    @property
+    def loo_score_(self) -> float:
+        """The share of training points that are recognised when each is left out."""
+        return self._judgement().score
+
+    @property
+    def loo_scores_(self) -> NDArray[np.float64]:
+        """The same for each kernel and each α that was tried, shape (n_kernels, n_alphas)."""
+        self._judgement()
+        return np.array(self._later_["scores"])
+
+    @property
+    def loo_residuals_(self) -> NDArray[np.float64]:
+        """The residuals of the training points, from their own class without them."""
+        return self._judgement().residuals
+
+    @property
+    def temperature_(self) -> float:
+        """Of the probabilities; see :meth:`predict_proba`."""
+        return self._judgement().temperature
 
     # ------------------------------------------------------------------ new data
 
@@ -432,8 +528,49 @@ def _gram(kernel: Kernel, data: Any) -> NDArray[Any]:
     return gram_operator(kernel, data, storage="recompute").toarray()
 
 
-def _advance(progress: Progress, number: int, of: int, fraction: float) -> None:
+def _advance(progress: Progress, fraction: float, number: int = 0, of: int = 1) -> None:
     progress.advance((number + fraction) / of, "classes")
+
+
+@dataclass(frozen=True)
+class _Newcomers:
+    """The different points of all classes, as new points to each; rows of a matrix, or data."""
+
+    matrix: Any
+    index: NDArray[np.intp]
+    data: Any
+    prepared: dict[int, Any]
+
+    @staticmethod
+    def of(training: _Training, classes: list[ClassPoints]) -> _Newcomers:
+        index = np.concatenate([points.every for points in classes])
+        if isinstance(classes[0].kernel, Precomputed):
+            return _Newcomers(training.given, index, None, {})
+        parts = []
+        for found, chosen in zip(training.merged, training.chosen, strict=True):
+            beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
+            parts.append(found.data[np.concatenate([chosen, beside])])
+        sparse = scipy.sparse.issparse(parts[0])
+        data = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+        return _Newcomers(None, index, data, {})
+
+    def residuals(
+        self, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return those of some of them from a class, a column for each of the gains."""
+        if self.data is None:
+            rows = self.index[which]
+            _, taken = points.subspace().captured(self.matrix[rows], gains)
+            return remainder(np.diagonal(self.matrix)[rows], taken)
+        # of one kernel for all classes all points are prepared once
+        key = id(points.kernel)
+        if key not in self.prepared:
+            self.prepared.clear()
+            self.prepared[key] = points.kernel.prepare(self.data)
+        new = self.prepared[key][which]
+        return remainder(
+            points.kernel.diagonal(new), points.subspace().captured_of_prepared(new, gains)
+        )
 
 
 def _accuracies(

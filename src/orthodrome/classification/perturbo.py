@@ -110,6 +110,9 @@ class PerTurbo(ClassResidualClassifier):
 
     Notes
     -----
+    Where `alpha` is a number and nothing is chosen, leave-one-out and the temperature of the
+    probabilities are computed when they are first asked for.
+
     Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
     row written twice, and the order of rows does not matter. Leave-one-out leaves out different
     rows, all copies together; α and the kernel stay as they are for all rows. It is exact for plain
@@ -180,7 +183,7 @@ class PerTurbo(ClassResidualClassifier):
             return np.zeros(1)
         return super()._candidates(classes)
 
-    def _filter(self, alpha: float) -> Filter:
+    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
         if self.n_components is not None:
             return Truncation(self.n_components, alpha)
         return Perturbation(alpha)
@@ -228,9 +231,11 @@ class PerTurbo(ClassResidualClassifier):
         if isinstance(points.kernel, Geodesic):
             tangents = _left_out_tangents(points, points.kernel)
             return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
-        return np.column_stack(
-            [Perturbation(float(alpha)).left_out(points.spectrum) for alpha in alphas]
-        )
+        return Perturbation(alphas).left_out(points.spectrum)
+
+    def _judged_later(self) -> bool:
+        # another class's point may have no place in a tangent space, and then fit must say so
+        return not self.geodesic and super()._judged_later()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -103,6 +103,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Notes
     -----
+    Where `alpha` is a number and nothing is chosen, leave-one-out and the temperature of the
+    probabilities are computed when they are first asked for.
+
     Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
     row written twice, and the order of rows does not matter. Leave-one-out leaves out different
     rows, all copies together; it is exact, for the price of one eigendecomposition for each class
@@ -223,10 +226,8 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
             return super()._spanning(n)
         return np.sort(self._random_.choice(n, int(self.subspace_size), replace=False))
 
-    def _filter(self, alpha: float) -> Filter:
+    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
         return RidgeResidual(alpha)
 
     def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.column_stack(
-            [RidgeResidual(float(alpha)).left_out(points.spectrum) for alpha in alphas]
-        )
+        return RidgeResidual(alphas).left_out(points.spectrum)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,29 +106,44 @@ class Subspace:
         That is the sum of the squares along the directions, or one for each column of gains. The
         kernel values are made for some rows of X at a time.
         """
+        if self.data is None:
+            blocks = (
+                cross_operator(self.kernel, X[rows][:, self.index], None)
+                for rows in self._slices(X)
+            )
+            return None, self._taken(blocks, gains)
+        diagonals = []
+
+        def blocks_of_rows() -> Iterator[CrossGram]:
+            points = self.kernel.prepare(self.data)
+            for rows in self._slices(X):
+                try:
+                    new = self.kernel.prepare(X[rows])
+                except ValueError:
+                    # a message that names a row should name the caller's, not that of the block
+                    self.kernel.prepare(X)
+                    raise
+                diagonals.append(self.kernel.diagonal(new))
+                yield CrossGram(self.kernel, new, points)
+
+        taken = self._taken(blocks_of_rows(), gains)
+        return np.concatenate(diagonals), taken
+
+    def captured_of_prepared(self, new: Any, gains: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same of points that the kernel has prepared already."""
+        points = self.kernel.prepare(self.data)
+        blocks = (CrossGram(self.kernel, new[rows], points) for rows in self._slices(new))
+        return self._taken(blocks, gains)
+
+    def _slices(self, X: Any) -> list[slice]:
+        step = max(1, BLOCK_ELEMENTS // len(self.index))
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        return [slice(start, start + step) for start in range(0, n, step)]
+
+    def _taken(
+        self, blocks: Iterable[Any], gains: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
         if gains is None:
             gains = np.ones((self.directions.shape[1], 1))
-        own, taken = [], []
         with single_threaded_blas():
-            for diagonal, cross in self._blocks(X):
-                own.append(diagonal)
-                taken.append(captured(cross @ self.directions, gains))
-        known = None if self.data is None else np.concatenate(own)
-        return known, np.concatenate(taken)
-
-    def _blocks(self, X: Any) -> Iterator[tuple[Any, Any]]:
-        step = max(1, BLOCK_ELEMENTS // len(self.index))
-        blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
-        if self.data is None:
-            for rows in blocks:
-                yield None, cross_operator(self.kernel, X[rows][:, self.index], None)
-            return
-        points = self.kernel.prepare(self.data)
-        for rows in blocks:
-            try:
-                new = self.kernel.prepare(X[rows])
-            except ValueError:
-                # a message that names a row should name the caller's, not that of the block
-                self.kernel.prepare(X)
-                raise
-            yield self.kernel.diagonal(new), CrossGram(self.kernel, new, points)
+            return np.concatenate([captured(cross @ self.directions, gains) for cross in blocks])

@@ -35,6 +35,9 @@ __all__ = [
     "remainder",
 ]
 
+# One α, or several.
+Alphas = float | NDArray[np.float64]
+
 _EPS = float(np.finfo(np.float64).eps)
 
 # Entries of a Gram matrix are wrong by so many units in the last place of the lengths.
@@ -72,14 +75,18 @@ class ClassSpectrum:
         return np.sqrt(self.weights)[:, None] * self.vectors
 
     def row_sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the diagonal of U diag(gains) Uᵀ, shape (n,)."""
+        """Return the diagonal of U diag(gains) Uᵀ, for each column of gains."""
         return squared_sizes(self.vectors) @ gains
 
-    def floored(self, alpha: float) -> NDArray[np.float64]:
-        """Return s, so far raised where it is rounding that s + α is the rounding, and not 0."""
+    def floored(self, alpha: Alphas) -> NDArray[np.float64]:
+        """Return s, so far raised where it is rounding that s + α is the rounding, and not 0.
+
+        Of several α, a column for each.
+        """
         floor = max(self.rounding, float(np.finfo(np.float64).tiny))
-        raised = np.maximum(self.values, floor - alpha)
-        return np.where(self.values > self.rounding, self.values, raised)
+        values = _beside(self.values, alpha)
+        raised = np.maximum(values, floor - alpha)
+        return np.where(values > self.rounding, values, raised)
 
 
 def class_spectrum(
@@ -142,8 +149,13 @@ class Filter(Protocol):
     """What tells a classifier of this family from another."""
 
     def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
-        """Return f(s) for each eigenvalue."""
+        """Return f(s) for each eigenvalue; of several α, a column for each."""
         ...
+
+
+def _beside(column: NDArray[Any], alpha: Alphas) -> NDArray[Any]:
+    """Return a column that goes with α, one or several."""
+    return column[:, None] if np.ndim(alpha) else column
 
 
 @dataclass(frozen=True)
@@ -157,9 +169,10 @@ class Perturbation:
 
     Parameters
     ----------
-    alpha : float
-        Not negative. What is below the rounding of K counts as that rounding, but only for
-        eigenvalues that are rounding themselves: α = 0 is the pseudo-inverse, as far as K tells.
+    alpha : float, or ndarray of shape (n_alphas,)
+        Not negative; of several, what is returned has a column for each. What is below the rounding
+        of K counts as that rounding, but only for eigenvalues that are rounding themselves: α = 0
+        is the pseudo-inverse, as far as K tells.
 
     Examples
     --------
@@ -168,12 +181,12 @@ class Perturbation:
     array([0.75, 0.75])
     """
 
-    alpha: float
+    alpha: Alphas
 
     def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return 1/(s + α)."""
         gains = 1 / (spectrum.floored(self.alpha) + self.alpha)
-        return np.where(spectrum.values > 0, gains, 0.0)
+        return np.where(_beside(spectrum.values, self.alpha) > 0, gains, 0.0)
 
     def left_out(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return the residual of each point from the rest of its class, shape (n,).
@@ -185,7 +198,7 @@ class Perturbation:
         shifted = values + self.alpha
         # 1/P - α = (1 - αP)/P, and 1 - α/(s + α) = s/(s + α) is no difference
         kept = spectrum.row_sums(values / shifted)
-        return kept / (spectrum.row_sums(1 / shifted) * spectrum.weights)
+        return kept / (spectrum.row_sums(1 / shifted) * _beside(spectrum.weights, self.alpha))
 
 
 @dataclass(frozen=True)
@@ -199,8 +212,8 @@ class RidgeResidual:
 
     Parameters
     ----------
-    alpha : float
-        λ, not negative; 0 is the pseudo-inverse, as for :class:`Perturbation`.
+    alpha : float, or ndarray of shape (n_alphas,)
+        λ, not negative, one or several; 0 is the pseudo-inverse, as for :class:`Perturbation`.
 
     Examples
     --------
@@ -209,23 +222,23 @@ class RidgeResidual:
     array([0.75, 0.75])
     """
 
-    alpha: float
+    alpha: Alphas
 
     def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return (s + 2λ)/(s + λ)²."""
         values = spectrum.floored(self.alpha)
         shifted = values + self.alpha
         gains = (values + 2 * self.alpha) / shifted / shifted
-        return np.where(spectrum.values > 0, gains, 0.0)
+        return np.where(_beside(spectrum.values, self.alpha) > 0, gains, 0.0)
 
     def left_out(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return the residual of each point from the rest of its class, shape (n,)."""
         values = spectrum.floored(self.alpha)
         shifted = values + self.alpha
         # P by its largest term, so that squares do not overflow
-        scaled = shifted.min() / shifted
+        scaled = shifted.min(axis=0) / shifted
         kept = spectrum.row_sums(values * scaled**2)
-        return kept / (spectrum.row_sums(scaled) ** 2 * spectrum.weights)
+        return kept / (spectrum.row_sums(scaled) ** 2 * _beside(spectrum.weights, self.alpha))
 
 
 @dataclass(frozen=True)
@@ -239,17 +252,18 @@ class Truncation:
     ----------
     n_components : int
         How many; those that are rounding capture nothing all the same.
-    alpha : float, default=0.0
+    alpha : float, or ndarray of shape (n_alphas,), default=0.0
         Not negative.
     """
 
     n_components: int
-    alpha: float = 0.0
+    alpha: Alphas = 0.0
 
     def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return 1/(s + α) or 0."""
         leading = np.arange(len(spectrum.values)) < self.n_components
-        return np.where(leading, Perturbation(self.alpha).gains(spectrum), 0.0)
+        gains = Perturbation(self.alpha).gains(spectrum)
+        return np.where(_beside(leading, self.alpha), gains, 0.0)
 
 
 def captured(projections: NDArray[Any], gains: NDArray[np.float64]) -> NDArray[np.float64]:
