@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
 
 from orthodrome import (
     GeodesicMixture,
@@ -250,9 +251,100 @@ def test_which_kernels_have_a_fixed_point():
     assert not has_fixed_point(Embedded(log_vectors), covariances())
 
 
-def test_covariances_of_pyriemann_go_straight_in():
+# ------------------------------------------------------------------ matrices made by pyRiemann
+
+MAKERS = {
+    "Covariances": {"estimator": "lwf"},
+    "XdawnCovariances": {"nfilter": 1},
+    "ERPCovariances": {},
+}
+
+
+@pytest.fixture(params=MAKERS)
+def their_covariances(request):
+    """Matrices of 30 recordings of four channels, as pyRiemann estimates them."""
+    estimation = pytest.importorskip("pyriemann.estimation")
+    rng = np.random.default_rng(0)
+    signals = rng.standard_normal((30, 4, 80))
+    signals[:, 0] += CLASSES[:, None] * signals[:, 1]
+    signals *= (1 + 0.7 * CLASSES)[:, None, None]
+    signals += CLASSES[:, None, None] * np.sin(np.arange(80) / 8)
+    return getattr(estimation, request.param)(**MAKERS[request.param]).fit_transform(
+        signals, CLASSES
+    )
+
+
+def test_their_matrices_go_into_estimators_without_labels(their_covariances):
+    X = their_covariances
+    model = KernelPGA(3, LogEuclidean()).fit(X)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-8)
+    back = KernelPGA(kernel=LogEuclidean()).fit(X)
+    assert distances(back.inverse_transform(back.embedding_), X).max() < 1e-6
+    mixture = fit(GeodesicMixture(3, n_modes=1, random_state=0), LogEuclidean(), X)
+    np.testing.assert_array_equal(np.unique(mixture.labels_), [0, 1, 2])
+    np.testing.assert_allclose(mixture.predict_proba(X).sum(axis=1), 1)
+
+
+def test_their_matrices_go_into_the_classifier_and_its_pipeline(their_covariances):
+    X = their_covariances
+    model = KernelRidgeRegressionClassifier(LogEuclidean()).fit(X, CLASSES)
+    assert model.score(X, CLASSES) > 0.9
+    by_name = KernelRidgeRegressionClassifier("log_euclidean").fit(X, CLASSES)
+    np.testing.assert_array_equal(by_name.class_residuals(X), model.class_residuals(X))
+
+
+def test_their_estimator_stands_before_ours_in_a_pipeline():
     estimation = pytest.importorskip("pyriemann.estimation")
     signals = np.random.default_rng(0).standard_normal((30, 4, 50)) * (1 + CLASSES)[:, None, None]
     matrices = estimation.Covariances().transform(signals)
-    model = KernelRidgeRegressionClassifier("log_euclidean").fit(matrices, CLASSES)
-    assert model.score(matrices, CLASSES) == 1.0
+    for last in (
+        KernelRidgeRegressionClassifier("log_euclidean"),
+        KernelPGA(2, "log_euclidean"),
+        GeodesicMixture(3, n_modes=1, kernel="log_euclidean", random_state=0),
+    ):
+        whole = clone(make_pipeline(estimation.Covariances(), last)).fit(signals, CLASSES)
+        alone = clone(last).fit(matrices, CLASSES)
+        name = "transform" if isinstance(last, KernelPGA) else "predict"
+        found, expected = getattr(whole, name)(signals), getattr(alone, name)(matrices)
+        np.testing.assert_array_equal(found, expected)
+    scores = cross_val_score(
+        make_pipeline(estimation.Covariances(), KernelRidgeRegressionClassifier("log_euclidean")),
+        signals,
+        CLASSES,
+        cv=3,
+    )
+    assert scores.mean() > 0.9
+
+
+# ---------------------------------------------------------------------------- scikit-learn's own
+
+
+def test_the_same_kernels_in_support_vector_machines():
+    y = CLASSES
+    for kernel, X in (
+        (VeroneseWhitney(0.5), kites()),
+        (ComplexGaussian(0.5), kites()),
+        (LogEuclidean(2.0), covariances()),
+    ):
+        rows = X.reshape(len(X), -1)
+        machine = SVC(kernel=kernel).fit(rows[::2], y[::2])
+        gram = SVC(kernel="precomputed").fit(kernel(X[::2]), y[::2])
+        np.testing.assert_allclose(
+            machine.decision_function(rows[1::2]),
+            gram.decision_function(kernel(X[1::2], X[::2])),
+            atol=1e-10,
+        )
+        assert machine.score(rows[1::2], y[1::2]) > 0.8
+
+
+def test_flat_rows_are_matrices_in_every_estimator():
+    A = covariances()
+    flat = A.reshape(len(A), -1)
+    for model in (KernelPGA(2, kernel="log_euclidean"), KernelPCA(2, kernel="log_euclidean")):
+        from_rows, from_matrices = clone(model).fit(flat), clone(model).fit(A)
+        np.testing.assert_array_equal(from_rows.embedding_, from_matrices.embedding_)
+        np.testing.assert_array_equal(from_rows.transform(A), from_matrices.transform(flat))
+    with pytest.raises(ValueError, match=r"Matrix 2 of X is not symmetric"):
+        KernelPGA(2, kernel="log_euclidean").fit(np.eye(9)[[0, 4, 1]] + np.eye(3).ravel())
+    with pytest.raises(ValueError, match=r"square matrices, shape \(n, d, d\); got shape \(4, 5\)"):
+        KernelPGA(2, kernel="log_euclidean").fit(np.ones((4, 5)))

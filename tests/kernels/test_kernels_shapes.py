@@ -19,6 +19,7 @@ import orthodrome
 from laws_shapes import (
     containers,
     every_form,
+    exact_complements,
     in_form,
     landmarks,
     matrices,
@@ -31,7 +32,7 @@ from laws_shapes import (
     three_leaves,
     two_kinds_of_matrices,
 )
-from orthodrome import KernelRidgeRegressionClassifier
+from orthodrome import KernelPCA, KernelRidgeRegressionClassifier
 from orthodrome.gram import cross_operator, gram_operator
 from orthodrome.kernels import (
     KERNELS,
@@ -39,8 +40,10 @@ from orthodrome.kernels import (
     Embedded,
     FullProcrustes,
     Gaussian,
+    Geodesic,
     HermitianLinear,
     LogEuclidean,
+    Normalized,
     RiemannianShape,
     VeroneseWhitney,
     as_kernel,
@@ -184,6 +187,76 @@ def test_log_euclidean_is_an_embedded_gaussian():
     close(LogEuclidean(1.5)(A), plain(A))
 
 
+# ------------------------------------------------------------------ near shapes
+
+NEAR = {VeroneseWhitney: 2, FullProcrustes: 1, RiemannianShape: 1}
+every_near = pytest.mark.parametrize("kernel_class", list(NEAR))
+
+
+def exact_squares(kernel_class, X, Y):
+    """ρ² of each kernel, to the last digits."""
+    sines, cosines = exact_complements(X, Y)
+    if kernel_class is RiemannianShape:
+        return np.arctan2(np.sqrt(sines), np.sqrt(cosines)) ** 2
+    return NEAR[kernel_class] * sines
+
+
+@pytest.mark.parametrize("spread", [0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9])
+@every_near
+def test_near_shapes_keep_their_digits(kernel_class, spread):
+    """With a scale as small as the distances, their relative errors are those of the values.
+
+    Landmarks are rounded, so that distances have an error of eps, and squares of eps/ρ; where they
+    are taken from the products |u*v|² it would be eps/ρ².
+    """
+    X = near(8, spread=spread)
+    squares = exact_squares(kernel_class, X, X)
+    kernel = kernel_class(float(np.sqrt(squares.mean()))).fit(X)
+    eps = np.finfo(float).eps
+    close(kernel(X), np.exp(-squares / kernel.sigma_**2), max(8 * eps / spread, 4e-12))
+    np.testing.assert_array_equal(np.diagonal(kernel(X)), 1.0)
+    by_rule = kernel_class("mean").fit(X).sigma_
+    assert by_rule == pytest.approx(kernel.sigma_, rel=max(32 * eps / spread, 1e-12))
+
+
+@every_near
+def test_near_shapes_keep_their_digits_in_single_precision(kernel_class):
+    X = near(8, spread=0.01).astype(np.complex64)
+    squares = exact_squares(kernel_class, X, X)
+    kernel = kernel_class(float(np.sqrt(squares.mean()))).fit(X)
+    close(kernel(X), np.exp(-squares / kernel.sigma_**2), 16 * np.finfo(np.float32).eps / 0.01)
+    wide = kernel(X, X.astype(complex))
+    assert wide.dtype == np.float64
+    close(wide, kernel(X), 16 * np.finfo(np.float32).eps / 0.01)
+
+
+@every_near
+def test_a_few_near_shapes_among_many(kernel_class):
+    """One of twenty in a row, and one of three: both ways to look at the vectors."""
+    X = landmarks(20)
+    noise = 1e-6 * landmarks(3, seed=1)
+    Y = moved(X[[4, 11, 17]] + noise - noise.mean(axis=1, keepdims=True))
+    kernel = kernel_class(2e-6).fit(X)
+    expected = np.exp(-exact_squares(kernel_class, X, Y) / kernel.sigma_**2)
+    assert np.count_nonzero((expected > 0.01) & (expected < 0.99)) == 3
+    close(kernel(X, Y), expected, 1e-8)
+    close(kernel(Y, X), expected.T, 1e-8)
+
+
+@every_near
+def test_what_is_far_in_a_row_of_near_shapes_is_not_touched(kernel_class):
+    X = np.vstack([near(20, spread=1e-4), landmarks(20)])
+    close(kernel_class(SIGMA)(X), np.exp(-exact_squares(kernel_class, X, X) / SIGMA**2), 1e-14)
+
+
+def test_riemannian_keeps_its_digits_at_the_other_end_too():
+    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
+    moves = np.array([[1e-5, 0, 0], [1e-7, 0, 0], [1e-9j, 0, 0]])
+    X, Y = triangle[None], triangle.conj() + moves
+    expected = np.exp(-exact_squares(RiemannianShape, X, Y))
+    close(RiemannianShape(1.0)(X, Y), expected, 2e-15)
+
+
 # ------------------------------------------------------------------ invariance
 
 
@@ -268,6 +341,47 @@ def test_riemannian_is_not_positive_definite_and_says_so():
     assert np.linalg.eigvalsh(VeroneseWhitney(2.0)(X))[0] > -1e-14
 
 
+def caught_in(action, call):
+    """What is said of RiemannianShape in a call, with a filter."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(action)
+        call()
+    return [found for found in caught if "RiemannianShape is not" in str(found.message)]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: RiemannianShape().fit(X),
+        lambda X, y: RiemannianShape(1.0)(X),
+        lambda X, y: Normalized(RiemannianShape()).fit(X),
+        lambda X, y: Embedded(np.negative, RiemannianShape()).fit(in_form(X, "points")),
+        lambda X, y: KernelPCA(2, "riemannian_shape").fit(X),
+        lambda X, y: KernelRidgeRegressionClassifier("riemannian_shape").fit(X, y),
+        lambda X, y: KernelRidgeRegressionClassifier("riemannian_shape", sigmas=[1.0]).fit(X, y),
+    ],
+)
+def test_the_warning_names_the_line_of_the_user(fit):
+    found = caught_in("always", lambda: fit(*three_leaves()))
+    assert {warning.filename for warning in found} == {__file__}
+
+
+def test_the_search_of_a_scale_warns_once():
+    """As Python does unless it is told to repeat: of the same line, one."""
+    X, y = three_leaves()
+    model = KernelRidgeRegressionClassifier("riemannian_shape", sigmas="auto")
+    assert len(caught_in("default", lambda: model.fit(X, y))) == 1
+
+
+def test_a_tied_mean_names_the_line_of_the_user():
+    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
+    with pytest.warns(UserWarning, match="extrinsic mean is not defined") as caught:
+        ComplexGaussian(1.0).fit([triangle, triangle.conj()])
+    with pytest.warns(UserWarning, match="extrinsic mean is not defined") as again:
+        Normalized(ComplexGaussian(1.0)).fit([triangle, triangle.conj()])
+    assert {warning.filename for warning in [*caught, *again]} == {__file__}
+
+
 # ------------------------------------------------------------------ scales
 
 RULES = ["mean", "median"]
@@ -347,12 +461,43 @@ def test_one_shape_has_no_scale(kernel_class, rule, dtype):
         close(kernel(X.astype(dtype)), 1.0, 1e-5 if dtype == np.complex64 else 1e-13)
 
 
-@pytest.mark.parametrize("kernel_class", [VeroneseWhitney, FullProcrustes, RiemannianShape])
-def test_a_median_of_nothing_is_refused(kernel_class):
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@every_scaled
+def test_a_median_of_nothing_is_refused(kernel_class, dtype):
     X = near(10)
     X[1:9] = moved(X[:1].repeat(8, axis=0))
     with pytest.raises(ValueError, match=r"sigma='median' of .* is 0: more than half"):
-        kernel_class("median").fit(X)
+        kernel_class("median").fit(X.astype(dtype))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@every_scaled
+def test_two_shapes_have_one_distance(kernel_class, rule):
+    X = near(2)
+    expected = distances(kernel_class, X)[0, 1] / (np.sqrt(2) if rule == "mean" else 1)
+    assert kernel_class(rule).fit(X).sigma_ == pytest.approx(expected, rel=1e-12)
+
+
+SCALES = [name for name, made in KERNELS.items() if "sigma" in made().get_params()]
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_another_scale_is_another_fit(name):
+    X = matrices(9) if name == "log_euclidean" else in_form(near(9), "flat")
+    kernel = KERNELS[name]().fit(X)
+    before = kernel(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = kernel.rescaled(0.7)
+    assert (found.sigma, found.sigma_) == (0.7, 0.7)
+    np.testing.assert_array_equal(found(X), KERNELS[name](sigma=0.7).fit(X)(X))
+    np.testing.assert_array_equal(kernel(X), before)
+    assert kernel.sigma == "mean"
+    for bad, message in ((-1.0, "must be a finite number > 0"), (1e-200, "underflows")):
+        with pytest.raises(ValueError, match=message):
+            kernel.rescaled(bad)
+    with pytest.raises(NotFittedError, match="is not fitted"):
+        KERNELS[name]().rescaled(0.7)
 
 
 @pytest.mark.parametrize("sigma", [0, -1.0, np.nan, np.inf, "mode", None, True])
@@ -521,6 +666,105 @@ def test_operators_refuse_complex_values():
         gram_operator(kernel, near(6))
     with pytest.raises(ValueError, match=COMPLEX_VALUES):
         cross_operator(kernel, near(6), near(6))
+
+
+# ------------------------------------------------------------------ inside other kernels
+
+WRAPPED = [*SCALED, LogEuclidean]
+
+
+def shapes_or_matrices(kernel_class, seed=0):
+    return matrices(9, seed=seed) if kernel_class is LogEuclidean else near(9, seed=seed)
+
+
+@pytest.mark.parametrize("kernel_class", WRAPPED)
+def test_normalized_is_no_more_than_the_kernel_itself(kernel_class):
+    X, Y = shapes_or_matrices(kernel_class), shapes_or_matrices(kernel_class, seed=1)
+    inner = kernel_class().fit(X)
+    kernel = Normalized(kernel_class()).fit(X)
+    for _ in range(2):
+        close(kernel(X), inner(X), 1e-15)
+        close(kernel(X, Y), inner(X, Y), 1e-15)
+    assert kernel.n_features_in_ == inner.n_features_in_
+    assert kernel.positive_definite == inner.positive_definite
+    fewer = X[:, :2, :2] if kernel_class is LogEuclidean else X[:, :4]
+    with pytest.raises(ValueError, match="but Normalized was fitted to"):
+        kernel(fewer)
+    again = Normalized(inner.resolved()) if kernel_class is not ComplexGaussian else kernel
+    close(again(X, Y), inner(X, Y), 1e-15)
+
+
+@every_form
+def test_normalized_takes_every_form(form):
+    X = near(9)
+    kernel = Normalized(VeroneseWhitney()).fit(in_form(X, form))
+    close(kernel(in_form(X, form)), VeroneseWhitney().fit(X)(X), 1e-14)
+
+
+@pytest.mark.parametrize("kernel_class", [VeroneseWhitney, FullProcrustes, LogEuclidean])
+def test_geodesic_of_manifolds(kernel_class):
+    X = shapes_or_matrices(kernel_class)
+    inner = kernel_class().fit(X)
+    kernel = Geodesic(kernel_class(), X[3]).fit(X)
+    c = inner(X)[:, 3]
+    angles = np.arccos(np.minimum(c, 1))
+    angles[3] = 0
+    g = np.where(angles > 0, angles / np.sin(np.where(angles > 0, angles, 1)), 0)
+    close(kernel(X), g[:, None] * (inner(X) - np.outer(c, c)) * g, 1e-9)
+    close(kernel.diag(X), angles**2, 1e-9)
+    assert kernel.n_features_in_ == inner.n_features_in_
+
+
+@pytest.mark.parametrize("kernel_class", WRAPPED)
+def test_wrappers_have_the_vectors_of_what_is_inside(kernel_class):
+    X = shapes_or_matrices(kernel_class)
+    inner = kernel_class().fit(X)
+    data = inner.validate(X, reset=False)
+    expected, back = inner.as_vectors(data)
+    for kernel in (Normalized(kernel_class()), Geodesic(kernel_class(), X[0])):
+        vectors, again = kernel.fit(X).as_vectors(data)
+        np.testing.assert_array_equal(vectors, expected)
+        np.testing.assert_array_equal(again(vectors), back(expected))
+
+
+def test_normalized_products_of_preshapes():
+    X, y = three_leaves()
+    kernel = Normalized(HermitianLinear()).fit(X)
+    assert kernel.hermitian
+    close(kernel(X), HermitianLinear()(X), 1e-14)
+    assert kernel.diag(X).dtype == np.float64
+    np.testing.assert_array_equal(kernel.diag(X), 1.0)
+    plain, model = (
+        KernelRidgeRegressionClassifier(made, alpha=0.1).fit(X, y)
+        for made in (HermitianLinear(), Normalized(HermitianLinear()))
+    )
+    close(model.class_residuals(X), plain.class_residuals(X), 1e-12)
+
+
+def to_itself(X):
+    return X
+
+
+@pytest.mark.parametrize(
+    "kernel", [Normalized(HermitianLinear()), Embedded(to_itself, HermitianLinear())]
+)
+def test_complex_values_inside_are_complex_values(kernel):
+    X = in_form(near(12), "points")
+    assert kernel.hermitian
+    fitted = clone(kernel).fit(X)
+    assert fitted.hermitian
+    message = f"{type(kernel).__name__} has complex values"
+    with pytest.raises(ValueError, match=message):
+        gram_operator(fitted, fitted.validate(X, reset=False))
+    with pytest.raises(ValueError, match=message):
+        cross_operator(fitted, X, X)
+    with pytest.raises(ValueError, match=message):
+        KernelPCA(2, kernel).fit(X)
+
+
+def test_angles_of_complex_values_are_refused():
+    with pytest.raises(ValueError, match=r"Geodesic measures angles, and HermitianLinear has"):
+        Geodesic(HermitianLinear(), near(9)[0]).fit(near(9))
 
 
 # ------------------------------------------------------------------ parameter objects

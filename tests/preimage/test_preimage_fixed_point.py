@@ -119,7 +119,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch):
     X, kernel = cloud(), Gaussian().fit(cloud())
     beta = expansions("mixed", len(X), m=9)
     whole = preimage(kernel, X, beta, tol=1e-10).points
-    for name in ("fixed_point", "preimage"):  # functions of the same names hide the modules
+    for name in ("fixed_point", "radial"):  # a function of the same name hides a module
         module = sys.modules[f"orthodrome.preimage.{name}"]
         monkeypatch.setattr(module, "BLOCK_ELEMENTS", 9 * len(X))
     np.testing.assert_allclose(preimage(kernel, X, beta, tol=1e-10).points, whole, atol=1e-9)

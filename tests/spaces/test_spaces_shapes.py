@@ -592,17 +592,6 @@ def test_a_specimen_orthogonal_to_the_reference_is_left_as_it_is():
     close(np.linalg.norm(found), 1, 1e-14)
 
 
-def test_against_ktch():
-    ktch = pytest.importorskip("ktch.landmark")
-    X = in_form(near(10, 6, spread=0.1), "flat")
-    found = ktch.GeneralizedProcrustesAnalysis(n_dim=2).fit_transform(X)
-    found = np.asarray(found, dtype=float).reshape(10, -1)
-    aligned = procrustes_align(X)
-    # its mean is the partial one: near the extrinsic, not the same
-    close(riemannian_distance([found.mean(axis=0)], [extrinsic_mean(X)]), 0, 1e-2)
-    close(np.diagonal(riemannian_distance(found, aligned)), 0, 1e-7)
-
-
 # ------------------------------------------------------------------ real data
 
 

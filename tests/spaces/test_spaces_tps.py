@@ -54,6 +54,10 @@ LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 TEXTS = LINES.map(str.strip)
 FLOATS = st.floats(allow_infinity=False, width=64)
 SCALES = st.floats(min_value=0, exclude_min=True, allow_infinity=False) | st.just(math.nan)
+TAKEN = {"LM", "LM3", "ID", "IMAGE", "SCALE", "CURVES", "OUTLINES", "POINTS", "COMMENT", "COMMENTS"}
+KEYS = st.from_regex(r"[A-Z_][A-Z0-9_. É-]{0,6}", fullmatch=True).filter(
+    lambda key: key == key.strip() and key not in TAKEN
+)
 
 
 @st.composite
@@ -64,13 +68,15 @@ def contents(draw):
     def each(strategy):
         return draw(st.lists(strategy, min_size=n, max_size=n))
 
+    several = st.lists(TEXTS, min_size=1, max_size=3).map("\n".join)
     curve = st.integers(0, 3).flatmap(lambda m: hnp.arrays(np.float64, (m, d), elements=FLOATS))
     return draw(hnp.arrays(np.float64, (n, k, d), elements=FLOATS)), {
         "ids": each(TEXTS.filter(bool)),
         "images": each(st.none() | TEXTS.filter(bool)),
         "scales": np.array(each(SCALES)),
         "curves": each(st.lists(curve, max_size=2)),
-        "comments": each(st.none() | st.lists(TEXTS, min_size=1).map("\n".join).filter(bool)),
+        "comments": each(st.none() | several.filter(bool)),
+        "other": each(st.dictionaries(KEYS, several, max_size=2)),
     }
 
 
@@ -92,7 +98,34 @@ def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
     assert [len(curves) for curves in file.curves] == [len(curves) for curves in texts["curves"]]
     for ours, theirs in zip(chain(*file.curves), chain(*texts["curves"]), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert file.other == [{}] * len(landmarks)
+    assert file.other == texts["other"]
+
+
+def written_again(file, path):
+    """A file of what was read of another."""
+    write_tps(
+        path,
+        file.landmarks,
+        ids=file.ids,
+        images=file.images,
+        scales=file.scales,
+        curves=file.curves,
+        comments=file.comments,
+        other=file.other,
+    )
+    return read_tps(path, missing="nan", negative="keep")
+
+
+def test_a_file_with_fields_of_every_kind_comes_back_whole(tmp_path):
+    text = PLAIN.replace("SCALE=0.5", "SCALE=0.5\nsex=f\nVARIABLES=a=1\nvariables=\nvariables=b")
+    file = parse(text.replace("ID=caerulea_2", "CURVES=1\nPOINTS=1\n-3 4\nCOMMENT=x\nCOMMENT=y"))
+    assert file.other == [{"SEX": "f", "VARIABLES": "a=1\n\nb"}, {}]
+    again = written_again(file, tmp_path / "a.tps")
+    assert_same(again, file)
+    assert [[c.tolist() for c in own] for own in again.curves] == [[], [[[-3, 4]]]]
+    # a second time changes nothing
+    written_again(again, tmp_path / "b.tps")
+    assert (tmp_path / "a.tps").read_bytes() == (tmp_path / "b.tps").read_bytes()
 
 
 def test_three_dimensions_are_written_as_lm3(tmp_path):
@@ -408,6 +441,19 @@ def test_any_text_is_read_or_refused_by_line(text, apply_scale, missing, negativ
     assert missing == "nan" or not np.isnan(file.landmarks).any()
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(mutated())
+def test_any_file_that_is_read_comes_back_whole(tmp_path_factory, text):
+    try:
+        file = parse(text, missing="nan", negative="keep")
+    except ValueError:
+        return
+    file.scales[file.scales <= 0] = np.nan  # read where nobody asks to apply them, never written
+    again = written_again(file, tmp_path_factory.mktemp("tps") / "file.tps")
+    assert_same(again, file)
+    assert str(again.curves) == str(file.curves)
+
+
 # ---------------------------------------------------------------------------- labels
 
 
@@ -444,6 +490,17 @@ REFUSED = {
     "two scales": ({"scales": [1.0, 2.0]}, "1 positive finite numbers"),
     "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
     "flat curve": ({"curves": [[np.ones(2)]]}, "curve 1 of specimen 1 .* shape"),
+    "two of other": ({"other": [{}, {}]}, "one entry for each of the 1 specimens; got 2"),
+    "other is text": ({"other": ["A=b"]}, "must hold mappings from names to texts; got 'A=b'"),
+    "name with a meaning": ({"other": [{"OUTLINES": "1"}]}, "'OUTLINES' for specimen 1, which has"),
+    "name in small letters": ({"other": [{"sex": "f"}]}, "must be in capitals.* got 'sex' for"),
+    "name with =": ({"other": [{"A=B": "f"}]}, "have no = .* got 'A=B'"),
+    "name with blanks": ({"other": [{"A ": "f"}]}, "no blanks at the ends; got 'A '"),
+    "name with a line break": ({"other": [{"A\nB": "f"}]}, r"begin with a letter .* got 'A\\nB'"),
+    "name of digits": ({"other": [{"1": "f"}]}, "begin with a letter .* got '1'"),
+    "no name": ({"other": [{"": "f"}]}, "begin with a letter .* got ''"),
+    "number in other": ({"other": [{"AGE": 3}]}, "must be text; got 'AGE': 3 for specimen 1"),
+    "CR in other": ({"other": [{"SEX": "a\rb"}]}, "Lines of other .* for SEX of specimen 1"),
 }
 
 
@@ -514,33 +571,3 @@ def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
         write_tps(tmp_path / "absent" / "a.tps", POINTS)
     assert not list(tmp_path.iterdir())
-
-
-# ---------------------------------------------------------------------------- the field's reader
-
-
-@pytest.mark.parametrize("text", [PLAIN, CURVED, DIALECTS["CRLF"], PLAIN.replace("\n", "\n\n")])
-def test_agrees_with_ktch_where_both_read(tmp_path, text):
-    ktch_io = pytest.importorskip("ktch.io")
-    path = tmp_path / "a.tps"
-    path.write_bytes(text.encode())
-    theirs, ours = ktch_io.read_tps(path), read_tps(path)
-    theirs = theirs if isinstance(theirs, list) else [theirs]
-    np.testing.assert_array_equal(ours.landmarks, [one.landmarks for one in theirs])
-    assert ours.ids == [one.specimen_name for one in theirs]
-    assert ours.images == [one.image_path for one in theirs]
-    np.testing.assert_array_equal(ours.scales, [one.scale for one in theirs])
-    for own, one in zip(ours.curves, theirs, strict=True):
-        assert [c.tolist() for c in own] == [c.tolist() for c in one.curves or []]
-
-
-def test_ktch_reads_what_is_written_and_back(tmp_path):
-    ktch_io = pytest.importorskip("ktch.io")
-    write_tps(tmp_path / "ours.tps", POINTS, ids=["a", "b"], scales=[0.5, 2.0])
-    theirs = ktch_io.read_tps(tmp_path / "ours.tps")
-    np.testing.assert_array_equal([one.landmarks for one in theirs], POINTS)
-    assert [(one.specimen_name, one.scale) for one in theirs] == [("a", 0.5), ("b", 2.0)]
-    ktch_io.write_tps(tmp_path / "theirs.tps", POINTS, idx=["a", "b"], comments=["c", "d"])
-    file = read_tps(tmp_path / "theirs.tps")
-    np.testing.assert_array_equal(file.landmarks, POINTS)
-    assert (file.ids, file.comments) == (["a", "b"], ["c", "d"])

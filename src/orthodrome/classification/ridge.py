@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
 
-from .._core.canonical import canonical_rows
 from .._core.checks import check_finite_vector, check_integer, check_positive
 from .._core.random import as_random_state
 from ..eigen import Filter, RidgeResidual
@@ -213,13 +211,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
             return [self.kernel_]
         own = float(self.kernel_.sigma_)
         values = own * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
-        rows = canonical_rows(X, weights)  # as the kernel itself was fitted
-        return [
-            clone(self._kernel_object())
-            .set_params(sigma=float(sigma))
-            .fit_validated(rows.data, rows.weights)
-            for sigma in np.unique(values)
-        ]
+        return [self.kernel_.rescaled(float(sigma)) for sigma in np.unique(values)]
 
     def _spanning(self, n: int) -> NDArray[np.intp]:
         if self.subspace_size is None or n <= self.subspace_size:

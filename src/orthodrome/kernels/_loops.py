@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -12,6 +13,7 @@ from numba.extending import intrinsic
 from .._core.compiled import compiled
 
 __all__ = [
+    "complements_from_products",
     "distances_from_products",
     "exponential_of_distance",
     "gaussian",
@@ -104,6 +106,69 @@ def distances_from_products(
                         difference = float(left[i, k]) - float(right[j, k])
                         distance += difference * difference
                     block[i, j] = distance
+
+
+@compiled
+def complements_from_products(
+    real: Any, imaginary: Any, left: Any, right: Any, threshold: Any, rounding: Any
+) -> None:
+    """Turn the parts of products u*v of unit vectors into 1 - |u*v|² and |u*v|², in place.
+
+    Rows of `left` and columns of `right` are (Re u, Im u). Where 1 - |u*v|² is up to `threshold`
+    the subtraction has lost digits, and it is computed again as ‖v - u (u*v)‖²; up to `rounding`
+    nothing is left but the rounding of u and v themselves, and it is 0. Both are of the precision
+    of the block: with numbers of two, the compiler makes no vector code.
+    """
+    one = real.dtype.type(1)
+    wider = threshold + threshold  # the loops below may round the same sum in different ways
+    remainders = np.zeros(real.shape[1], dtype=real.dtype)
+    for i in range(real.shape[0]):
+        cancelled = 0
+        for j in range(real.shape[1]):
+            square = real[i, j] * real[i, j] + imaginary[i, j] * imaginary[i, j]
+            cancelled += one - square <= threshold
+        # a whole row in vector code takes less than an eighth of the same pair by pair
+        many = 8 * cancelled > real.shape[1]
+        if many:
+            _remainders_of_row(real[i], imaginary[i], left[i], right, remainders)
+        elif cancelled:
+            for j in range(real.shape[1]):
+                square = real[i, j] * real[i, j] + imaginary[i, j] * imaginary[i, j]
+                if one - square <= wider:
+                    remainders[j] = _remainder(real[i, j], imaginary[i, j], left[i], right[:, j])
+        for j in range(real.shape[1]):
+            square = real[i, j] * real[i, j] + imaginary[i, j] * imaginary[i, j]
+            imaginary[i, j] = min(square, one)
+            real[i, j] = one - imaginary[i, j]
+        if cancelled:
+            for j in range(real.shape[1]):
+                if real[i, j] <= threshold:
+                    real[i, j] = remainders[j] if remainders[j] > rounding else 0.0
+
+
+@compiled
+def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
+    """Return ‖v - u (x + iy)‖², for vectors (Re u, Im u) and (Re v, Im v)."""
+    k = len(u) // 2
+    total = 0.0
+    for m in range(k):
+        p = v[m] - (u[m] * x - u[k + m] * y)
+        q = v[k + m] - (u[m] * y + u[k + m] * x)
+        total += p * p + q * q
+    return total
+
+
+@compiled
+def _remainders_of_row(x: Any, y: Any, u: Any, right: Any, out: Any) -> None:
+    """Fill ‖v_j - u (x_j + iy_j)‖² for all columns v_j."""
+    k = len(u) // 2
+    out[:] = 0
+    for m in range(k):
+        a, b = u[m], u[k + m]
+        for j in range(len(x)):
+            p = right[m, j] - (a * x[j] - b * y[j])
+            q = right[k + m, j] - (a * y[j] + b * x[j])
+            out[j] += p * p + q * q
 
 
 @compiled

@@ -8,6 +8,7 @@ two prepared (and sliced) sets.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from .._core.checks import check_sample_weight
+from .._core.checks import check_positive, check_sample_weight
 from .._core.threads import run_in_threads
 from .._core.types import Data
 from ._prepared import Prepared
@@ -124,6 +125,25 @@ class Kernel(BaseEstimator):
             params[name] = value.resolved() if isinstance(value, Kernel) else value
         return type(self)(**params)
 
+    def rescaled(self, sigma: float) -> Kernel:
+        """Return a copy of a fitted kernel that has a scale with another scale, fitted as well.
+
+        It is what ``fit`` makes of the same data with that number for ``sigma``, without another
+        look at them.
+
+        Examples
+        --------
+        >>> from orthodrome.kernels import Gaussian
+        >>> Gaussian().fit([[0.0], [2.0]]).rescaled(3.0).sigma_
+        3.0
+        """
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"{type(self).__name__} is not fitted: call fit(X) first.")
+        copied = copy.copy(self)
+        copied.sigma = sigma
+        copied._rescale()
+        return copied
+
     # ------------------------------------------------------------------ inner face
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
@@ -161,6 +181,10 @@ class Kernel(BaseEstimator):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         """Set the fitted attributes; nothing to do where no parameter depends on the data."""
+
+    def _rescale(self) -> None:
+        """Set again what depends on ``sigma``, which is a number now."""
+        self.sigma_ = check_positive(self.sigma, "sigma", type(self).__name__)
 
     def _ready(self, X: Any) -> Kernel:
         """Return a fitted kernel: this one, or a copy that needs no data-dependent parameter."""

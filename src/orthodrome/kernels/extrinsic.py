@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._prepared import Prepared
 from .base import Kernel
 from .radial import Gaussian
-from .radial.base import resolve_sigma, scale_by_rule
+from .radial.base import number_as_scale, resolve_sigma, scale_by_rule
 
 __all__ = ["DistanceGaussian", "ExtrinsicGaussian"]
 
@@ -44,6 +44,9 @@ class DistanceGaussian(Kernel):
         """Return the median of ρ over pairs."""
         raise NotImplementedError
 
+    def _rescale(self) -> None:
+        self.sigma_ = number_as_scale(self)
+
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return ones."""
         return np.ones(len(points), dtype=points.dtype)
@@ -64,9 +67,18 @@ class ExtrinsicGaussian(DistanceGaussian):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         vectors = self._embed(X)
-        self.sigma_ = resolve_sigma(self, vectors, sample_weight)
+        resolution = self._resolution(vectors)
+        self.sigma_ = resolve_sigma(self, vectors, sample_weight, resolution=resolution)
         inner = Gaussian(self.sigma_ / np.sqrt(2.0))
         self.kernel_ = inner.fit_validated(vectors, sample_weight)
+
+    def _rescale(self) -> None:
+        super()._rescale()
+        self.kernel_ = self.kernel_.rescaled(self.sigma_ / np.sqrt(2.0))
+
+    def _resolution(self, vectors: NDArray[Any]) -> float:
+        """Return up to which distance embedded points are the same."""
+        return 0.0
 
     def prepare(self, X: Any) -> Prepared:
         """Embed, then prepare for the kernel of vectors."""

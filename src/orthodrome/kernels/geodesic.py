@@ -99,6 +99,11 @@ class Geodesic(Wrapper):
 
     def _take_place(self, kernel: Kernel) -> None:
         """Look from the reference on the sphere of a fitted kernel."""
+        if kernel.hermitian:
+            raise ValueError(
+                f"Geodesic measures angles, and {type(kernel).__name__} has complex values; take a "
+                "kernel with real ones, of shapes VeroneseWhitney."
+            )
         self.kernel_ = kernel
         self.positive_definite = kernel.positive_definite
         self._reference_ = self.kernel_.prepare(self._validated_reference())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
@@ -49,9 +51,13 @@ class LogEuclidean(ExtrinsicGaussian):
     """
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check that X is (n, d, d), each matrix symmetric and positive definite."""
+        """Check that X is (n, d, d), each matrix symmetric and positive definite.
+
+        Flat rows of all entries, shape (n, d²), are taken for such matrices: what estimators that
+        know only rows, such as scikit-learn's ``SVC``, can hand on.
+        """
         owner = self if estimator is None else estimator
-        matrices = check_spd(X)
+        matrices = check_spd(_unflattened(X))
         d = matrices.shape[1]
         known = getattr(owner, "n_features_in_", d * d)
         if not reset and known != d * d:
@@ -76,3 +82,13 @@ class LogEuclidean(ExtrinsicGaussian):
 
     def _embed(self, X: Any) -> NDArray[Any]:
         return symmetric_vectors(spd_log(X))
+
+
+def _unflattened(X: Any) -> Any:
+    """Return rows of d² entries as matrices; anything else as it is."""
+    try:
+        shape = np.shape(X)
+    except ValueError:  # ragged: the check of matrices says so
+        return X
+    d = math.isqrt(shape[1]) if len(shape) == 2 and not scipy.sparse.issparse(X) else 0
+    return np.reshape(X, (-1, d, d)) if d and d * d == shape[1] else X

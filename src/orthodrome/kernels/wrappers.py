@@ -48,7 +48,12 @@ class KernelHolder:
 
 
 class Wrapper(KernelHolder, Kernel):
-    """A kernel on the same data as the one inside it, whose demands on them are its own."""
+    """A kernel on the same data as the one inside it, whose demands on them are its own.
+
+    A subclass sets ``kernel_``, the fitted inner kernel.
+    """
+
+    kernel_: Kernel
 
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
@@ -59,6 +64,24 @@ class Wrapper(KernelHolder, Kernel):
     def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether blocks may be evaluated in several threads at once."""
         return inner_kernel(self).threadsafe
+
+    @property
+    def hermitian(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether values are complex."""
+        return inner_kernel(self).hermitian
+
+    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+        """Resolve the parameters from data that ``validate`` has already returned."""
+        super().fit_validated(X, sample_weight)
+        # landmarks and matrices have more numbers than the array has columns
+        self.n_features_in_ = self.kernel_.n_features_in_
+        return self
+
+    def as_vectors(
+        self, X: NDArray[Any]
+    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+        """Return the vectors of the inner kernel, and its way back."""
+        return inner_kernel(self).as_vectors(X)
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check X as the inner kernel does."""
@@ -122,7 +145,7 @@ class Normalized(Wrapper):
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return ones."""
-        return np.ones(len(points), dtype=points.dtype)
+        return np.ones(len(points), dtype=points.per_point.dtype)  # real, whatever the values are
 
 
 class Embedded(KernelHolder, Kernel):
@@ -163,6 +186,11 @@ class Embedded(KernelHolder, Kernel):
     def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether blocks may be evaluated in several threads at once."""
         return inner_kernel(self).threadsafe
+
+    @property
+    def hermitian(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether values are complex."""
+        return inner_kernel(self).hermitian
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is a finite array of numbers, of two or more dimensions."""

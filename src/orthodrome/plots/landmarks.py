@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_integer, check_positive
 from ..spaces import as_points, extrinsic_mean, procrustes_align
-from ._classes import check_labels, classes_of
+from ._classes import check_labels, classes_of, is_continuous
 from ._matplotlib import figure_of
 from .palette import COLORS, MAIN
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["shape_modes", "shapes"]
 
 _MOST_DRAWN = 300  # specimens of a panel; more are a blot
-_MARGIN = 1.12
+_MARGIN = 1.06
+_DARK = "#111111"
 
 
 def shapes(
@@ -74,31 +77,25 @@ def shapes(
     ['first (10)', 'second (10)']
     """
     points = as_points(X)
-    groups = (
-        np.zeros(len(points))
-        if labels is None
-        else check_labels(labels, len(points), "shapes", "X")
-    )
+    panels = _panels(labels, len(points))
     check_integer(n_columns, "n_columns", "shapes")
-    aligned = _turned(procrustes_align(points), turn)
-    panels = list(classes_of(groups))
+    aligned = _turned(procrustes_align(points), turn, "shapes")
+    means = [_mean_of(aligned[chosen]) for _, chosen, *_ in panels]
+    drawn = [_thinned(aligned[chosen]) for _, chosen, *_ in panels]
     columns = min(n_columns, len(panels))
     rows = -(-len(panels) // columns)
     figure = figure_of(figure, (2.6 * columns, 2.6 * rows + 0.3))
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    box = _box(aligned, 0.005)
-    for ax, (name, chosen, color, _) in zip(axes, panels, strict=False):
-        own = aligned[chosen]
-        every = -(-len(own) // _MOST_DRAWN)
-        opacity = float(np.clip(8 / len(own[::every]), 0.06, 0.5))
-        for specimen in own[::every]:
+    box = _box(np.concatenate([*drawn, means]))
+    for ax, (name, chosen, color, _), own, center in zip(axes, panels, drawn, means, strict=False):
+        opacity = float(np.clip(8 / len(own), 0.06, 0.5))
+        for specimen in own:
             _draw(ax, specimen, closed, color=color, linewidth=0.7, alpha=opacity)
         if mean:
-            center = procrustes_align(extrinsic_mean(own)[None], aligned[chosen].mean(axis=0))[0]
             _draw(ax, center, closed, color="white", linewidth=4.0)  # so that it stands out
-            _draw(ax, center, closed, color="#111111", linewidth=1.8, marker="o", markersize=3)
+            _draw(ax, center, closed, color=_DARK, linewidth=1.8, marker="o", markersize=3)
         if labels is not None:
-            ax.set_title(f"{name} ({len(own)})", parse_math=False)
+            ax.set_title(f"{name} ({chosen.sum()})", parse_math=False)
         _frame(ax, box)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
@@ -126,7 +123,7 @@ def shape_modes(
     Parameters
     ----------
     model : fitted KernelPGA, KernelPCA or RobustKernelPCA
-        A decomposition of landmarks, with ``inverse_transform``.
+        A decomposition of landmarks, with an ``inverse_transform`` that leads back to them.
     n_modes : int, default=3
         How many rows; no more than the model has components.
     extent : float, default=2.0
@@ -162,25 +159,19 @@ def shape_modes(
     check_positive(extent, "extent", "shape_modes")
     if n_steps % 2 == 0:
         raise ValueError(f"n_steps of shape_modes must be odd, with a middle; got {n_steps}.")
-    embedding = np.asarray(model.embedding_, dtype=np.float64)
-    rows = min(n_modes, embedding.shape[1])
     amounts = np.linspace(-extent, extent, n_steps)
-    spread = embedding.std(axis=0)
-    coordinates = np.zeros((rows, n_steps, embedding.shape[1]))
-    for mode in range(rows):
-        coordinates[mode, :, mode] = amounts * spread[mode]
-    found = model.inverse_transform(coordinates.reshape(rows * n_steps, -1))
-    aligned = _turned(procrustes_align(found), turn).reshape(rows, n_steps, -1, 2)
-    figure = figure_of(figure, (1.9 * n_steps, 1.9 * rows + 0.3))
-    axes = figure.subplots(rows, n_steps, squeeze=False)
-    box = _box(aligned, 0.0)
-    for mode in range(rows):
-        middle = aligned[mode, n_steps // 2]
+    found = as_points(_along_modes(model, n_modes, amounts), "what inverse_transform found")
+    aligned = _turned(procrustes_align(found), turn, "shape_modes")
+    aligned = aligned.reshape(-1, n_steps, *found.shape[1:])
+    figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3))
+    axes = figure.subplots(len(aligned), n_steps, squeeze=False)
+    box = _box(aligned)
+    for mode, row in enumerate(aligned):
         for step, ax in enumerate(axes[mode]):
-            _draw(ax, middle, closed, color="#9AA5B1", linewidth=1.0)
             if step != n_steps // 2:
-                color = COLORS[1] if amounts[step] < 0 else MAIN
-                _draw(ax, aligned[mode, step], closed, color=color, linewidth=1.8)
+                _draw(ax, row[n_steps // 2], closed, color="#9AA5B1", linewidth=1.0)
+            color = (COLORS[1], _DARK, MAIN)[1 + int(np.sign(amounts[step]))]
+            _draw(ax, row[step], closed, color=color, linewidth=1.8)
             _frame(ax, box)
             if mode == 0:
                 ax.set_title(f"{amounts[step]:+.3g} s" if amounts[step] else "0")
@@ -190,12 +181,62 @@ def shape_modes(
     return figure
 
 
+def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool_], str, str]]:
+    """Return the classes, one of all specimens if there are no labels."""
+    if labels is None:
+        return list(classes_of(np.zeros(n)))
+    groups = check_labels(labels, n, "shapes", "X")
+    if is_continuous(groups):
+        raise ValueError(
+            f"labels of shapes has {len(np.unique(groups))} different values, and each would be a "
+            "panel: pass classes, not a scale."
+        )
+    return list(classes_of(groups))
+
+
+def _thinned(specimens: NDArray[Any]) -> NDArray[Any]:
+    """Return every so many-th, so that there are not too many."""
+    return specimens[:: -(-len(specimens) // _MOST_DRAWN)]
+
+
+def _mean_of(aligned: NDArray[Any]) -> NDArray[Any]:
+    """Return the extrinsic mean, turned as the specimens are."""
+    return procrustes_align(extrinsic_mean(aligned)[None], aligned.mean(axis=0))[0]
+
+
+def _along_modes(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the pre-images of amounts of standard deviations along each mode, mode by mode."""
+    # the way back of nested spheres ends on a sphere of features
+    if not hasattr(model, "inverse_transform") or hasattr(model, "nested_spheres_"):
+        raise ValueError(
+            f"shape_modes needs a model with an inverse_transform that leads back to landmarks; "
+            f"{type(model).__name__} has none. KernelPGA and KernelPCA have."
+        )
+    check_is_fitted(model)
+    if not hasattr(model, "embedding_"):
+        raise ValueError(
+            f"shape_modes needs a model with embedding_, the coordinates of its training data; "
+            f"{type(model).__name__} has none. KernelPCA has."
+        )
+    embedding = np.asarray(model.embedding_, dtype=np.float64)
+    n_components = embedding.shape[1]
+    weights = getattr(model, "sample_weight_", None)
+    about = embedding - np.average(embedding, axis=0, weights=weights)
+    spread = np.sqrt(np.average(about**2, axis=0, weights=weights))
+    coordinates = np.zeros((min(n_modes, n_components), len(amounts), n_components))
+    for mode, row in enumerate(coordinates):
+        row[:, mode] = amounts * spread[mode]
+    return model.inverse_transform(coordinates.reshape(-1, n_components))
+
+
 def _share(model: Any, mode: int) -> str:
     ratios = getattr(model, "explained_variance_ratio_", None)
     return "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
 
 
-def _turned(points: NDArray[Any], degrees: float) -> NDArray[Any]:
+def _turned(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
+    if not isinstance(degrees, Real) or not np.isfinite(degrees):
+        raise ValueError(f"turn of {owner} must be a finite number of degrees; got {degrees!r}.")
     angle = np.radians(degrees)
     matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     return points @ matrix
@@ -206,10 +247,10 @@ def _draw(ax: Axes, points: NDArray[Any], closed: bool, **style: Any) -> None:
     ax.plot(line[:, 0], line[:, 1], solid_joinstyle="round", **style)
 
 
-def _box(points: NDArray[Any], cut: float) -> tuple[NDArray[Any], float]:
-    """Return the middle and half the side of a square that holds all but a few of the points."""
+def _box(points: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Return the middle and half the side of a square that holds the points."""
     flat = points.reshape(-1, 2)
-    low, high = np.quantile(flat, [cut, 1 - cut], axis=0)
+    low, high = flat.min(axis=0), flat.max(axis=0)
     return (low + high) / 2, _MARGIN * float((high - low).max()) / 2
 
 

@@ -9,7 +9,8 @@ from .karcher import (
     left_out_preimages,
 )
 from .manifold import fixed_point_preimages, has_fixed_point
-from .preimage import Preimages, preimage, radial_preimages
+from .preimage import preimage
+from .radial import Preimages, radial_preimages
 from .ridge import decode_components, ridge
 
 __all__ = [

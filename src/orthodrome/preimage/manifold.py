@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from .._core.status import Status, warn_unless_converged
 from ..kernels import Kernel, Radial, VeroneseWhitney
+from ..kernels._prepared import Prepared
 from ..kernels.extrinsic import ExtrinsicGaussian
+from ..kernels.shapes import paired_sines, prepared_preshapes
 from ..spaces import as_points
 from ..spaces.shapes import complex_preshapes, rotated_to
-from .preimage import Preimages, radial_preimages
+from .fixed_point import FixedPoint
+from .radial import Preimages, most_similar, radial_preimages
 
 __all__ = ["fixed_point_preimages", "has_fixed_point"]
 
@@ -66,7 +69,16 @@ def fixed_point_preimages(
         return replace(found, points=back(found.points))
     if not isinstance(kernel, VeroneseWhitney):
         raise TypeError(f"{type(kernel).__name__} has no fixed point.")
-    return _shape_preimages(kernel, X, expansions, n_expansions, tol, max_iter, stacklevel)
+    return _shape_preimages(
+        kernel,
+        X,
+        expansions,
+        n_expansions,
+        n_starts=n_starts,
+        tol=tol,
+        max_iter=max_iter,
+        stacklevel=stacklevel,
+    )
 
 
 def _shape_preimages(
@@ -74,23 +86,32 @@ def _shape_preimages(
     X: NDArray[Any],
     expansions: Callable[[slice], NDArray[Any]],
     n_expansions: int,
+    *,
+    n_starts: int,
     tol: float,
     max_iter: int,
     stacklevel: int,
 ) -> Preimages:
     u = complex_preshapes(X).astype(np.complex128)
     n, k = u.shape
-    step = max(1, _BATCH // (n + k * k))
+    n_starts = min(n_starts, n)
+    step = max(1, _BATCH // ((n_starts + 1) * (n + k * k)))
     points = np.empty((n_expansions, k), dtype=np.complex128)
     similarity = np.empty(n_expansions)
     n_iter = unfinished = 0
     for first in range(0, n_expansions, step):
         rows = slice(first, min(first + step, n_expansions))
         beta = expansions(rows).astype(np.float64)
+        m = len(beta)
+        starts = np.empty((m, n_starts + 1, k), dtype=np.complex128)
         # all kernel values the same: where a very large scale would lead
-        ends, values, steps, moving = _climb(kernel, u, beta, _leading(u, beta), tol, max_iter)
-        points[rows], similarity[rows] = ends, values
-        n_iter, unfinished = max(n_iter, steps), unfinished + moving
+        starts[:, -1] = _leading(u, beta)
+        starts[:, :n_starts] = u[most_similar(kernel, X, beta, n_starts)]
+        ends = _climb(kernel, u, np.repeat(beta, n_starts + 1, axis=0), starts, tol, max_iter)
+        best = np.arange(m) * (n_starts + 1) + ends.objective.reshape(m, -1).argmax(axis=1)
+        points[rows], similarity[rows] = ends.points[best], ends.objective[best]
+        n_iter = max(n_iter, ends.n_iter)
+        unfinished += int(np.count_nonzero(~ends.converged[best]))
     status = Status.MAX_ITER if unfinished else Status.CONVERGED
     detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
     warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
@@ -109,23 +130,29 @@ def _climb(
     kernel: VeroneseWhitney,
     u: NDArray[Any],
     beta: NDArray[np.float64],
-    found: NDArray[Any],
+    starts: NDArray[Any],
     tol: float,
     max_iter: int,
-) -> tuple[NDArray[Any], NDArray[np.float64], int, int]:
-    """Iterate all expansions at once; return ends, similarities, steps, and how many still move."""
-    factor = kernel._factor / kernel.sigma_**2
-    values = np.full(len(beta), -np.inf)
+) -> FixedPoint:
+    """Iterate from all starts at once, with β of each, until steps are at most tol or rounding."""
+    shapes = prepared_preshapes(u)
+    tol = max(tol, 64 * float(np.finfo(np.float64).eps))
+    ends = starts.reshape(len(beta), -1).copy()
+    steps = np.full(len(beta), np.inf)
     active = np.arange(len(beta))
-    ends = found.copy()
     n_iter = 0
     while len(active) and n_iter < max_iter:
         n_iter += 1
-        products = np.abs(ends[active].conj() @ u.T) ** 2
-        weights = beta[active] * np.exp(factor * (np.minimum(products, 1.0) - 1.0))
-        moved = _leading(u, weights)
-        apart = 1 - np.abs(np.einsum("mi,mi->m", moved.conj(), ends[active])) ** 2
-        values[active] = weights.sum(axis=1)
+        moved = _leading(u, _weights(kernel, shapes, beta[active], ends[active]))
+        steps[active] = paired_sines(ends[active], moved)
         ends[active] = moved
-        active = active[apart > tol**2]
-    return ends, values, n_iter, len(active)
+        active = active[steps[active] > tol]
+    objective = _weights(kernel, shapes, beta, ends).sum(axis=1)
+    return FixedPoint(ends, objective, steps, n_iter, steps <= tol)
+
+
+def _weights(
+    kernel: VeroneseWhitney, shapes: Prepared, beta: NDArray[np.float64], points: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return β_n k(u_n, u) for a row of β for each u, shape (m, n)."""
+    return beta * kernel.evaluate(prepared_preshapes(points), shapes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,44 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.checks import check_choice, check_integer, check_positive
-from .._core.status import Status, warn_unless_converged
+from .._core.status import Status
 from .._core.types import Data
 from ..gram import gram_operator
-from ..kernels import Kernel, Precomputed, Radial, as_fitted_kernel, as_kernel
-from .fixed_point import BLOCK_ELEMENTS, fixed_point
+from ..kernels import Kernel, Precomputed, as_fitted_kernel, as_kernel
+from ..spaces.shapes import as_complex, form_of
+from .manifold import fixed_point_preimages, has_fixed_point
+from .radial import Preimages
 from .ridge import ridge
 
-__all__ = ["Preimages", "preimage", "radial_preimages"]
-
-
-@dataclass(frozen=True)
-class Preimages:
-    """Approximate pre-images.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, d)
-        The pre-images.
-    similarity : ndarray of shape (m,)
-        Σ_n β_n k(x_n, z) at the pre-image z of a fixed point; NaN for the ridge method.
-    n_iter : int
-        Iterations of the slowest start (1 for the ridge method).
-    status : Status
-        How it ended.
-    method : str
-        "fixed-point" or "ridge".
-    """
-
-    points: NDArray[Any]
-    similarity: NDArray[Any]
-    n_iter: int
-    status: Status
-    method: str
-
-    @property
-    def converged(self) -> bool:
-        """Whether every pre-image met the tolerance."""
-        return self.status.converged
+__all__ = ["preimage"]
 
 
 def preimage(
@@ -70,23 +41,27 @@ def preimage(
     For radial kernels ‖Φ(z)‖ is constant and the best z maximises
     :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`; the fixed point of Mika et al., with the derivative
     of the profile in place of the Gaussian's, is iterated from several starts at once and the best
-    is kept. For the other kernels the inputs are regressed on their feature vectors.
+    is kept. Gaussian kernels of shapes and of matrices have fixed points of their own,
+    :func:`fixed_point_preimages`. For the other kernels the inputs are regressed on their feature
+    vectors: shapes as pre-shapes turned to their mean, matrices as logarithms.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
         The kernel; it is fitted to X unless it is fitted already.
-    X : array-like of shape (n, d)
-        The points of the expansions.
+    X : array-like of shape (n, d), or what the kernel takes
+        The points of the expansions; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k),
+        matrices (n, d, d).
     coefficients : array-like of shape (m, n) or (n,)
         One expansion per row.
     method : {"auto", "fixed-point", "ridge"}, default="auto"
-        "auto" is the fixed point for radial kernels and ridge for the others.
+        "auto" is the fixed point for kernels that have one and ridge for the others.
     n_starts : int, default=3
         Fixed point: how many training points, those of largest ρ, to start from, beside the
         weighted mean of X under the positive part of β.
     tol : float, default=1e-6
-        Fixed point: stop when a step is at most tol times the spread of X.
+        Fixed point: stop when a step is at most tol times the spread of X; for shapes, when it
+        is at most tol in full Procrustes distance.
     max_iter : int, default=500
         Fixed point: the most iterations.
     alpha : float, default=1e-6
@@ -97,7 +72,7 @@ def preimage(
     Returns
     -------
     Preimages
-        Points, similarity, status.
+        Points, similarity, status. Shapes are landmarks of centroid size 1, in the form of X.
 
     References
     ----------
@@ -106,10 +81,16 @@ def preimage(
 
     Examples
     --------
-    >>> from orthodrome.kernels import Gaussian
+    >>> from orthodrome.kernels import Gaussian, VeroneseWhitney
     >>> X = np.array([[0.0], [1.0], [5.0]])
     >>> preimage(Gaussian(sigma=1.0), X, [0.5, 0.5, 0.0]).points.round(3)
     array([[0.5]])
+
+    Between two shapes, whatever their place, size and rotation:
+
+    >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2]]
+    >>> preimage(VeroneseWhitney(sigma=1.0), kites, [0.5, 0.5]).points.round(3) + 0.0
+    array([[ 0.   , -0.588,  0.392,  0.   ,  0.   ,  0.588, -0.392,  0.   ]])
     """
     check_choice(method, ("auto", "fixed-point", "ridge"), "method", "preimage")
     check_integer(n_starts, "n_starts", "preimage")
@@ -117,34 +98,52 @@ def preimage(
     check_positive(tol, "tol", "preimage")
     check_positive(alpha, "alpha", "preimage")
     fitted = _fitted(kernel, X)
-    X = fitted.validate(X, reset=False)
-    beta = _check_coefficients(coefficients, X)
+    data = fitted.validate(X, reset=False)
+    beta = _check_coefficients(coefficients, data)
     if method == "auto":
-        dense = not scipy.sparse.issparse(X)
-        method = "fixed-point" if isinstance(fitted, Radial) and dense else "ridge"
+        method = "fixed-point" if has_fixed_point(fitted, data) else "ridge"
     if method == "ridge":
-        inputs = X.toarray() if scipy.sparse.issparse(X) else X
-        operator = gram_operator(fitted, X, memory_budget=memory_budget)
-        points = ridge(operator, inputs, beta, alpha=alpha, memory_budget=memory_budget)
+        points = _by_ridge(fitted, data, beta, alpha, memory_budget)
         unknown = np.full(len(beta), np.nan)
-        return Preimages(points, unknown, 1, Status.CONVERGED, method)
-    if not isinstance(fitted, Radial):
-        raise ValueError(
-            f"The fixed point needs a radial kernel and {type(fitted).__name__} is none; take "
-            "method='ridge'."
-        )
-    if scipy.sparse.issparse(X):
-        raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
-    return radial_preimages(
+        return Preimages(_as_given(points, X), unknown, 1, Status.CONVERGED, method)
+    _check_fixed_point(fitted, data)
+    found = fixed_point_preimages(
         fitted,
-        X,
+        data,
         lambda rows: beta[rows],
         len(beta),
         n_starts=n_starts,
         tol=tol,
         max_iter=max_iter,
-        stacklevel=4,
+        stacklevel=5,
     )
+    return replace(found, points=_as_given(found.points, X))
+
+
+def _check_fixed_point(kernel: Kernel, X: Any) -> None:
+    if has_fixed_point(kernel, X):
+        return
+    if scipy.sparse.issparse(X):
+        raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
+    raise ValueError(
+        "The fixed point needs a radial kernel, or a positive definite Gaussian one of shapes or "
+        f"matrices, and {type(kernel).__name__} is none; take method='ridge'."
+    )
+
+
+def _by_ridge(
+    kernel: Kernel, X: Any, beta: NDArray[Any], alpha: float, memory_budget: str | float
+) -> NDArray[Any]:
+    operator = gram_operator(kernel, X, memory_budget=memory_budget)
+    vectors, back = kernel.as_vectors(X.toarray() if scipy.sparse.issparse(X) else X)
+    return back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
+
+
+def _as_given(points: NDArray[Any], X: Any) -> NDArray[Any]:
+    """Return points in the form of X: landmarks, (n, k, 2), may have come complex or flat."""
+    if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
+        return points
+    return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)
 
 
 def _fitted(kernel: Any, X: Any) -> Kernel:
@@ -164,63 +163,3 @@ def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:
             f"coefficients must have one column per row of X, {X.shape[0]}; got {beta.shape[1]}."
         )
     return beta.astype(X.dtype, copy=False)
-
-
-def radial_preimages(
-    kernel: Radial,
-    X: NDArray[Any],
-    expansions: Callable[[slice], NDArray[Any]],
-    n_expansions: int,
-    *,
-    n_starts: int = 3,
-    tol: float = 1e-6,
-    max_iter: int = 500,
-    stacklevel: int = 3,
-) -> Preimages:
-    """Find pre-images by the fixed point, a bounded number of expansions at a time.
-
-    ``expansions(rows)`` returns the coefficients of those expansions, shape (len(rows), n): they
-    need never stand in memory all at once. Every expansion is iterated from all its starts in one
-    batch, and its best end is kept. The other parameters are those of :func:`preimage`.
-    """
-    step = max(1, 4 * BLOCK_ELEMENTS // len(X))  # the starts of a batch cost a pass over K
-    points = np.empty((n_expansions, X.shape[1]), dtype=X.dtype)
-    similarity = np.empty(n_expansions, dtype=X.dtype)
-    n_iter = unfinished = 0
-    for first in range(0, n_expansions, step):
-        rows = slice(first, min(first + step, n_expansions))
-        beta = expansions(rows).astype(X.dtype, copy=False)
-        starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
-        m, s, d = starts.shape
-        ends = fixed_point(
-            kernel,
-            X,
-            beta,
-            starts.reshape(-1, d),
-            expansion=np.repeat(np.arange(m), s),
-            tol=tol,
-            max_iter=max_iter,
-        )
-        best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
-        points[rows], similarity[rows] = ends.points[best], ends.objective[best]
-        n_iter = max(n_iter, ends.n_iter)
-        unfinished += int(np.count_nonzero(~ends.converged[best]))
-    status = Status.MAX_ITER if unfinished else Status.CONVERGED
-    detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
-    warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
-    return Preimages(points, similarity, n_iter, status, "fixed-point")
-
-
-def _starts(kernel: Radial, X: NDArray[Any], beta: NDArray[Any], n_starts: int) -> NDArray[Any]:
-    """Return, for each expansion, its most similar training points and a weighted mean."""
-    m, n = beta.shape
-    n_starts = min(n_starts, n)
-    positive = np.maximum(beta, 0.0)
-    totals = positive.sum(axis=1, keepdims=True)
-    positive = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), 1.0 / n)
-    starts = np.empty((m, n_starts + 1, X.shape[1]), dtype=X.dtype)
-    starts[:, -1] = positive @ X
-    similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
-    best = np.argpartition(-similarity, n_starts - 1, axis=1)[:, :n_starts]
-    starts[:, :n_starts] = X[best]
-    return starts

@@ -1,16 +1,7 @@
 """Spaces that data come from: planar shapes and their files, and positive definite matrices."""
 
-from .shapes import (
-    as_complex,
-    as_points,
-    centroid_size,
-    extrinsic_mean,
-    helmertize,
-    preshape,
-    procrustes_align,
-    procrustes_distance,
-    riemannian_distance,
-)
+from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
+from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape
 from .spd import (
     check_spd,
     log_euclidean_distance,

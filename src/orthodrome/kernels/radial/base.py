@@ -16,7 +16,14 @@ from ..bandwidth import mean_squared_distance, median_distance
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
-__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma", "scale_by_rule"]
+__all__ = [
+    "Radial",
+    "ScaledRadial",
+    "as_float",
+    "number_as_scale",
+    "resolve_sigma",
+    "scale_by_rule",
+]
 
 
 def as_float(d2: ArrayLike) -> NDArray[Any]:
@@ -111,9 +118,18 @@ class ScaledRadial(Radial):
             return float(self.sigma_)
         if isinstance(self.sigma, str):
             self._ready(None)  # raises, with advice
-        scale = check_positive(self.sigma, "sigma", type(self).__name__)
-        _check_scale(scale, self.sigma, type(self).__name__, np.float64)
-        return scale
+        return number_as_scale(self)
+
+    def _rescale(self) -> None:
+        self.sigma_ = number_as_scale(self)
+
+
+def number_as_scale(kernel: Any) -> float:
+    """Return ``kernel.sigma``, which must be a number that may be a scale."""
+    owner = type(kernel).__name__
+    scale = check_positive(kernel.sigma, "sigma", owner)
+    _check_scale(scale, kernel.sigma, owner, np.float64)
+    return scale
 
 
 def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
@@ -131,11 +147,18 @@ def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
         raise ValueError(f"sigma={sigma!r} of {owner} is so large that its square overflows.")
 
 
-def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+def resolve_sigma(
+    kernel: Any,
+    X: Any,
+    sample_weight: NDArray[np.float64] | None,
+    *,
+    resolution: float = 0.0,
+) -> float:
     """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
 
     Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
-    taken. A median of 0 beside points that differ is an error.
+    taken. A median of 0 beside points that differ is an error. Distances up to `resolution` are
+    taken to be 0.
     """
     return scale_by_rule(
         kernel,
@@ -144,11 +167,17 @@ def resolve_sigma(kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None
         median=lambda: median_distance(
             lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
         ),
+        resolution=resolution,
     )
 
 
 def scale_by_rule(
-    kernel: Any, dtype: Any, *, mean_square: Callable[[], float], median: Callable[[], float]
+    kernel: Any,
+    dtype: Any,
+    *,
+    mean_square: Callable[[], float],
+    median: Callable[[], float],
+    resolution: float = 0.0,
 ) -> float:
     """Turn ``kernel.sigma`` into a number, for distances of any kind.
 
@@ -162,6 +191,8 @@ def scale_by_rule(
         Returns the mean squared distance over all pairs.
     median : callable
         Returns the median distance.
+    resolution : float, default=0
+        A mean or median up to this is rounding, and 0.
     """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):
@@ -178,7 +209,9 @@ def scale_by_rule(
         raise ValueError(
             f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
         )
-    if scale == 0 and sigma == "median" and mean_square() > 0:
+    if isinstance(sigma, str) and scale <= resolution:
+        scale = 0.0
+    if scale == 0 and sigma == "median" and math.sqrt(mean_square()) > resolution:
         raise ValueError(
             f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
             "sigma='mean' or a number."

@@ -1,0 +1,113 @@
+"""Pre-images of expansions under radial kernels, by the fixed point of Mika et al."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.status import Status, warn_unless_converged
+from ..gram import gram_operator
+from ..kernels import Kernel, Radial
+from .fixed_point import BLOCK_ELEMENTS, fixed_point
+
+__all__ = ["Preimages", "most_similar", "radial_preimages"]
+
+
+@dataclass(frozen=True)
+class Preimages:
+    """Approximate pre-images.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, d)
+        The pre-images; landmarks and matrices have the form that the data had.
+    similarity : ndarray of shape (m,)
+        Σ_n β_n k(x_n, z) at the pre-image z of a fixed point; NaN for the ridge method.
+    n_iter : int
+        Iterations of the slowest start (1 for the ridge method).
+    status : Status
+        How it ended.
+    method : str
+        "fixed-point" or "ridge".
+    """
+
+    points: NDArray[Any]
+    similarity: NDArray[Any]
+    n_iter: int
+    status: Status
+    method: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether every pre-image met the tolerance."""
+        return self.status.converged
+
+
+def radial_preimages(
+    kernel: Radial,
+    X: NDArray[Any],
+    expansions: Callable[[slice], NDArray[Any]],
+    n_expansions: int,
+    *,
+    n_starts: int = 3,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    stacklevel: int = 3,
+) -> Preimages:
+    """Find pre-images by the fixed point, a bounded number of expansions at a time.
+
+    ``expansions(rows)`` returns the coefficients of those expansions, shape (len(rows), n): they
+    need never stand in memory all at once. Every expansion is iterated from all its starts in one
+    batch, and its best end is kept. The other parameters are those of :func:`preimage`.
+    """
+    step = max(1, 4 * BLOCK_ELEMENTS // len(X))  # the starts of a batch cost a pass over K
+    points = np.empty((n_expansions, X.shape[1]), dtype=X.dtype)
+    similarity = np.empty(n_expansions, dtype=X.dtype)
+    n_iter = unfinished = 0
+    for first in range(0, n_expansions, step):
+        rows = slice(first, min(first + step, n_expansions))
+        beta = expansions(rows).astype(X.dtype, copy=False)
+        starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
+        m, s, d = starts.shape
+        ends = fixed_point(
+            kernel,
+            X,
+            beta,
+            starts.reshape(-1, d),
+            expansion=np.repeat(np.arange(m), s),
+            tol=tol,
+            max_iter=max_iter,
+        )
+        best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
+        points[rows], similarity[rows] = ends.points[best], ends.objective[best]
+        n_iter = max(n_iter, ends.n_iter)
+        unfinished += int(np.count_nonzero(~ends.converged[best]))
+    status = Status.MAX_ITER if unfinished else Status.CONVERGED
+    detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
+    warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
+    return Preimages(points, similarity, n_iter, status, "fixed-point")
+
+
+def _starts(kernel: Radial, X: NDArray[Any], beta: NDArray[Any], n_starts: int) -> NDArray[Any]:
+    """Return, for each expansion, its most similar training points and a weighted mean."""
+    m, n = beta.shape
+    n_starts = min(n_starts, n)
+    positive = np.maximum(beta, 0.0)
+    totals = positive.sum(axis=1, keepdims=True)
+    positive = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), 1.0 / n)
+    starts = np.empty((m, n_starts + 1, X.shape[1]), dtype=X.dtype)
+    starts[:, -1] = positive @ X
+    starts[:, :n_starts] = X[most_similar(kernel, X, beta, n_starts)]
+    return starts
+
+
+def most_similar(
+    kernel: Kernel, X: NDArray[Any], beta: NDArray[Any], number: int
+) -> NDArray[np.intp]:
+    """Return, for each expansion, the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
+    similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
+    return np.argpartition(-similarity, number - 1, axis=1)[:, :number]

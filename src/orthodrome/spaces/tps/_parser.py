@@ -1,0 +1,332 @@
+"""From the text of a TPS file to its specimens; errors name the line."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FIELD", "RESERVED", "Lines", "Parser", "Points", "Specimen", "name_and_text"]
+
+FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# With digits on both sides, so that "1, 2" cannot be taken for two numbers with decimal commas.
+_COMMA_NUMBER = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
+_COUNT = re.compile(r"[0-9]{1,9}")
+_MISSING = {"NA", "NAN", "?"}
+_REMARK = ("#", '"', "//")
+_SAME_KEY = {"COMMENTS": "COMMENT", "OUTLINES": "CURVES", "LM3": "LM"}
+# What tells specimens apart; a remark at the head of a file does not.
+_IDENTITY = frozenset({"ID", "IMAGE", "SCALE"})
+# The names with a meaning of their own; fields of any other name are kept as they are.
+RESERVED = _IDENTITY | {"COMMENT", "LM", "CURVES", "POINTS"} | set(_SAME_KEY)
+_LONGEST_SHOWN = 60
+
+
+# ---------------------------------------------------------------------------- lines
+
+
+def name_and_text(source: Any) -> tuple[str, str]:
+    """Return what errors call a file, and its text."""
+    if hasattr(source, "read"):
+        name = str(getattr(source, "name", "<text>"))
+        try:
+            content = source.read()
+        except UnicodeDecodeError as problem:
+            raise ValueError(
+                f"{name} is not in the encoding it was opened with ({problem}); give its path, or "
+                "open it with encoding='latin-1'."
+            ) from None
+    else:
+        if not isinstance(source, str | os.PathLike):
+            raise ValueError(
+                f"path of read_tps must be a path or an open text file; got {source!r}."
+            )
+        file = Path(source)
+        name = str(file)
+        if file.is_dir():
+            raise ValueError(f"{name} is a folder, not a TPS file; give the path of one file.")
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
+    return name, _decoded(content) if isinstance(content, bytes) else content
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+class Lines:
+    """The lines that say something, with their numbers in the file, and errors that name them."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        # Not splitlines: to it a form feed ends a line too, and numbers would differ from editors'.
+        # DOS programs may end a text with Ctrl-Z.
+        self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a"))
+        while len(self._lines) > 1 and not self._lines[-1].strip():
+            self._lines.pop()
+        self.last = len(self._lines)
+        for number, line in enumerate(self._lines, start=1):
+            if "\0" in line:
+                raise self.error(
+                    number, "the file holds zero bytes, so it is binary or UTF-16; save it as UTF-8"
+                )
+        stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
+        self._telling = [line for line in stripped if line[1] and not line[1].startswith(_REMARK)]
+        self._position = 0
+
+    def peek(self) -> tuple[int, str] | None:
+        """Return the next line and its number; None at the end."""
+        if self._position == len(self._telling):
+            return None
+        return self._telling[self._position]
+
+    def __iter__(self) -> Lines:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        if (line := self.peek()) is None:
+            raise StopIteration
+        self._position += 1
+        return line
+
+    def error(self, number: int, reason: str) -> ValueError:
+        """Return the error of a line: file, number, reason, and the line, shortened."""
+        line = self._lines[number - 1].strip()
+        if len(line) > _LONGEST_SHOWN:
+            line = line[:_LONGEST_SHOWN] + "…"
+        return ValueError(f"{self.name}, line {number}: {reason}. The line is {line!r}.")
+
+
+# ---------------------------------------------------------------------------- specimens
+
+
+@dataclass
+class Points:
+    """Points of shape (m, d), and the number of the line that each stands on."""
+
+    coordinates: NDArray[np.float64]
+    lines: list[int]
+
+
+@dataclass
+class Specimen:
+    """One specimen while it is read."""
+
+    line: int
+    position: int
+    dimension: int = 2
+    landmarks: Points | None = None
+    curves: list[Points] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+    field_lines: dict[str, int] = field(default_factory=dict)
+    scale: float = math.nan
+
+    @property
+    def name(self) -> str:
+        # PureWindowsPath knows both kinds of slashes, whatever system reads the file.
+        stem = PureWindowsPath(self.fields.get("IMAGE", "")).stem
+        return self.fields.get("ID") or stem or str(self.position)
+
+    def blocks(self) -> list[Points]:
+        """Return the landmarks, then each curve."""
+        return [*([] if self.landmarks is None else [self.landmarks]), *self.curves]
+
+    def coordinates(self, *, with_curves: bool) -> NDArray[np.float64]:
+        """Return the landmarks, followed by the points of the curves if asked."""
+        return np.concatenate([b.coordinates for b in self.blocks()[: None if with_curves else 1]])
+
+    def other(self) -> dict[str, str]:
+        """Return the fields that have no place of their own."""
+        return {key: value for key, value in self.fields.items() if key not in RESERVED}
+
+
+class Parser:
+    """Makes specimens of lines: one pass, one line at a time."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._specimens: list[Specimen] = []
+        # The fields before the first LM; None until there is one.
+        self._leading: frozenset[str] | None = None
+        # What commas have meant so far, and on which line that was seen.
+        self._commas: tuple[str, int] | None = None
+
+    def specimens(self) -> list[Specimen]:
+        """Read all lines."""
+        for number, text in self._lines:
+            match = FIELD.fullmatch(text)
+            if match is None:
+                raise self._lines.error(number, self._stray(text))
+            spelling = match[1].upper()
+            key = _SAME_KEY.get(spelling, spelling)
+            specimen = self._specimen_of(key, number)
+            self._store(specimen, key, match[2], number)
+            if key == "LM":
+                self._read_landmarks(specimen, spelling, number)
+            elif key == "CURVES":
+                self._read_curves(specimen, number)
+            elif key == "POINTS":
+                raise self._lines.error(number, "more POINTS= than a CURVES= before it promises")
+            elif key == "SCALE":
+                specimen.scale = self._read_scale(match[2], number)
+        self._check_end()
+        return self._specimens
+
+    def _stray(self, text: str) -> str:
+        """Return why a line without a keyword has no place here."""
+        if all(_NUMBER.fullmatch(part) for part in text.replace(",", " ").split()):
+            return (
+                "coordinates outside a block; the LM= or POINTS= before them promises fewer lines "
+                "than there are"
+            )
+        return "neither a field such as ID=name, nor coordinates where they are due"
+
+    def _specimen_of(self, key: str, number: int) -> Specimen:
+        """Return the specimen that a field belongs to, a new one where it begins one."""
+        current = self._specimens[-1] if self._specimens else None
+        if current is None or (
+            current.landmarks is not None and (key == "LM" or key in (self._leading or ()))
+        ):
+            current = Specimen(line=number, position=len(self._specimens) + 1)
+            self._specimens.append(current)
+        if key == "LM" and self._leading is None:
+            before = frozenset(current.fields)
+            self._leading = before if before & _IDENTITY else frozenset()
+        return current
+
+    def _store(self, specimen: Specimen, key: str, value: str, number: int) -> None:
+        if key in specimen.fields:
+            if key in _IDENTITY or key == "CURVES":
+                raise self._lines.error(
+                    number,
+                    f"a second {key}= for one specimen; the first is on line "
+                    f"{specimen.field_lines[key]}, and no LM= begins another specimen between them",
+                )
+            value = f"{specimen.fields[key]}\n{value}"
+        specimen.fields[key] = value
+        specimen.field_lines[key] = number
+
+    def _read_landmarks(self, specimen: Specimen, spelling: str, number: int) -> None:
+        specimen.dimension = 3 if spelling == "LM3" else 2
+        count = self._read_count(specimen.fields["LM"], spelling, number)
+        specimen.landmarks = self._read_points(specimen, spelling, count, number)
+
+    def _read_curves(self, specimen: Specimen, number: int) -> None:
+        if specimen.landmarks is None:
+            raise self._lines.error(
+                number, "curves before the landmarks; move them below the LM= of their specimen"
+            )
+        count = self._read_count(specimen.fields["CURVES"], "CURVES", number)
+        for index in range(count):
+            following = self._lines.peek()
+            match = None if following is None else FIELD.fullmatch(following[1])
+            if following is None or match is None or match[1].upper() != "POINTS":
+                raise self._lines.error(
+                    self._lines.last if following is None else following[0],
+                    f"CURVES={count} on line {number} promises {count} blocks that begin with "
+                    f"POINTS=; here number {index + 1} is due",
+                )
+            next(self._lines)
+            points = self._read_count(match[2], "POINTS", following[0])
+            specimen.curves.append(self._read_points(specimen, "POINTS", points, following[0]))
+
+    def _read_count(self, value: str, keyword: str, number: int) -> int:
+        if not _COUNT.fullmatch(value):
+            raise self._lines.error(number, f"{keyword}= needs a whole number, got {value[:20]!r}")
+        return int(value)
+
+    def _read_points(self, specimen: Specimen, keyword: str, count: int, opening: int) -> Points:
+        rows: list[list[float]] = []
+        numbers: list[int] = []
+        while len(rows) < count:
+            following = self._lines.peek()
+            if following is None or "=" in following[1]:
+                raise self._lines.error(
+                    self._lines.last if following is None else following[0],
+                    f"{keyword}={count} on line {opening} promises {count} lines of coordinates; "
+                    f"there are {len(rows)} before this {'end' if following is None else 'line'}",
+                )
+            number, text = next(self._lines)
+            rows.append(self._read_coordinates(text, specimen.dimension, keyword, number))
+            numbers.append(number)
+        return Points(np.array(rows, dtype=np.float64).reshape(-1, specimen.dimension), numbers)
+
+    def _read_coordinates(
+        self, text: str, dimension: int, keyword: str, number: int
+    ) -> list[float]:
+        parts = self._parted(text, dimension, number) if "," in text else text.split()
+        if len(parts) != dimension:
+            advice = "; LM3= holds three" if keyword == "LM" and len(parts) == 3 else ""
+            raise self._lines.error(
+                number, f"{dimension} coordinates are due here, there are {len(parts)}{advice}"
+            )
+        return [self._read_number(part, number) for part in parts]
+
+    def _parted(self, text: str, dimension: int, number: int) -> list[str]:
+        """Return the numbers of a line with commas, by the rule of :func:`read_tps`."""
+        by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
+        if len(by_blanks) == dimension and all(map(_is_comma_number, by_blanks)):
+            meaning, parts = "decimal signs", [part.replace(",", ".") for part in by_blanks]
+        elif len(by_commas) == dimension and all(map(_is_number, by_commas)):
+            meaning, parts = "separators", by_commas
+        else:
+            raise self._lines.error(
+                number,
+                f"neither with commas as decimal signs and blanks between the numbers, nor with "
+                f"commas between them, is this {dimension} coordinates",
+            )
+        if self._commas is None:
+            self._commas = meaning, number
+        elif self._commas[0] != meaning:
+            raise self._lines.error(
+                number,
+                f"commas are {meaning} here and {self._commas[0]} on line {self._commas[1]}; use "
+                "one kind throughout",
+            )
+        return parts
+
+    def _read_scale(self, value: str, number: int) -> float:
+        if not value:
+            return math.nan
+        decimal = value.replace(",", ".") if _is_comma_number(value) else value
+        return self._read_number(decimal, number)
+
+    def _read_number(self, text: str, number: int) -> float:
+        if text.upper() in _MISSING:
+            return math.nan
+        if not _NUMBER.fullmatch(text):
+            raise self._lines.error(number, f"{text[:20]!r} is not a number")
+        if math.isinf(value := float(text)):
+            raise self._lines.error(number, f"{text[:20]!r} is too large a number")
+        return value
+
+    def _check_end(self) -> None:
+        if not self._specimens or self._leading is None:
+            raise self._lines.error(
+                self._lines.last, "no LM= or LM3= up to this last line, so no landmarks"
+            )
+        if self._specimens[-1].landmarks is None:
+            raise self._lines.error(
+                self._specimens[-1].line,
+                "a specimen begins here, and the file ends without an LM= for it",
+            )
+
+
+def _is_number(text: str) -> bool:
+    return text.upper() in _MISSING or _NUMBER.fullmatch(text) is not None
+
+
+def _is_comma_number(text: str) -> bool:
+    return text.upper() in _MISSING or _COMMA_NUMBER.fullmatch(text) is not None

@@ -1,0 +1,213 @@
+"""Reading: the specimens of a TPS file as arrays, their missing landmarks settled."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Literal, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.checks import check_choice
+from ._parser import Lines, Parser, Specimen, name_and_text
+from .file import TPSFile
+
+__all__ = ["read_tps"]
+
+
+def read_tps(
+    path: str | os.PathLike[str] | TextIO,
+    *,
+    apply_scale: bool = False,
+    missing: Literal["error", "nan"] = "error",
+    negative: Literal["missing", "keep"] = "missing",
+    curves: Literal["drop", "append"] = "drop",
+) -> TPSFile:
+    r"""Read the landmarks of a TPS file, and what else it says of its specimens.
+
+    Parameters
+    ----------
+    path : str, path-like or open text file
+        The file. It is read as UTF-8, or as Latin-1 where it is not that.
+    apply_scale : bool, default=False
+        Multiply landmarks and curves by the specimen's SCALE; all specimens must have one. `scales`
+        of the result stay as read, so do not write them beside scaled landmarks.
+    missing : {"error", "nan"}, default="error"
+        What to do about missing landmarks: an error that names the first, or NaN coordinates.
+    negative : {"missing", "keep"}, default="missing"
+        What negative coordinates mean; see Notes.
+    curves : {"drop", "append"}, default="drop"
+        Whether the points of the curves follow the landmarks in `landmarks` ("append"), or are in
+        `curves` alone.
+
+    Returns
+    -------
+    TPSFile
+        Landmarks, ids, images, scales, curves, comments and other fields.
+
+    Raises
+    ------
+    ValueError
+        Where the file cannot be read; the message has the name of the file, the number of the line,
+        the line and the reason. All specimens must have as many landmarks, in as many dimensions,
+        as the first: there are no ragged arrays here.
+    FileNotFoundError
+        Where there is no such file.
+
+    See Also
+    --------
+    write_tps : Writes such files.
+
+    Notes
+    -----
+    *Dialects.* Keywords in any case, with blanks around ``=``; LM3 for three dimensions; OUTLINES
+    for CURVES, COMMENTS for COMMENT; blank lines, and remarks, which are whole lines that begin
+    with ``#``, ``"`` or ``//``; any line ends; blanks or tabs. Unknown fields are kept in `other`.
+
+    *Where a specimen begins.* At its LM; but if ID, IMAGE or SCALE stands before the first LM of
+    the file, then after a block of landmarks any of the fields which stood before the first begins
+    the next specimen too.
+
+    *Commas.* A line of d coordinates with commas has decimal commas where blanks part it into d
+    numbers without a point (``1,5 2,75``), and commas between the numbers where these part it into
+    d numbers (``1.5, 2.75`` or ``1.5,2.75``). No line is both. A line that is neither, such as
+    ``1,5,2,75``, is an error, and so is a file that has lines of both kinds. There are no commas
+    for thousands.
+
+    *Missing landmarks.* A coordinate ``NA``, ``NaN`` or ``?`` is missing. So is a landmark (or a
+    point of a curve) all coordinates of which are negative or missing: programs such as tpsDig
+    record a missing landmark by negative coordinates. Aligned or centred landmarks are negative by
+    right, so in two cases this is not assumed and there is an error, whatever `missing` is: where
+    the file also has a point with a negative coordinate beside one that is not, and where no point
+    would be left. ``negative="keep"`` takes all numbers as they are. (geomorph's `readland.tps`
+    keeps them unless told ``negNA=TRUE``, and then each negative coordinate is missing by itself.)
+    The default here is the other way round because the error is loud, while a landmark at (-1, -1)
+    spoils a shape silently.
+
+    References
+    ----------
+    Rohlf, "The tps series of software", Hystrix 26 (2015) 9-12. Adams and Otárola-Castillo,
+    "geomorph: an R package for the collection and analysis of geometric morphometric shape data",
+    Methods in Ecology and Evolution 4 (2013) 393-399.
+
+    Examples
+    --------
+    >>> import io
+    >>> from orthodrome.spaces import read_tps
+    >>> leaf = read_tps(io.StringIO("LM=3\n1 2\n3,5 4\nNA NA\nIMAGE=leaf_1.jpg"), missing="nan")
+    >>> leaf.landmarks[0]
+    array([[1. , 2. ],
+           [3.5, 4. ],
+           [nan, nan]])
+    >>> leaf.ids
+    ['leaf_1']
+    """
+    check_choice(missing, ("error", "nan"), "missing", "read_tps")
+    check_choice(negative, ("missing", "keep"), "negative", "read_tps")
+    check_choice(curves, ("drop", "append"), "curves", "read_tps")
+    lines = Lines(*name_and_text(path))
+    specimens = Parser(lines).specimens()
+    _check_uniform(lines, specimens, with_curves=curves == "append")
+    _settle_missing(lines, specimens, missing=missing, negative=negative)
+    if apply_scale:
+        for specimen in specimens:
+            _apply_scale(lines, specimen)
+    appended = curves == "append"
+    return TPSFile(
+        landmarks=np.stack([specimen.coordinates(with_curves=appended) for specimen in specimens]),
+        ids=[specimen.name for specimen in specimens],
+        images=[specimen.fields.get("IMAGE") or None for specimen in specimens],
+        scales=np.array([specimen.scale for specimen in specimens]),
+        curves=[[] if appended else [c.coordinates for c in s.curves] for s in specimens],
+        comments=[specimen.fields.get("COMMENT") or None for specimen in specimens],
+        other=[specimen.other() for specimen in specimens],
+    )
+
+
+# ---------------------------------------------------------------------------- the whole file
+
+
+def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> None:
+    """Raise at the first specimen that has not as many landmarks and dimensions as the first."""
+    what = "landmarks and points of curves" if with_curves else "landmarks"
+    first = specimens[0]
+    count, dimension = first.coordinates(with_curves=with_curves).shape
+    for specimen in specimens[1:]:
+        own_count, own_dimension = specimen.coordinates(with_curves=with_curves).shape
+        for own, expected, things in (
+            (own_dimension, dimension, "dimensions"),
+            (own_count, count, what),
+        ):
+            if own != expected:
+                raise lines.error(
+                    specimen.field_lines["LM"],
+                    f"specimen {specimen.name!r} has {own} {things}, the first one, "
+                    f"{first.name!r}, has {expected}; all must have the same number",
+                )
+
+
+def _settle_missing(
+    lines: Lines, specimens: list[Specimen], *, missing: str, negative: str
+) -> None:
+    """Turn missing points into NaN, or raise at the first of them."""
+    if negative == "missing":
+        _check_negative(lines, specimens)
+    for specimen in specimens:
+        for index, block in enumerate(specimen.blocks()):
+            points = block.coordinates
+            absent: NDArray[np.bool_] = np.all(~(points >= 0), axis=1)
+            if negative == "keep":
+                absent[:] = False
+            gone = absent | np.isnan(points).any(axis=1)
+            if missing == "error" and gone.any():
+                row = int(np.argmax(gone))
+                which = f"point {row + 1} of curve {index}" if index else f"landmark {row + 1}"
+                sign = bool((points[row] < 0).any() and absent[row])
+                raise lines.error(
+                    block.lines[row],
+                    f"{which} of specimen {specimen.name!r} is missing"
+                    + (", as negative coordinates say" if sign else "")
+                    + "; complete it, or pass missing='nan' to have NaN"
+                    + (", or negative='keep' if it truly lies there" if sign else ""),
+                )
+            points[absent] = np.nan
+
+
+def _check_negative(lines: Lines, specimens: list[Specimen]) -> None:
+    """Raise where negative points may well be positions, and no signs of missing landmarks."""
+    blocks = [block for specimen in specimens for block in specimen.blocks()]
+    points = np.concatenate([block.coordinates for block in blocks])
+    numbers = [number for block in blocks for number in block.lines]
+    below, above = (points < 0).any(axis=1), (points >= 0).any(axis=1)
+    suspect, mixed = below & ~above, below & above
+    if not suspect.any() or (above.any() and not mixed.any()):
+        return
+    evidence = (
+        f"line {numbers[int(np.argmax(mixed))]} has a negative coordinate beside one that is not"
+        if mixed.any()
+        else "no point of the file would be left"
+    )
+    raise lines.error(
+        numbers[int(np.argmax(suspect))],
+        f"negative coordinates stand for a missing landmark, but {evidence}, so these may be "
+        "positions; pass negative='keep' if they are, or write NA for missing landmarks",
+    )
+
+
+def _apply_scale(lines: Lines, specimen: Specimen) -> None:
+    if not specimen.scale > 0:
+        problem = "no SCALE" if math.isnan(specimen.scale) else "a SCALE that is not positive"
+        raise lines.error(
+            specimen.field_lines.get("SCALE", specimen.field_lines["LM"]),
+            f"specimen {specimen.name!r} has {problem}; correct the file, or pass "
+            "apply_scale=False",
+        )
+    for block in specimen.blocks():
+        with np.errstate(over="ignore"):
+            block.coordinates *= specimen.scale
+        if np.isinf(block.coordinates).any():
+            raise lines.error(
+                specimen.field_lines["SCALE"],
+                f"the scaled coordinates of specimen {specimen.name!r} are too large",
+            )

@@ -1,0 +1,404 @@
+"""Pictures of shapes: each class in its panel with its mean, modes from end to end, nothing cut."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+from laws_shapes import every_form, in_form, near, three_leaves
+from orthodrome import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA, plots
+from orthodrome.plots._matplotlib import house_style, png
+from orthodrome.spaces import as_complex, extrinsic_mean, procrustes_align, riemannian_distance
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+DARK = "#111111"
+
+
+@pytest.fixture
+def leaves():
+    return three_leaves()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return KernelPGA(4, "veronese_whitney").fit(in_form(three_leaves()[0], "points"))
+
+
+def close(found, expected, tolerance=1e-10):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def drawn(line, *, closed=True):
+    """The landmarks of a line as complex numbers, without the point that closes it."""
+    z = np.asarray(line.get_xdata()) + 1j * np.asarray(line.get_ydata())
+    if closed:
+        assert z[0] == z[-1]
+    return z[:-1] if closed else z
+
+
+def outlines(ax, color=None):
+    return [line for line in ax.lines if color is None or line.get_color() == color]
+
+
+def mean_line(ax):
+    (line,) = outlines(ax, DARK)
+    return line
+
+
+def specimens(ax):
+    """The lines that are neither a mean nor the white below it."""
+    return [line for line in ax.lines if line.get_color() not in (DARK, "white")]
+
+
+def assert_nothing_is_cut(figure):
+    """All lines lie inside the limits, which are those of one square for all panels."""
+    limits = [(*ax.get_xlim(), *ax.get_ylim()) for ax in figure.axes if ax.lines]
+    assert len(set(limits)) == 1
+    x0, x1, y0, y1 = limits[0]
+    close(x1 - x0, y1 - y0)
+    points = np.concatenate(
+        [np.asarray(line.get_xydata()) for ax in figure.axes for line in ax.lines]
+    )
+    assert np.all((points > [x0, y0]) & (points < [x1, y1]))
+    # and none of it is wasted: in one direction they fill nine tenths of it
+    assert np.ptp(points, axis=0).max() > 0.9 * (x1 - x0)
+    assert all(ax.get_aspect() == 1 for ax in figure.axes if ax.lines)
+
+
+# ------------------------------------------------------------------ specimens of classes
+
+
+def test_a_panel_for_each_class_with_its_number(leaves):
+    X, names = leaves
+    figure = plots.shapes(X, names, title="Leaves")
+    assert isinstance(figure, Figure)
+    assert figure.get_suptitle() == "Leaves"
+    classes, counts = np.unique(names, return_counts=True)
+    expected = [f"{name} ({count})" for name, count in zip(classes, counts, strict=True)]
+    assert [ax.get_title() for ax in figure.axes] == expected
+    assert [len(specimens(ax)) for ax in figure.axes] == counts.tolist()
+    assert len({specimens(ax)[0].get_color() for ax in figure.axes}) == 3
+
+
+def test_without_labels_there_is_one_panel_without_title(leaves):
+    figure = plots.shapes(leaves[0])
+    (ax,) = figure.axes
+    assert ax.get_title() == ""
+    assert len(specimens(ax)) == 45
+    assert figure.get_suptitle() == ""
+
+
+@every_form
+def test_specimens_are_aligned_to_the_mean_of_all(leaves, form):
+    X, names = leaves
+    figure = plots.shapes(in_form(X, form), names)
+    mean = extrinsic_mean(X)
+    for ax, name in zip(figure.axes, np.unique(names), strict=True):
+        found = np.array([drawn(line) for line in specimens(ax)])
+        close(np.diagonal(riemannian_distance(found, X[names == name])), 0)
+        close(found.sum(axis=1), 0)
+        close(np.linalg.norm(found, axis=1), 1)
+        products = found.conj() @ mean
+        close(products.imag, 0)
+        assert np.all(products.real > 0)
+
+
+def test_bold_lines_are_the_extrinsic_means(leaves):
+    X, names = leaves
+    figure = plots.shapes(X, names)
+    for ax, name in zip(figure.axes, np.unique(names), strict=True):
+        line = mean_line(ax)
+        close(riemannian_distance([drawn(line)], [extrinsic_mean(X[names == name])]), 0)
+        close(np.linalg.norm(drawn(line)), 1)
+        # turned as its specimens are: no turn brings it nearer to them all together
+        product = np.vdot(drawn(line), np.mean([drawn(own) for own in specimens(ax)], axis=0))
+        assert product.real > 0
+        close(product.imag, 0)
+        assert line.get_linewidth() > 2 * specimens(ax)[0].get_linewidth()
+        assert line.get_zorder() >= max(own.get_zorder() for own in specimens(ax))
+        assert list(ax.lines)[-1] is line
+    assert not any(outlines(ax, DARK) for ax in plots.shapes(X, names, mean=False).axes)
+
+
+@pytest.mark.parametrize("turn", [90, -30.0, np.float64(360)])
+def test_turn_turns_all_anticlockwise(leaves, turn):
+    X, names = leaves
+    plain, turned = plots.shapes(X, names), plots.shapes(X, names, turn=turn)
+    factor = np.exp(1j * np.radians(turn))
+    for before, after in zip(plain.axes, turned.axes, strict=True):
+        for a, b in zip(before.lines, after.lines, strict=True):
+            close(drawn(b), factor * drawn(a))
+    assert_nothing_is_cut(turned)
+
+
+def test_open_lines_end_at_the_last_landmark(leaves):
+    X, names = leaves
+    both = plots.shapes(X, names).axes[0], plots.shapes(X, names, closed=False).axes[0]
+    for line, opened in zip(both[0].lines, both[1].lines, strict=True):
+        assert len(opened.get_xdata()) == 6
+        close(drawn(line), drawn(opened, closed=False))
+
+
+def test_nothing_is_cut_at_the_edge(leaves):
+    X, names = leaves
+    assert_nothing_is_cut(plots.shapes(X, names))
+    # not even one specimen in a thousand that is like no other
+    common = near(1200, spread=0.02)
+    common[700] = [0, 0.1, 9, 0.1j, -0.1]
+    figure = plots.shapes(common, np.arange(1200) == 700)
+    assert_nothing_is_cut(figure)
+    assert [len(specimens(ax)) for ax in figure.axes] == [300, 1]
+    assert [ax.get_title() for ax in figure.axes] == ["False (1199)", "True (1)"]
+
+
+def test_of_many_only_some_are_drawn_but_all_are_in_the_mean():
+    X = near(601, spread=0.1)
+    X[1::3] = near(200, seed=9, spread=0.3)  # those that are left out
+    (ax,) = plots.shapes(X).axes
+    lines = specimens(ax)
+    assert len(lines) == 201
+    close(np.diagonal(riemannian_distance([drawn(line) for line in lines], X[::3])), 0)
+    close(riemannian_distance([drawn(mean_line(ax))], [extrinsic_mean(X)]), 0)
+    assert riemannian_distance([extrinsic_mean(X[::3])], [extrinsic_mean(X)])[0, 0] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "grid"), [(1, (3, 1)), (2, (2, 2)), (3, (1, 3)), (9, (1, 3))]
+)
+def test_panels_stand_in_columns(leaves, n_columns, grid):
+    X, names = leaves
+    figure = plots.shapes(X, names, n_columns=n_columns)
+    assert figure.axes[0].get_gridspec().get_geometry() == grid
+    assert [ax.axison for ax in figure.axes[3:]] == [False] * (grid[0] * grid[1] - 3)
+    width, height = figure.get_size_inches()
+    close(width / (height - 0.3), grid[1] / grid[0])
+
+
+@pytest.mark.parametrize("name", ["$\\frac$", "_hidden", "</b>"])
+def test_any_name_is_shown_as_it_is(leaves, name):
+    figure = plots.shapes(leaves[0], np.where(leaves[1] == "ivy", name, "other"))
+    png(figure)
+    assert f"{name} (15)" in [ax.get_title() for ax in figure.axes]
+
+
+def test_titles_stand_above_the_panels_and_inside_the_figure(leaves):
+    with house_style():
+        figure = plots.shapes(*leaves, n_columns=2, title="Title")
+    figure.draw_without_rendering()
+    for ax in figure.axes[:3]:
+        title, panel = ax.title.get_window_extent(), ax.get_window_extent()
+        assert title.y0 >= panel.y1 - 1
+        assert title.y1 <= figure.bbox.y1
+        assert panel.x0 >= figure.bbox.x0
+        assert panel.x1 <= figure.bbox.x1
+
+
+# ------------------------------------------------------------------ modes
+
+
+def amount_titles(figure, n_steps):
+    return [ax.get_title() for ax in figure.axes[:n_steps]]
+
+
+def bold(ax):
+    """The line of a panel's own shape, which is drawn last."""
+    return list(ax.lines)[-1]
+
+
+def test_modes_are_rows_and_amounts_are_columns(model):
+    figure = plots.shape_modes(model, n_modes=2, extent=3, n_steps=7, title="Modes")
+    assert figure.get_suptitle() == "Modes"
+    assert figure.axes[0].get_gridspec().get_geometry() == (2, 7)
+    assert amount_titles(figure, 7) == ["-3 s", "-2 s", "-1 s", "0", "+1 s", "+2 s", "+3 s"]
+    assert all(ax.get_title() == "" for ax in figure.axes[7:])
+    shares = [f"Mode {i + 1} ({100 * model.explained_variance_ratio_[i]:.0f} %)" for i in range(2)]
+    assert [ax.get_ylabel() for ax in figure.axes[::7]] == shares
+    assert [len(ax.lines) for ax in figure.axes] == [2, 2, 2, 1, 2, 2, 2] * 2
+
+
+def test_no_more_rows_than_components(model):
+    assert len(plots.shape_modes(model, n_modes=9, n_steps=3).axes) == 4 * 3
+
+
+@pytest.mark.parametrize("extent", [0.5, 2.0])
+def test_outlines_are_the_preimages_along_each_mode(model, extent):
+    figure = plots.shape_modes(model, n_modes=3, extent=extent, n_steps=5)
+    spread = model.embedding_.std(axis=0)
+    for mode in range(3):
+        coordinates = np.zeros((5, 4))
+        coordinates[:, mode] = np.linspace(-extent, extent, 5) * spread[mode]
+        expected = as_complex(model.inverse_transform(coordinates))
+        row = figure.axes[5 * mode : 5 * mode + 5]
+        found = [drawn(bold(ax)) for ax in row]
+        # each search of pre-images ends within its tolerance
+        close(np.diagonal(riemannian_distance(found, expected)), 0, 1e-6)
+        for ax in row:
+            close(drawn(ax.lines[0]), found[2])  # behind each the middle one
+        colors = [bold(ax).get_color() for ax in row]
+        assert colors[0] == colors[1] != colors[2] == DARK != colors[3] == colors[4]
+        assert colors[0] != colors[4]
+
+
+def test_outlines_are_aligned_of_one_size_and_not_cut(model):
+    figure = plots.shape_modes(model, turn=40)
+    found = np.array([drawn(bold(ax)) for ax in figure.axes])
+    close(np.linalg.norm(found, axis=1), 1)
+    close(found.sum(axis=1), 0)
+    mean = extrinsic_mean(found)
+    products = found.conj() @ mean
+    close(np.angle(products), np.angle(products[0]))
+    assert_nothing_is_cut(figure)
+    plain = np.array([drawn(bold(ax)) for ax in plots.shape_modes(model).axes])
+    close(found, np.exp(1j * np.radians(40)) * plain)
+
+
+def test_open_outlines(model):
+    figure = plots.shape_modes(model, closed=False, n_modes=1)
+    assert {len(line.get_xdata()) for ax in figure.axes for line in ax.lines} == {6}
+
+
+@pytest.mark.parametrize("form", ["complex", "points", "flat"])
+@pytest.mark.parametrize("kind", [KernelPGA, KernelPCA, RobustKernelPCA])
+def test_every_decomposition_with_a_way_back(leaves, kind, form):
+    fitted = kind(2, kernel="veronese_whitney").fit(in_form(leaves[0], form))
+    figure = plots.shape_modes(fitted, n_steps=3)
+    assert len(figure.axes) == 6
+    assert_nothing_is_cut(figure)
+
+
+def test_the_usual_analysis_of_aligned_landmarks_has_modes_too():
+    """Linear PCA of flat landmarks, without shares of variance if there are none."""
+
+    class Linear(BaseEstimator):
+        def fit(self, X):
+            self.pca_ = PCA(2).fit(X)
+            self.embedding_ = self.pca_.transform(X)
+            return self
+
+        def inverse_transform(self, X):
+            return self.pca_.inverse_transform(X)
+
+    X = procrustes_align(in_form(near(20, spread=0.05), "flat"))
+    fitted = Linear().fit(X)
+    figure = plots.shape_modes(fitted, n_modes=1, n_steps=3)
+    assert figure.axes[0].get_ylabel() == "Mode 1"
+    close(riemannian_distance([drawn(bold(figure.axes[1]))], [fitted.pca_.mean_]), 0)
+    with pytest.raises(ValueError, match=r"needs a model with embedding_, .* PCA has none"):
+        plots.shape_modes(fitted.pca_)
+
+
+def test_standard_deviations_are_those_of_repetition(leaves):
+    X, _ = leaves
+    times = np.arange(len(X)) % 4
+    options = {"n_modes": 2, "n_steps": 3}
+    weighted = KernelPGA(2, "veronese_whitney").fit(X, sample_weight=times)
+    repeated = KernelPGA(2, "veronese_whitney").fit(np.repeat(X, times, axis=0))
+    figures = [plots.shape_modes(fitted, **options) for fitted in (weighted, repeated)]
+    for mode in range(2):
+        ends = [[drawn(bold(f.axes[3 * mode + i])) for i in (0, 2)] for f in figures]
+        apart = riemannian_distance(*ends)
+        # a mode may point the other way
+        assert min(apart.trace(), apart[::-1].trace()) < 1e-5
+
+
+# ------------------------------------------------------------------ figures and refusals
+
+
+def test_a_given_figure_is_used(leaves, model):
+    figure = Figure(figsize=(3, 2))
+    assert plots.shapes(*leaves, figure=figure) is figure
+    assert tuple(figure.get_size_inches()) == (3, 2)
+    assert len(figure.axes) == 3
+    figure = Figure()
+    left, right = figure.subfigures(1, 2)
+    plots.shapes(*leaves, figure=left)
+    plots.shape_modes(model, n_modes=1, n_steps=3, figure=right)
+    assert (len(left.axes), len(right.axes)) == (3, 3)
+    png(figure)
+
+
+def test_no_state_of_matplotlib_is_touched():
+    code = """if True:
+        import sys
+        import matplotlib
+        import numpy as np
+        from orthodrome import KernelPGA, plots
+        before = dict(matplotlib.rcParams)
+        X = np.random.default_rng(0).standard_normal((12, 5, 2))
+        plots.shapes(X, np.arange(12) % 2).draw_without_rendering()
+        model = KernelPGA(2, "veronese_whitney").fit(X)
+        plots.shape_modes(model, n_modes=1, n_steps=3).draw_without_rendering()
+        assert dict(matplotlib.rcParams) == before
+        assert "matplotlib.pyplot" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
+
+
+def test_what_is_given_is_not_changed_and_pictures_are_the_same_again(leaves):
+    X, names = leaves
+    points = in_form(X, "points")
+    before = points.copy()
+    assert png(plots.shapes(points, names)) == png(plots.shapes(points, names))
+    np.testing.assert_array_equal(points, before)
+
+
+LEAVES = three_leaves()[0]
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (np.ones((5, 7)), {}, r"X must be landmarks: .*got float64 of shape \(5, 7\)"),
+        (np.ones((5, 4, 3)), {}, "three dimensions"),
+        (np.ones((5, 8)), {}, "landmarks of specimen 0 of X all coincide"),
+        (LEAVES, {"labels": [0, 1]}, r"labels of shapes must have shape \(45,\), one per row of X"),
+        (LEAVES, {"labels": np.arange(45.0)}, "has 45 different values, and each would be a panel"),
+        (LEAVES, {"labels": [str(i) for i in range(45)]}, "labels of shapes has 45 different"),
+        (LEAVES, {"n_columns": 0}, "n_columns of shapes must be an integer >= 1; got 0"),
+        (LEAVES, {"turn": np.nan}, "turn of shapes must be a finite number of degrees; got nan"),
+        (LEAVES, {"turn": "90"}, "turn of shapes must be a finite number of degrees; got '90'"),
+        (LEAVES, {"turn": [90]}, "turn of shapes must be a finite number"),
+    ],
+)
+def test_shapes_refuses(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.shapes(X, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_modes": 0}, "n_modes of shape_modes must be an integer >= 1; got 0"),
+        ({"n_steps": 1}, "n_steps of shape_modes must be an integer >= 3; got 1"),
+        ({"n_steps": 4}, "n_steps of shape_modes must be odd, with a middle; got 4"),
+        ({"extent": 0.0}, "extent of shape_modes must be a finite number > 0; got 0.0"),
+        ({"turn": np.inf}, "turn of shape_modes must be a finite number of degrees; got inf"),
+    ],
+)
+def test_shape_modes_refuses_options(model, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.shape_modes(model, **options)
+
+
+def test_shape_modes_refuses_models_without_a_way_back(leaves):
+    X, _ = leaves
+
+    class Forward:
+        embedding_ = np.ones((5, 2))
+
+    spheres = KernelPNS(2, "veronese_whitney", sphere="great").fit(X)
+    for other in (Forward(), spheres, X):
+        name = type(other).__name__
+        with pytest.raises(ValueError, match=f"leads back to landmarks; {name} has none"):
+            plots.shape_modes(other)
+    with pytest.raises(NotFittedError, match="KernelPGA instance is not fitted"):
+        plots.shape_modes(KernelPGA(2, "veronese_whitney"))
+    odd = KernelPCA(2).fit(np.random.default_rng(0).standard_normal((20, 7)))
+    with pytest.raises(ValueError, match="what inverse_transform found must be landmarks"):
+        plots.shape_modes(odd)

@@ -1,0 +1,200 @@
+"""Beside the field's own packages: ktch for landmarks, pyRiemann for matrices."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from laws_shapes import in_form, matrices, near
+from orthodrome.kernels import LogEuclidean, VeroneseWhitney
+from orthodrome.spaces import (
+    extrinsic_mean,
+    log_euclidean_distance,
+    log_euclidean_mean,
+    procrustes_align,
+    procrustes_distance,
+    read_tps,
+    riemannian_distance,
+    spd_exp,
+    spd_log,
+    write_tps,
+)
+
+POINTS = np.array([[[1.5, 2.75], [100, 0.25], [3, 4]], [[5, 6], [7, 8], [9, 10.5]]])
+PLAIN = """LM=3
+1.5 2.75
+100 0.25
+3 4
+IMAGE=photos/edulis_1.jpg
+ID=edulis_1
+SCALE=0.5
+LM=3
+5 6
+7 8
+9 10.5
+IMAGE=photos/caerulea_2.jpg
+ID=caerulea_2
+SCALE=0.25
+"""
+TEXTS = {
+    "plain": PLAIN,
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "blank lines": PLAIN.replace("\n", "\n\n"),
+    "tabs": PLAIN.replace(" ", "\t"),
+    "curves": "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nID=a\nSCALE=10\n",
+    "in space": "LM3=2\n1 2 3\n4 5 6\nID=a\nLM3=2\n7 8 9\n1 1 1\nID=b\nCOMMENTS=c d\n",
+    "negative": "LM=2\n-1 2\n-3 -4\nID=a\n",
+}
+
+
+def close(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+# ------------------------------------------------------------------ TPS files
+
+
+def assert_reads_alike(path):
+    """Our reader and that of ktch find the same in a file."""
+    theirs = pytest.importorskip("ktch.io").read_tps(path)
+    theirs = theirs if isinstance(theirs, list) else [theirs]
+    ours = read_tps(path, missing="nan", negative="keep")
+    np.testing.assert_array_equal(ours.landmarks, [one.landmarks for one in theirs])
+    assert ours.ids == [one.specimen_name for one in theirs]
+    assert ours.images == [one.image_path for one in theirs]
+    # ktch reads COMMENTS, and not the COMMENT of tpsDig
+    if "COMMENT=" not in Path(path).read_text():
+        assert ours.comments == [one.comments for one in theirs]
+    scales = [np.nan if one.scale is None else one.scale for one in theirs]
+    np.testing.assert_array_equal(ours.scales, scales)
+    for own, one in zip(ours.curves, theirs, strict=True):
+        assert len(own) == len(one.curves or [])
+        for curve, expected in zip(own, one.curves or [], strict=True):
+            np.testing.assert_array_equal(curve, expected)
+    return ours
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_files_read_alike(tmp_path, text):
+    path = tmp_path / "a.tps"
+    path.write_bytes(text.encode())
+    assert_reads_alike(path)
+
+
+def test_files_that_ktch_brings_along(tmp_path):
+    pytest.importorskip("ktch.datasets")
+    folder = files("ktch.datasets") / "data"
+    triangles = assert_reads_alike(str(folder / "landmarks_triangle.tps"))
+    assert triangles.landmarks.shape[1:] == (3, 2)
+    cephala = folder / "landmark_trilobite_cephala" / "data_landmark_trilobite_cephala.tps"
+    with pytest.raises(ValueError, match=r"line \d+: landmark \d+ of specimen '\w+' is missing"):
+        read_tps(str(cephala), negative="keep")
+    trilobites = assert_reads_alike(str(cephala))
+    assert [len(own) for own in trilobites.curves] == [4] * 300
+    path = tmp_path / "again.tps"
+    write_tps(
+        path,
+        trilobites.landmarks,
+        ids=trilobites.ids,
+        scales=trilobites.scales,
+        curves=trilobites.curves,
+    )
+    again = read_tps(path, missing="nan", negative="keep")
+    np.testing.assert_array_equal(again.landmarks, trilobites.landmarks)
+    np.testing.assert_array_equal(again.scales, trilobites.scales)
+    for own, expected in zip(again.curves, trilobites.curves, strict=True):
+        np.testing.assert_array_equal(np.concatenate(own), np.concatenate(expected))
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_each_reads_what_the_other_writes(tmp_path, dimension):
+    ktch_io = pytest.importorskip("ktch.io")
+    points = np.concatenate([POINTS, POINTS[..., :1]], axis=2)[..., :dimension]
+    curves = [[points[0, :2]], [points[1], points[0]]]
+    options = {"ids": ["a", "b"], "images": ["a.jpg", "b.jpg"], "comments": ["c d", "e"]}
+    ours = tmp_path / "ours.tps"
+    write_tps(ours, points, scales=[0.5, 2.0], curves=curves, **options)
+    np.testing.assert_array_equal(assert_reads_alike(ours).landmarks, points)
+    theirs = tmp_path / "theirs.tps"
+    ktch_io.write_tps(
+        theirs,
+        points,
+        image_path=options["images"],
+        idx=options["ids"],
+        scale=[0.5, 2.0],
+        semilandmarks=curves,
+        comments=options["comments"],
+    )
+    if dimension == 3:  # it calls three dimensions LM too
+        with pytest.raises(ValueError, match=r"line 2: 2 coordinates .* LM3= holds three"):
+            read_tps(theirs)
+        theirs.write_text(theirs.read_text().replace("LM=", "LM3="))
+    file = assert_reads_alike(theirs)
+    np.testing.assert_array_equal(file.landmarks, points)
+    assert (file.ids, file.images) == (options["ids"], options["images"])
+    assert file.comments == options["comments"]
+
+
+# ------------------------------------------------------------------ Procrustes analysis
+
+
+def iterated(X):
+    """The mean and the specimens of ktch's analysis, run until nothing changes any more."""
+    landmark = pytest.importorskip("ktch.landmark")
+    analysis = landmark.GeneralizedProcrustesAnalysis(n_dim=2, tol=0.0)
+    aligned = analysis.fit_transform(X)
+    return analysis.mu_.ravel(), aligned
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.1, 0.3])
+def test_the_iterated_mean_is_the_extrinsic_mean(spread):
+    """Each of its steps multiplies by the mean of uu*, so it ends at the leading eigenvector."""
+    X = in_form(near(10, 6, spread=spread), "flat")
+    mean, aligned = iterated(X)
+    close(riemannian_distance([mean], [extrinsic_mean(X)]), 0)
+    close(procrustes_align(X, reference=mean, size="full"), aligned)
+    # without a reference the same, all turned by one angle
+    ours = procrustes_align(X, size="full")
+    close(ours @ ours.T, aligned @ aligned.T)
+
+
+def test_wings_of_mosquitoes():
+    datasets = pytest.importorskip("ktch.datasets")
+    X = datasets.load_landmark_mosquito_wings().coords.reshape(127, -1)
+    mean, aligned = iterated(X)
+    close(riemannian_distance([mean], [extrinsic_mean(X)]), 0)
+    ours = procrustes_align(X, size="full")
+    close(ours @ ours.T, aligned @ aligned.T)
+    # what is left after full alignment is the distance
+    left = np.linalg.norm(aligned - mean, axis=1)
+    close(procrustes_distance(X, [mean])[:, 0], left)
+    squared = 2 * procrustes_distance(X[:5], [mean]) ** 2
+    close(VeroneseWhitney(sigma=0.2)(X[:5], [mean]), np.exp(-squared / 0.2**2))
+
+
+# ------------------------------------------------------------------ matrices
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_logarithms_means_and_distances_are_those_of_pyriemann(d):
+    base = pytest.importorskip("pyriemann.geometry.base")
+    mean = pytest.importorskip("pyriemann.geometry.mean").mean_logeuclid
+    pairs = pytest.importorskip("pyriemann.geometry.distance").pairwise_distance
+    A, B = matrices(10, d), matrices(6, d, seed=1)
+    weights = np.arange(1.0, 11)
+    close(spd_log(A), base.logm(A))
+    close(spd_exp(spd_log(A) / 4), base.expm(spd_log(A) / 4))
+    close(log_euclidean_mean(A), mean(A), 1e-11)
+    close(log_euclidean_mean(A, weights), mean(A, sample_weight=weights), 1e-11)
+    close(log_euclidean_distance(A, B), pairs(A, B, metric="logeuclid"))
+    close(log_euclidean_distance(A), pairs(A, metric="logeuclid"))
+
+
+def test_the_kernel_is_the_gaussian_of_their_linear_one():
+    """pyRiemann has tr(log A log B) only; its distance makes the Gaussian."""
+    linear = pytest.importorskip("pyriemann.geometry.kernel").kernel_logeuclid
+    A = matrices(10)
+    K = linear(A, reg=0.0)
+    squared = np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K
+    close(LogEuclidean(sigma=1.5)(A), np.exp(-squared / 1.5**2))
