@@ -122,9 +122,9 @@ def test_overlapping_entries_from_two_threads_restore_the_limit(two_threads):
 
 def test_nested_use_works(two_threads):
     def outer(share, n_shares):
-        return run_in_threads(lambda inner, n: (share, inner), 2)
+        return run_in_threads(lambda inner, n: [(share, i) for i in range(inner, 2, n)], 2)
 
-    assert run_in_threads(outer, 2) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
+    assert run_in_threads(outer, 2) == [[[(0, 0), (0, 1)]], [[(1, 0), (1, 1)]]]
 
 
 def test_the_callers_limit_is_respected():
@@ -184,3 +184,15 @@ with _blas._lock:
 def test_a_forked_child_may_evaluate_kernels():
     result = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_share_starts_no_threads_of_its_own(monkeypatch):
+    monkeypatch.setattr(threads, "n_threads", lambda: 2)
+
+    def outer(share, n_shares):
+        inner = threads.run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
+        return threading.get_ident(), inner
+
+    found = threads.run_in_threads(outer, 2)
+    assert [inner for _, inner in found] == [[(thread, 1)] for thread, _ in found]
+    assert len(threads.run_in_threads(lambda s, n: n, 2)) == 2  # it is over when they are done

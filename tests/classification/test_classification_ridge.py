@@ -117,7 +117,8 @@ def test_the_hermitian_kernel_is_the_naive_classifier_of_preshapes(alpha):
         expected = [naive_hermitian_ridge(X[y == label], z, alpha) for z in new]
         close(found[:, c], expected, 1e-11)
     close(model.class_residuals(moved(new, 7)), found, 1e-11)
-    close(fit(moved(X, 8), y, kernel="hermitian_linear", alpha=alpha).class_residuals(new), found)
+    again = fit(moved(X, 8), y, kernel="hermitian_linear", alpha=alpha)
+    close(again.class_residuals(new), found, 1e-11)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.1])
@@ -207,7 +208,7 @@ def test_alpha_is_the_largest_with_the_least_error(scale):
     assert min(scores.values()) < scores[best]
     close(model.loo_scores_, [[scores[alpha] for alpha in np.sort(grid)]])
     chosen = fit(X, y, alpha=best, alpha_scale=scale)
-    np.testing.assert_array_equal(model.class_residuals(X), chosen.class_residuals(X))
+    close(model.class_residuals(X), chosen.class_residuals(X))
     assert model.temperature_ == pytest.approx(chosen.temperature_, rel=1e-12)
 
 
@@ -242,7 +243,7 @@ def test_the_scale_is_the_best_by_brute_force(options):
     assert model.alpha_ == fixed[last].alpha_
     assert model.loo_score_ == fixed[last].loo_score_
     close(model.loo_scores_, np.concatenate([one.loo_scores_ for one in fixed]))
-    np.testing.assert_array_equal(model.class_residuals(X), fixed[last].class_residuals(X))
+    close(model.class_residuals(X), fixed[last].class_residuals(X))
     np.testing.assert_array_equal(model.loo_residuals_, fixed[last].loo_residuals_)
     assert model.temperature_ == fixed[last].temperature_
 

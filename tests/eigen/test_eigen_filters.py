@@ -1,5 +1,7 @@
 """Laws of the spectral filters of a class: their naive twins, leave-one-out, null directions."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -335,3 +337,53 @@ def test_entries_that_are_rounding_of_larger_terms(kind):
 def test_values_that_are_not_finite():
     with pytest.raises(ValueError, match=r"Gram matrix of a class .* not finite.*Rescale"):
         class_spectrum(np.array([[np.inf, 0.0], [0.0, 1.0]]))
+
+
+# ---------------------------------------------------------------------------- without the spectrum
+
+
+@pytest.mark.parametrize("kind", [Perturbation, RidgeResidual])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_directions_capture_what_the_spectrum_does(kind, dtype):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((12, 30)).astype(dtype)
+    if dtype is np.complex128:
+        A = A + 1j * rng.standard_normal(A.shape)
+    K = A[:9] @ A[:9].conj().T
+    k = A[9:] @ A[:9].conj().T
+    weights = rng.uniform(0.5, 3, 9)
+    kept = kind(0.3)
+    D = kept.directions(K, weights)
+    np.testing.assert_array_equal(D, np.tril(D))
+    spectrum = class_spectrum(K, weights)
+    expected = captured(k @ spectrum.directions(), kept.gains(spectrum))
+    np.testing.assert_allclose(np.sum(np.abs(k @ D) ** 2, axis=1), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [Perturbation, RidgeResidual])
+def test_directions_are_refused_where_they_are_not_to_be_trusted(kind):
+    K = np.ones((4, 4)) + 1e-13 * np.eye(4)
+    assert kind(1e-8).directions(K, np.ones(4)) is None  # α against the trace
+    assert kind(0.0).directions(K, np.ones(4)) is None
+    assert kind(0.1).directions(np.diag([1.0, -0.5, 1.0]), np.ones(3)) is None  # indefinite
+    assert kind(0.1).directions(K, np.ones(4)) is not None
+    assert Truncation(2, 0.1).directions(K, np.ones(4)) is None
+    K[1, 2] = K[2, 1] = np.nan
+    with pytest.raises(ValueError, match="not finite"):
+        kind(0.1).directions(K, np.ones(4))
+
+
+@pytest.mark.parametrize("kind", [Perturbation, RidgeResidual, partial(Truncation, 3)])
+def test_several_alphas_are_columns(kind):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((8, 5))
+    spectrum = class_spectrum(A @ A.T, rng.uniform(0.5, 2, 8))  # three null directions
+    alphas = np.array([0.0, 1e-12, 0.1, 3.0])
+    gains = kind(alpha=alphas).gains(spectrum)
+    for column, alpha in zip(gains.T, alphas, strict=True):
+        np.testing.assert_array_equal(column, kind(alpha=float(alpha)).gains(spectrum))
+    if kind in (Perturbation, RidgeResidual):
+        left = kind(alpha=alphas).left_out(spectrum)
+        for column, alpha in zip(left.T, alphas, strict=True):
+            expected = kind(alpha=float(alpha)).left_out(spectrum)
+            np.testing.assert_allclose(column, expected, rtol=1e-12, atol=1e-14)

@@ -136,17 +136,27 @@ def run_in_threads(
 
     Each call works on the items ``share, share + n_shares, …`` below `n_items`: a fixed
     assignment, so that sums come out the same in every run with the same number of threads. With
-    `serial` all items are one share.
+    `serial` all items are one share, and so they are where the caller is such a thread itself.
     """
-    n_shares = 1 if serial else min(n_threads(), n_items)
+    alone = serial or getattr(_here, "is_share", False)
+    n_shares = 1 if alone else min(n_threads(), n_items)
     if n_shares <= 1:
         return [function(0, 1)] if n_items else []
     with (
         single_threaded_blas(),
-        ThreadPoolExecutor(n_shares, initializer=_limit_openmp_here) as pool,
+        ThreadPoolExecutor(n_shares, initializer=_begin_share) as pool,
     ):
         futures = [pool.submit(function, share, n_shares) for share in range(n_shares)]
         return [future.result() for future in futures]
+
+
+_here = threading.local()
+
+
+def _begin_share() -> None:
+    """In a new thread: one thread of OpenMP too, and none of its own."""
+    _limit_openmp_here()
+    _here.is_share = True
 
 
 def run_over_rows(function: Callable[[slice], Result], n_rows: int) -> list[Result]:

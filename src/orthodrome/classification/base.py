@@ -30,12 +30,12 @@ from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
-from ..eigen import ClassSpectrum, Filter, class_spectrum, remainder
+from ..eigen import Filter, remainder
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from .calibration import residual_temperature, softmax_of_residuals
-from .subspaces import ClassPoints
+from .subspaces import SMALL_CLASS, ClassPoints, captured_by_each, over_classes
 
 __all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier"]
 
@@ -159,7 +159,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         self.classes_ = check_classes(present, type(self).__name__, of)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
         training = self._training(X, members, weights)
-        with tracked(self, bool(self.verbose)) as progress:
+        with tracked(self, bool(self.verbose)) as progress, _blas_for(training):
             with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
             kernels = self._trial_kernels(X, weights)
@@ -299,26 +299,33 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             inverse=place[found.inverse],
             weights=weights,
             gram=gram,
-            spectrum=class_spectrum(gram, weights, entry_size=self._entry_size()),
+            entry_size=self._entry_size(),
             beside=rows[found.index[beside]],
             beside_weights=found.weights[beside],
         )
 
-    def _absolute(self, alphas: NDArray[np.float64], spectrum: ClassSpectrum) -> NDArray[Any]:
-        return alphas * (spectrum.largest if self.alpha_scale == "relative" else 1.0)
+    def _absolute(self, alphas: NDArray[np.float64], points: ClassPoints) -> NDArray[Any]:
+        return alphas * (points.spectrum.largest if self.alpha_scale == "relative" else 1.0)
 
     def _decomposed(
         self, training: _Training, kernel: Kernel, report: Callable[[float], None]
     ) -> list[ClassPoints]:
         """Decompose the Gram matrix of each class."""
         self.kernel_ = kernel
-        classes: list[ClassPoints] = []
-        parts = zip(training.members, training.merged, training.chosen, strict=True)
+        done = 0
+
+        def decompose(number: int) -> ClassPoints:
+            nonlocal done
+            points = self._class_points(
+                training.members[number], training.merged[number], training.chosen[number]
+            )
+            done += 1
+            report(_SPECTRA_SHARE * done / len(training.members))
+            return points
+
+        sizes = [len(each) for each in training.chosen]
         with self._rows_named(training, kernel):
-            for rows, found, chosen in parts:
-                classes.append(self._class_points(rows, found, chosen))
-                report(_SPECTRA_SHARE * len(classes) / len(training.members))
-        return classes
+            return over_classes(decompose, sizes, serial=not kernel.threadsafe)
 
     @staticmethod
     def _rows_named(training: _Training, kernel: Kernel) -> AbstractContextManager[Any]:
@@ -333,7 +340,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Decompose the classes with a kernel, and leave out each point."""
         classes = self._decomposed(training, kernel, report)
         candidates = self._candidates(classes)
-        absolute = [self._absolute(candidates, points.spectrum) for points in classes]
+        absolute = [self._absolute(candidates, points) for points in classes]
         owners = np.repeat(np.arange(len(classes)), [len(points.every) for points in classes])
         spanning = np.concatenate([points.spanning for points in classes])
         weights = np.concatenate([points.every_weight for points in classes])
@@ -353,15 +360,15 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Keep what places new points, with the α of this number."""
         self.alpha_ = float(self._candidates(classes)[number])
         chosen = np.array([self.alpha_])
-        self.class_alphas_ = np.array(
-            [self._absolute(chosen, points.spectrum)[0] for points in classes]
-        )
+        self.class_alphas_ = np.array([self._absolute(chosen, points)[0] for points in classes])
         self.class_kernels_ = [points.kernel for points in classes]
         self.support_ = np.concatenate([points.index for points in classes])
-        self._subspaces_ = [
-            points.subspace(self._filter(float(alpha)).gains(points.spectrum))
-            for points, alpha in zip(classes, self.class_alphas_, strict=True)
-        ]
+        self._subspaces_ = over_classes(
+            lambda number: classes[number].subspace(
+                self._filter(float(self.class_alphas_[number]))
+            ),
+            [len(points.index) for points in classes],
+        )
         if isinstance(self.kernel_, Precomputed):  # k(x, x) of new points is not known
             self._mean_diagonal_ = _mean_square(classes)
 
@@ -396,7 +403,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         if "judgement" not in self._later_:
             training = self._later_["training"]
-            trial = self._tried(training, self.kernel_, lambda fraction: None)
+            with _blas_for(training):
+                trial = self._tried(training, self.kernel_, lambda fraction: None)
             self._later_ |= {
                 "judgement": self._judged(training, trial, 0),
                 "scores": [trial.scores],
@@ -447,11 +455,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return self._residuals(X)
 
     def _residuals(self, X: Any) -> NDArray[np.float64]:
-        found = [subspace.captured(X) for subspace in self._subspaces_]
-        taken = np.column_stack([part for _, part in found])
-        if found[0][0] is None:
+        own, taken = captured_by_each(self._subspaces_, X)
+        if own is None:
             return remainder(np.maximum(taken.max(axis=1), self._mean_diagonal_), taken)
-        own = np.column_stack([diagonal for diagonal, _ in found if diagonal is not None])
         return np.maximum(own.astype(np.float64) - taken, 0.0)
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
@@ -528,6 +534,12 @@ def _gram(kernel: Kernel, data: Any) -> NDArray[Any]:
     return gram_operator(kernel, data, storage="recompute").toarray()
 
 
+def _blas_for(training: _Training) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread for many small matrices: its threads would wait for each other."""
+    largest = max(len(each) for each in training.chosen)
+    return single_threaded_blas() if largest <= SMALL_CLASS else nullcontext()
+
+
 def _advance(progress: Progress, fraction: float, number: int = 0, of: int = 1) -> None:
     progress.advance((number + fraction) / of, "classes")
 
@@ -560,7 +572,7 @@ class _Newcomers:
         """Return those of some of them from a class, a column for each of the gains."""
         if self.data is None:
             rows = self.index[which]
-            _, taken = points.subspace().captured(self.matrix[rows], gains)
+            taken = points.subspace().captured(self.matrix[rows], gains)
             return remainder(np.diagonal(self.matrix)[rows], taken)
         # of one kernel for all classes all points are prepared once
         key = id(points.kernel)
@@ -568,9 +580,8 @@ class _Newcomers:
             self.prepared.clear()
             self.prepared[key] = points.kernel.prepare(self.data)
         new = self.prepared[key][which]
-        return remainder(
-            points.kernel.diagonal(new), points.subspace().captured_of_prepared(new, gains)
-        )
+        taken = points.subspace().captured(new, gains)
+        return remainder(points.kernel.diagonal(new), taken)
 
 
 def _accuracies(

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.threads import single_threaded_blas
-from ..eigen import ClassSpectrum, captured
+from .._core.threads import run_in_threads, single_threaded_blas
+from ..eigen import ClassSpectrum, Filter, captured, class_spectrum
+from ..eigen.filters import squared_lengths
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
 
-__all__ = ["ClassPoints", "Subspace"]
+__all__ = ["ClassPoints", "Subspace", "captured_by_each", "over_classes"]
 
 # Kernel values of new points held at once: 32 MiB in float64.
 BLOCK_ELEMENTS = 2**22
+
+# Up to this many points in a class one thread decomposes its matrix as fast as several.
+SMALL_CLASS = 512
+
+# Columns of triangular directions that are multiplied at once.
+PANEL = 96
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,8 @@ class ClassPoints:
         The weights of the n.
     gram : ndarray of shape (n, n)
         Their Gram matrix.
-    spectrum : ClassSpectrum
-        Its eigendecomposition.
+    entry_size : float or None
+        How large the terms are whose difference an entry of it is, where that is more.
     beside : ndarray of shape (m,)
         For each point beside the subspace a row of the training data that equals it.
     beside_weights : ndarray of shape (m,)
@@ -60,9 +70,14 @@ class ClassPoints:
     inverse: NDArray[np.intp]
     weights: NDArray[np.float64]
     gram: NDArray[Any]
-    spectrum: ClassSpectrum
+    entry_size: float | None
     beside: NDArray[np.intp]
     beside_weights: NDArray[np.float64]
+
+    @cached_property
+    def spectrum(self) -> ClassSpectrum:
+        """The eigendecomposition of the Gram matrix."""
+        return class_spectrum(self.gram, self.weights, entry_size=self.entry_size)
 
     @property
     def every(self) -> NDArray[np.intp]:
@@ -79,71 +94,127 @@ class ClassPoints:
         """Which of them span the subspace."""
         return np.arange(len(self.index) + len(self.beside)) < len(self.index)
 
-    def subspace(self, gains: NDArray[np.float64] | None = None) -> Subspace:
-        """Return what is needed to place other points: all directions, or those with gains."""
-        directions = self.spectrum.directions()
-        if gains is not None:
-            # there is always one column; the first has the largest eigenvalue
-            chosen = np.union1d([0], np.flatnonzero(gains))
-            directions = directions[:, chosen] * np.sqrt(gains[chosen])
-        return Subspace(self.kernel, self.data, self.index, directions)
+    def subspace(self, kept: Filter | None = None) -> Subspace:
+        """Return what is needed to place other points: all directions, or those of a filter."""
+        if kept is None:
+            return self._spanned_by(self.spectrum.directions())
+        if "spectrum" not in self.__dict__ and self.kernel.positive_definite:
+            found = kept.directions(self.gram, self.weights)
+            if found is not None:
+                return self._spanned_by(found, triangular=True)
+        gains = kept.gains(self.spectrum)
+        # there is always one column; the first has the largest eigenvalue
+        chosen = np.union1d([0], np.flatnonzero(gains))
+        return self._spanned_by(self.spectrum.directions()[:, chosen] * np.sqrt(gains[chosen]))
+
+    def _spanned_by(self, directions: NDArray[Any], *, triangular: bool = False) -> Subspace:
+        return Subspace(self.kernel, self.data, self.index, directions, triangular)
 
 
 @dataclass(frozen=True)
 class Subspace:
-    """The span of a class: its points, and combinations of them."""
+    """The span of a class: its points, and combinations of them, which may be triangular."""
 
     kernel: Kernel
     data: Any
     index: NDArray[np.intp]
     directions: NDArray[Any]
+    triangular: bool = False
 
-    def captured(
-        self, X: Any, gains: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[Any] | None, NDArray[np.float64]]:
-        """Return k(x, x), None if it is not known, and what the class captures of each point.
+    def captured(self, new: Any, gains: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return what the class captures of points: the sum of the squares along the directions.
 
-        That is the sum of the squares along the directions, or one for each column of gains. The
-        kernel values are made for some rows of X at a time.
+        Or one for each column of gains. The points are as the kernel has prepared them; of a matrix
+        of kernel values, some of its rows. Kernel values are made for some points at a time.
         """
-        if self.data is None:
-            blocks = (
-                cross_operator(self.kernel, X[rows][:, self.index], None)
-                for rows in self._slices(X)
-            )
-            return None, self._taken(blocks, gains)
-        diagonals = []
-
-        def blocks_of_rows() -> Iterator[CrossGram]:
-            points = self.kernel.prepare(self.data)
-            for rows in self._slices(X):
-                try:
-                    new = self.kernel.prepare(X[rows])
-                except ValueError:
-                    # a message that names a row should name the caller's, not that of the block
-                    self.kernel.prepare(X)
-                    raise
-                diagonals.append(self.kernel.diagonal(new))
-                yield CrossGram(self.kernel, new, points)
-
-        taken = self._taken(blocks_of_rows(), gains)
-        return np.concatenate(diagonals), taken
-
-    def captured_of_prepared(self, new: Any, gains: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the same of points that the kernel has prepared already."""
-        points = self.kernel.prepare(self.data)
-        blocks = (CrossGram(self.kernel, new[rows], points) for rows in self._slices(new))
-        return self._taken(blocks, gains)
-
-    def _slices(self, X: Any) -> list[slice]:
         step = max(1, BLOCK_ELEMENTS // len(self.index))
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        return [slice(start, start + step) for start in range(0, n, step)]
-
-    def _taken(
-        self, blocks: Iterable[Any], gains: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        if gains is None:
-            gains = np.ones((self.directions.shape[1], 1))
+        if len(new) > step:
+            starts = range(0, len(new), step)
+            return np.concatenate([self.captured(new[i : i + step], gains) for i in starts])
+        if self.data is None:
+            cross: Any = cross_operator(self.kernel, new[:, self.index], None)
+        else:
+            cross = CrossGram(self.kernel, new, self.kernel.prepare(self.data))
         with single_threaded_blas():
-            return np.concatenate([captured(cross @ self.directions, gains) for cross in blocks])
+            if self.triangular and len(self.index) <= SMALL_CLASS:
+                return self._captured_by_panels(cross.toarray())[:, None]
+            projections = cross @ self.directions
+            if gains is None:
+                return squared_lengths(projections)[:, None]
+            return captured(projections, gains)
+
+    def _captured_by_panels(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sums of squares without the products with what is zero above the diagonal."""
+        total = np.zeros(len(values))
+        for start in range(0, len(self.index), PANEL):
+            panel = self.directions[start:, start : start + PANEL]
+            total += squared_lengths(values[:, start:] @ panel)
+        return total
+
+
+def over_classes(
+    function: Callable[[int], Result], sizes: Sequence[int], *, serial: bool = False
+) -> list[Result]:
+    """Return what a function says of each class, given its number; small classes in threads."""
+    order = np.argsort(sizes, kind="stable")[::-1]  # so that the shares are of about one size
+    found: dict[int, Result] = {}
+
+    def share_of_classes(share: int, n_shares: int) -> None:
+        for number in order[share::n_shares]:
+            found[int(number)] = function(int(number))
+
+    run_in_threads(share_of_classes, len(order), serial=serial or max(sizes) > SMALL_CLASS)
+    return [found[number] for number in range(len(order))]
+
+
+def captured_by_each(
+    subspaces: Sequence[Subspace], X: Any
+) -> tuple[NDArray[Any] | None, NDArray[np.float64]]:
+    """Return k(x, x), None if it is not known, and what each class captures, a column for each.
+
+    Of k(x, x) too there is a column for each class. Points are prepared and kernel values made for
+    some rows of X at a time.
+    """
+    sizes = [len(subspace.index) for subspace in subspaces]
+    serial = not subspaces[0].kernel.threadsafe
+    step = max(1, BLOCK_ELEMENTS // max(sizes))
+    diagonals, taken = [], []
+    for start in range(0, X.shape[0], step):
+        rows = X[start : start + step]
+        if subspaces[0].data is None:
+            taken.append(np.hstack([subspace.captured(rows) for subspace in subspaces]))
+            continue
+        prepared = _Prepared(rows, X)
+        parts = [prepared.by(subspace.kernel) for subspace in subspaces]
+        diagonals.append(
+            np.column_stack(
+                [one.kernel.diagonal(new) for new, one in zip(parts, subspaces, strict=True)]
+            )
+        )
+
+        def captured_by(number: int, parts: list[Any] = parts) -> NDArray[np.float64]:
+            return subspaces[number].captured(parts[number])
+
+        taken.append(np.hstack(over_classes(captured_by, sizes, serial=serial)))
+    return np.concatenate(diagonals) if diagonals else None, np.concatenate(taken)
+
+
+@dataclass
+class _Prepared:
+    """Rows as the last kernel that asked has prepared them; classes often share one."""
+
+    rows: Any
+    whole: Any
+    kernel: Kernel | None = None
+    found: Any = None
+
+    def by(self, kernel: Kernel) -> Any:
+        if kernel is not self.kernel:
+            try:
+                self.found = kernel.prepare(self.rows)
+            except ValueError:
+                # a message that names a row should name the caller's, not that of the block
+                kernel.prepare(self.whole)
+                raise
+            self.kernel = kernel
+        return self.found

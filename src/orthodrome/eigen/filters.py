@@ -40,6 +40,10 @@ Alphas = float | NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
+# The least α, as a part of the trace of K, with which a Cholesky factorisation may take the place
+# of an eigendecomposition: what is lost is then 1e-10 of k(x, x).
+_LEAST_SHIFT = 1e-6
+
 # Entries of a Gram matrix are wrong by so many units in the last place of the lengths.
 _UNITS = 8
 
@@ -123,14 +127,7 @@ def class_spectrum(
     array([3., 1.])
     """
     w = np.ones(len(gram)) if weights is None else weights
-    if not np.all(np.isfinite(gram)):
-        raise ValueError(
-            "The Gram matrix of a class has entries that are not finite: the kernel overflows. "
-            "Rescale the data, or choose other parameters of the kernel."
-        )
-    roots = np.sqrt(w)
-    wide = np.complex128 if np.iscomplexobj(gram) else np.float64
-    matrix = roots[:, None] * gram.astype(wide) * roots
+    matrix = _weighted(gram, w)
     eps = float(np.finfo(gram.dtype).eps)
     # |K_ij| <= √(K_ii K_jj): errors of that size have a norm of at most the trace
     size = float(np.trace(matrix).real)
@@ -145,11 +142,50 @@ def class_spectrum(
     )
 
 
+def _weighted(gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any]:
+    """Return W^½ K W^½ in double precision."""
+    if not np.all(np.isfinite(gram)):
+        raise ValueError(
+            "The Gram matrix of a class has entries that are not finite: the kernel overflows. "
+            "Rescale the data, or choose other parameters of the kernel."
+        )
+    roots = np.sqrt(weights)
+    wide = np.complex128 if np.iscomplexobj(gram) else np.float64
+    return roots[:, None] * gram.astype(wide) * roots
+
+
+def _inverse(gram: NDArray[Any], weights: NDArray[np.float64], alpha: float) -> NDArray[Any] | None:
+    """Return (K_w + α)⁻¹ by a Cholesky factorisation; None where α is too small to trust it."""
+    matrix = _weighted(gram, weights)
+    if alpha < _LEAST_SHIFT * float(np.trace(matrix).real):
+        return None
+    np.fill_diagonal(matrix, np.diagonal(matrix) + alpha)
+    factorise, invert = scipy.linalg.get_lapack_funcs(("potrf", "potri"), (matrix,))
+    factor, failed = factorise(matrix, lower=True, overwrite_a=True)
+    if failed:  # not positive semidefinite: the spectrum knows what to do
+        return None
+    inverse, _ = invert(factor, lower=True, overwrite_c=True)
+    lower = np.tril(inverse, -1)
+    return lower + lower.conj().T + np.diag(np.diagonal(inverse).real)
+
+
+def _lower_factor(matrix: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the lower triangular D with D Dᴴ = W^½ A W^½, of a positive definite matrix."""
+    return np.sqrt(weights)[:, None] * np.linalg.cholesky(matrix)
+
+
 class Filter(Protocol):
     """What tells a classifier of this family from another."""
 
     def gains(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return f(s) for each eigenvalue; of several α, a column for each."""
+        ...
+
+    def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
+        """Return a lower triangular D for which the class captures ‖Dᵀ k_x‖², without the spectrum.
+
+        None where there is no way.
+        """
         ...
 
 
@@ -200,6 +236,15 @@ class Perturbation:
         kept = spectrum.row_sums(values / shifted)
         return kept / (spectrum.row_sums(1 / shifted) * _beside(spectrum.weights, self.alpha))
 
+    def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
+        """Return the lower triangular D for which the class captures ‖Dᵀ k_x‖².
+
+        By Cholesky factorisations instead of the spectrum: for one α, and for a matrix that is
+        known to be positive semidefinite. None where α is too small for it.
+        """
+        inverse = _inverse(gram, weights, float(self.alpha))
+        return None if inverse is None else _lower_factor(inverse, weights)
+
 
 @dataclass(frozen=True)
 class RidgeResidual:
@@ -240,6 +285,14 @@ class RidgeResidual:
         kept = spectrum.row_sums(values * scaled**2)
         return kept / (spectrum.row_sums(scaled) ** 2 * _beside(spectrum.weights, self.alpha))
 
+    def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
+        """Return D, as :meth:`Perturbation.directions` does."""
+        inverse = _inverse(gram, weights, float(self.alpha))
+        if inverse is None:
+            return None
+        # (K + λ)⁻¹ (K + 2λ) (K + λ)⁻¹ = P + λP²
+        return _lower_factor(inverse + self.alpha * (inverse @ inverse), weights)
+
 
 @dataclass(frozen=True)
 class Truncation:
@@ -265,6 +318,10 @@ class Truncation:
         gains = Perturbation(self.alpha).gains(spectrum)
         return np.where(_beside(leading, self.alpha), gains, 0.0)
 
+    def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> None:
+        """Return None: which eigenvalues lead, the spectrum must say."""
+        return
+
 
 def captured(projections: NDArray[Any], gains: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Σ f(s) projection²: how much of each point the class accounts for.
@@ -289,6 +346,13 @@ def squared_sizes(values: NDArray[Any]) -> NDArray[np.float64]:
     if np.iscomplexobj(values):
         return np.square(values.real, dtype=np.float64) + np.square(values.imag, dtype=np.float64)
     return np.square(values, dtype=np.float64)
+
+
+def squared_lengths(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ‖z‖² of each row, real or complex."""
+    parts = (rows.real, rows.imag) if np.iscomplexobj(rows) else (rows,)
+    found = [np.einsum("ij,ij->i", part, part, dtype=np.float64) for part in parts]
+    return found[0] if len(found) == 1 else found[0] + found[1]
 
 
 def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,6 +22,9 @@ from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["CrossGram", "TiledGram", "stored_bytes"]
 
+# Up to so many multiplications, some milliseconds, one thread makes a product with kernel values.
+SERIAL_PRODUCTS = 2**27
+
 
 def stored_bytes(n: int, itemsize: int) -> int:
     """Return the bytes of the stored half of an n x n matrix in tiles."""
@@ -206,8 +209,10 @@ class CrossGram(CrossOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         V = np.ascontiguousarray(V)
         product = np.zeros((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # few new points: thinner slices, so that every thread has its share
-        step = min(TILE, max(32, -(-self.shape[0] // n_threads())))
+        # few new points: thinner slices, so that every thread has its share; below some size it
+        # takes longer to start threads than to do without
+        small = self.shape[0] * self.shape[1] * V.shape[1] <= SERIAL_PRODUCTS
+        step = TILE if small else min(TILE, max(32, -(-self.shape[0] // n_threads())))
         starts = range(0, self.shape[0], step)
 
         def fill(share: int, n_shares: int) -> None:
@@ -220,7 +225,7 @@ class CrossGram(CrossOperator):
                     block = self.kernel.evaluate(rows, columns, out)
                     product[i : i + step] += block @ V[j : j + TILE]
 
-        run_in_threads(fill, len(starts), serial=not self.kernel.threadsafe)
+        run_in_threads(fill, len(starts), serial=small or not self.kernel.threadsafe)
         return product
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
