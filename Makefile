@@ -9,7 +9,7 @@ BENCH ?=
 WORKERS ?= auto
 
 # Scripts of experiments/, in the order of `make experiments`.
-EXPERIMENTS := kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/denoising rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/classification
+EXPERIMENTS := kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/denoising rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/classification krrc/passiflora
 
 VENV := .venv
 RUN := $(VENV)/bin/python

@@ -178,7 +178,13 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions, passes, applications, groups, nested = printed
+    digits, directions, passes, applications, groups, nested, shapes = printed
+    assert re.fullmatch(
+        r"9\d\.\d% of new outlines of shape \(10, 2\) right\n"
+        r"three outlines along the first mode: \(3, 10, 2\)\n"
+        r"a mixture without labels errs on 1\d\.\d%\n",
+        shapes,
+    )
     assert re.fullmatch(
         r"two modes: \d\d\.\d% of the variance\n"
         r"back on the sphere of 178 coordinates: \(5, 178\)\n"
