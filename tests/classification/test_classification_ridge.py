@@ -288,6 +288,63 @@ def test_the_kernel_that_was_given_is_left_alone():
     assert not kernel.__sklearn_is_fitted__()
 
 
+@pytest.mark.parametrize("kind", [KernelRidgeRegressionClassifier, PerTurbo])
+@pytest.mark.parametrize("sigma", [0.02, 0.3, 1.5, 1e4, 1e8])
+def test_the_score_is_that_of_brute_force_for_narrow_and_for_wide_kernels(kind, sigma):
+    # where no class captures anything, or every one does, decisions are ties and not rounding
+    X, y = three_classes()
+    model = kind(Gaussian(sigma), alpha=1e-3).fit(X, y)
+    hits = []
+    for n in range(60):
+        rest = np.arange(60) != n
+        one = kind(Gaussian(sigma), alpha=1e-3).fit(X[rest], y[rest])
+        hits.append(one.predict(X[[n]])[0] == y[n])
+    assert model.loo_score_ == pytest.approx(np.mean(hits), abs=1e-12)
+    together = kind(Gaussian(sigma), alphas=[1e-6, 1e-3, 1.0]).fit(X, y)
+    assert together.loo_scores_[0, 1] == pytest.approx(np.mean(hits), abs=1e-12)
+
+
+def test_ties_are_ties_in_everything():
+    X, y = three_classes()
+    far = X + 1e3
+    model = fit(X, y, kernel=Gaussian(0.5), alpha=1e-3)
+    np.testing.assert_array_equal(model.class_residuals(far), 1.0)
+    np.testing.assert_array_equal(model.predict(far), model.classes_[0])
+    close(model.predict_proba(far), 1 / 3)
+
+
+def test_what_was_tried_is_told():
+    X, y = three_classes()
+    model = fit(X, y, sigmas=[2.0, 0.2, 2.0], alphas=[1.0, 1e-6, 1e-2])
+    np.testing.assert_array_equal(model.sigmas_, [0.2, 2.0])
+    np.testing.assert_array_equal(model.alphas_, [1e-6, 1e-2, 1.0])
+    assert model.loo_scores_.shape == (2, 3)
+    i, j = (
+        int(np.flatnonzero(grid == own)[0])
+        for grid, own in ((model.sigmas_, model.kernel_.sigma_), (model.alphas_, model.alpha_))
+    )
+    assert model.loo_scores_[i, j] == model.loo_scores_.max() == model.loo_score_
+    plain = fit(X, y, alpha=0.1)
+    np.testing.assert_array_equal(plain.sigmas_, [SIGMA])
+    np.testing.assert_array_equal(plain.alphas_, [0.1])
+    assert np.isnan(fit(X, y, kernel="linear", alpha=0.1).sigmas_).all()
+
+
+def test_points_are_prepared_once_for_all_scales(monkeypatch):
+    A, labels = two_kinds_of_matrices()
+    counts = []
+    embed = LogEuclidean._embed
+    monkeypatch.setattr(
+        LogEuclidean, "_embed", lambda self, X: counts.append(len(X)) or embed(self, X)
+    )
+    model = fit(A, labels, kernel="log_euclidean", sigmas="auto")
+    # for the scale by its rule, and once for all classes and scales
+    assert sum(counts) <= 3 * len(A)
+    counts.clear()
+    model.predict(A[:5])
+    assert counts == [5]
+
+
 # ------------------------------------------------------------------ when it is computed
 
 

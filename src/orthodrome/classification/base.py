@@ -30,7 +30,7 @@ from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
-from ..eigen import Filter, remainder
+from ..eigen import Filter, leveled, remainder
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
@@ -68,7 +68,9 @@ class _Training:
 
     ``members`` are the rows of each class, ``merged`` its different points, ``chosen`` which of
     these span its subspace; ``alone`` the rows of weight 0 that equal no other, and ``strays`` what
-    they are. ``given`` is the data as they came, None when they are not to be had any more.
+    they are. ``given`` is the data as they came, None when they are not to be had any more, and
+    ``prepared`` the different points of all classes, as the kernel has prepared them: other scales
+    of the kernel need no more. None where classes have kernels of their own.
     """
 
     members: list[NDArray[np.intp]]
@@ -78,6 +80,19 @@ class _Training:
     alone: NDArray[np.intp]
     strays: Any
     given: Any
+    prepared: Any = None
+
+    def places(self) -> list[NDArray[np.intp]]:
+        """Return where the different points of each class are in ``prepared``."""
+        ends = np.cumsum([len(found.weights) for found in self.merged])
+        return [np.arange(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def stacked(self) -> Any:
+        """Return the different points of all classes, one class after the other."""
+        parts = [found.data for found in self.merged]
+        if scipy.sparse.issparse(parts[0]):
+            return scipy.sparse.vstack(parts, format="csr")
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -162,10 +177,11 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         with tracked(self, bool(self.verbose)) as progress, _blas_for(training):
             with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
+            training = self._prepared(training)
             kernels = self._trial_kernels(X, weights)
             if len(kernels) == 1 and self._judged_later():
                 self._settle(self._decomposed(training, kernels[0], partial(_advance, progress)))
-                self._later_ = {"training": replace(training, given=None)}
+                self._later_ = {"training": replace(training, given=None, prepared=None)}
             else:
                 self._choose(training, kernels, progress)
 
@@ -275,10 +291,21 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         alone = np.flatnonzero(~with_twin)
         return _Training(members, merged, chosen, X.shape[0], alone, X[alone], X)
 
-    def _class_points(
-        self, rows: NDArray[np.intp], found: Canonical, chosen: NDArray[np.intp]
-    ) -> ClassPoints:
-        """Decompose the Gram matrix of the chosen ones of the different points of a class."""
+    def _prepared(self, training: _Training) -> _Training:
+        """Prepare the points of all classes for the kernel, if they share one."""
+        if isinstance(self.kernel_, Precomputed) or not self._one_kernel():
+            return training
+        with self._rows_named(training, self.kernel_):
+            return replace(training, prepared=self.kernel_.prepare(training.stacked()))
+
+    def _one_kernel(self) -> bool:
+        """Whether all classes have the same kernel."""
+        return True
+
+    def _class_points(self, training: _Training, number: int) -> ClassPoints:
+        """Return the chosen ones of the different points of a class, and their Gram matrix."""
+        rows, found = training.members[number], training.merged[number]
+        chosen = training.chosen[number]
         square = isinstance(self._kernel_object(), Precomputed)
         if len(chosen) == len(found.weights):
             data = found.data
@@ -287,13 +314,22 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         weights = found.weights[chosen]
         beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
         kernel = self._class_kernel(data, weights)
+        points = None
+        if training.prepared is not None:
+            points = training.prepared[training.places()[number][chosen]]
+        elif not square:
+            points = kernel.prepare(data)
         with single_threaded_blas():
-            gram = _gram(kernel, data)
+            if points is None:
+                gram = gram_operator(kernel, data, storage="recompute").toarray()
+            else:
+                gram = symmetric_block(kernel, points)
         place = np.full(len(found.weights) + 1, -1)  # the last for rows without a twin
         place[np.concatenate([chosen, beside])] = np.arange(len(found.weights))
         return ClassPoints(
             kernel=kernel,
             data=None if square else data,
+            points=points,
             index=rows[found.index[chosen]],
             members=rows,
             inverse=place[found.inverse],
@@ -316,9 +352,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
         def decompose(number: int) -> ClassPoints:
             nonlocal done
-            points = self._class_points(
-                training.members[number], training.merged[number], training.chosen[number]
-            )
+            points = self._class_points(training, number)
             done += 1
             report(_SPECTRA_SHARE * done / len(training.members))
             return points
@@ -345,20 +379,24 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         spanning = np.concatenate([points.spanning for points in classes])
         weights = np.concatenate([points.every_weight for points in classes])
         residuals = np.empty((len(owners), len(classes), len(candidates)))
+        sizes = np.zeros(len(owners))
         newcomers = _Newcomers.of(training, classes)
         for c, points in enumerate(classes):
             own = (owners == c) & spanning  # the others are new points to the class
             residuals[own, c] = self._left_out(points, absolute[c])
             gains = self._filter(absolute[c]).gains(points.spectrum)
             with self._rows_named(training, points.kernel):
-                residuals[~own, c] = newcomers.residuals(points, np.flatnonzero(~own), gains)
+                found, size = newcomers.residuals(points, np.flatnonzero(~own), gains)
+            residuals[~own, c], sizes[~own] = found, np.maximum(sizes[~own], size)
             report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes))
+        residuals = leveled(residuals, sizes)
         scores = _accuracies(residuals, owners, weights)
         return _Trial(kernel, classes, residuals, owners, scores)
 
     def _settle(self, classes: list[ClassPoints], number: int = 0) -> None:
         """Keep what places new points, with the α of this number."""
-        self.alpha_ = float(self._candidates(classes)[number])
+        self.alphas_ = self._candidates(classes)
+        self.alpha_ = float(self.alphas_[number])
         chosen = np.array([self.alpha_])
         self.class_alphas_ = np.array([self._absolute(chosen, points)[0] for points in classes])
         self.class_kernels_ = [points.kernel for points in classes]
@@ -402,7 +440,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Return what leave-one-out says; if nothing was chosen by it, only now computed."""
         check_is_fitted(self)
         if "judgement" not in self._later_:
-            training = self._later_["training"]
+            training = self._prepared(self._later_["training"])
             with _blas_for(training):
                 trial = self._tried(training, self.kernel_, lambda fraction: None)
             self._later_ |= {
@@ -457,8 +495,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     def _residuals(self, X: Any) -> NDArray[np.float64]:
         own, taken = captured_by_each(self._subspaces_, X)
         if own is None:
-            return remainder(np.maximum(taken.max(axis=1), self._mean_diagonal_), taken)
-        return np.maximum(own.astype(np.float64) - taken, 0.0)
+            size = np.maximum(taken.max(axis=1), self._mean_diagonal_)
+            return leveled(remainder(size, taken), size)
+        return leveled(np.maximum(own.astype(np.float64) - taken, 0.0), own.max(axis=1))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return the negated residuals; for two classes how much nearer the second is.
@@ -527,13 +566,6 @@ def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
 
 
-def _gram(kernel: Kernel, data: Any) -> NDArray[Any]:
-    """Return the Gram matrix of the points of a class, which may be complex."""
-    if kernel.hermitian:
-        return symmetric_block(kernel, kernel.prepare(data))
-    return gram_operator(kernel, data, storage="recompute").toarray()
-
-
 def _blas_for(training: _Training) -> AbstractContextManager[None]:
     """Limit BLAS to one thread for many small matrices: its threads would wait for each other."""
     largest = max(len(each) for each in training.chosen)
@@ -546,42 +578,36 @@ def _advance(progress: Progress, fraction: float, number: int = 0, of: int = 1) 
 
 @dataclass(frozen=True)
 class _Newcomers:
-    """The different points of all classes, as new points to each; rows of a matrix, or data."""
+    """The different points of all classes, as new points to each: those that span it first."""
 
-    matrix: Any
-    index: NDArray[np.intp]
-    data: Any
-    prepared: dict[int, Any]
+    training: _Training
+    index: NDArray[np.intp]  # rows of the training data
+    order: NDArray[np.intp]  # rows of what is stacked
 
     @staticmethod
     def of(training: _Training, classes: list[ClassPoints]) -> _Newcomers:
-        index = np.concatenate([points.every for points in classes])
-        if isinstance(classes[0].kernel, Precomputed):
-            return _Newcomers(training.given, index, None, {})
-        parts = []
-        for found, chosen in zip(training.merged, training.chosen, strict=True):
-            beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
-            parts.append(found.data[np.concatenate([chosen, beside])])
-        sparse = scipy.sparse.issparse(parts[0])
-        data = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
-        return _Newcomers(None, index, data, {})
+        order = [
+            np.concatenate([place[chosen], np.setdiff1d(place, place[chosen])])
+            for place, chosen in zip(training.places(), training.chosen, strict=True)
+        ]
+        index = [points.every for points in classes]
+        return _Newcomers(training, np.concatenate(index), np.concatenate(order))
 
     def residuals(
         self, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return those of some of them from a class, a column for each of the gains."""
-        if self.data is None:
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Return those of some of them from a class, a column for each of the gains; k(x, x)."""
+        if points.points is None:
             rows = self.index[which]
-            taken = points.subspace().captured(self.matrix[rows], gains)
-            return remainder(np.diagonal(self.matrix)[rows], taken)
-        # of one kernel for all classes all points are prepared once
-        key = id(points.kernel)
-        if key not in self.prepared:
-            self.prepared.clear()
-            self.prepared[key] = points.kernel.prepare(self.data)
-        new = self.prepared[key][which]
-        taken = points.subspace().captured(new, gains)
-        return remainder(points.kernel.diagonal(new), taken)
+            new, own = self.training.given[rows], np.diagonal(self.training.given)[rows]
+        else:
+            rows = self.order[which]
+            if self.training.prepared is None:
+                new = points.kernel.prepare(self.training.stacked()[rows])
+            else:
+                new = self.training.prepared[rows]
+            own = points.kernel.diagonal(new)
+        return remainder(own, points.subspace().captured(new, gains)), own
 
 
 def _accuracies(

@@ -97,6 +97,8 @@ class PerTurbo(ClassResidualClassifier):
         The fitted kernel.
     class_kernels_ : list of Kernel
         The kernel of each class: ``kernel_``, or the geodesic one.
+    alphas_ : ndarray of shape (n_alphas,)
+        The values of α that were tried, ascending.
     support_ : ndarray of shape (n_support,)
         Rows of the training data, one for each different point in the span of a class, one class
         after the other.
@@ -232,6 +234,9 @@ class PerTurbo(ClassResidualClassifier):
             tangents = _left_out_tangents(points, points.kernel)
             return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
         return Perturbation(alphas).left_out(points.spectrum)
+
+    def _one_kernel(self) -> bool:
+        return not self.geodesic
 
     def _judged_later(self) -> bool:
         # another class's point may have no place in a tangent space, and then fit must say so

@@ -79,7 +79,12 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     loo_score_ : float
         The share of training points that are recognised when each is left out.
     loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
-        The same for each scale and each α that was tried.
+        The same for each scale and each α that was tried, in the order of the next two.
+    sigmas_ : ndarray of shape (n_sigmas,)
+        The scales that were tried, ascending; the kernel's own, or NaN, if there was no choice. Of
+        scales that tie the largest was taken.
+    alphas_ : ndarray of shape (n_alphas,)
+        The values of α that were tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
         The residuals of the training points, from their own class without them.
     temperature_ : float
@@ -107,8 +112,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
     row written twice, and the order of rows does not matter. Leave-one-out leaves out different
     rows, all copies together; it is exact, for the price of one eigendecomposition for each class
-    and scale. Training points that `subspace_size` leaves out of the subspaces are new points to
-    them, and count in the choice as well.
+    and scale, with two exceptions: what the kernel takes from the data (a scale by rule, a mean
+    shape) it keeps, and of a kernel that is not positive definite the positive part of each class's
+    matrix is taken, which a point that is left out would change. Residuals that only rounding tells
+    apart tie, and the first class has it. Training points that `subspace_size` leaves out of the
+    subspaces are new points to them, and count in the choice as well.
 
     References
     ----------
@@ -208,10 +216,12 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     def _trial_kernels(self, X: Any, weights: NDArray[np.float64] | None) -> list[Kernel]:
         if self.sigmas is None:
+            self.sigmas_ = np.array([getattr(self.kernel_, "sigma_", np.nan)], dtype=np.float64)
             return [self.kernel_]
         own = float(self.kernel_.sigma_)
         values = own * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
-        return [self.kernel_.rescaled(float(sigma)) for sigma in np.unique(values)]
+        self.sigmas_ = np.unique(values)
+        return [self.kernel_.rescaled(float(sigma)) for sigma in self.sigmas_]
 
     def _spanning(self, n: int) -> NDArray[np.intp]:
         if self.subspace_size is None or n <= self.subspace_size:

@@ -44,6 +44,8 @@ class ClassPoints:
         The fitted kernel of the class.
     data : array, sparse array or None
         The points; None for a precomputed kernel.
+    points : Prepared or None
+        The same as the kernel has prepared them.
     index : ndarray of shape (n,)
         For each a row of the training data that equals it.
     members : ndarray of shape (n_members,)
@@ -65,6 +67,7 @@ class ClassPoints:
 
     kernel: Kernel
     data: Any
+    points: Any
     index: NDArray[np.intp]
     members: NDArray[np.intp]
     inverse: NDArray[np.intp]
@@ -108,15 +111,18 @@ class ClassPoints:
         return self._spanned_by(self.spectrum.directions()[:, chosen] * np.sqrt(gains[chosen]))
 
     def _spanned_by(self, directions: NDArray[Any], *, triangular: bool = False) -> Subspace:
-        return Subspace(self.kernel, self.data, self.index, directions, triangular)
+        return Subspace(self.kernel, self.points, self.index, directions, triangular)
 
 
 @dataclass(frozen=True)
 class Subspace:
-    """The span of a class: its points, and combinations of them, which may be triangular."""
+    """The span of a class: its points, and combinations of them, which may be triangular.
+
+    The points are as the kernel has prepared them, None for a precomputed kernel.
+    """
 
     kernel: Kernel
-    data: Any
+    points: Any
     index: NDArray[np.intp]
     directions: NDArray[Any]
     triangular: bool = False
@@ -131,10 +137,10 @@ class Subspace:
         if len(new) > step:
             starts = range(0, len(new), step)
             return np.concatenate([self.captured(new[i : i + step], gains) for i in starts])
-        if self.data is None:
+        if self.points is None:
             cross: Any = cross_operator(self.kernel, new[:, self.index], None)
         else:
-            cross = CrossGram(self.kernel, new, self.kernel.prepare(self.data))
+            cross = CrossGram(self.kernel, new, self.points)
         with single_threaded_blas():
             if self.triangular and len(self.index) <= SMALL_CLASS:
                 return self._captured_by_panels(cross.toarray())[:, None]
@@ -181,7 +187,7 @@ def captured_by_each(
     diagonals, taken = [], []
     for start in range(0, X.shape[0], step):
         rows = X[start : start + step]
-        if subspaces[0].data is None:
+        if subspaces[0].points is None:
             taken.append(np.hstack([subspace.captured(rows) for subspace in subspaces]))
             continue
         prepared = _Prepared(rows, X)

@@ -20,6 +20,7 @@ from .filters import (
     class_spectrum,
     folded_residuals,
     left_out_mean_cosines,
+    leveled,
     remainder,
 )
 from .kha import Hebbian, HebbianResult, hebbian
@@ -51,6 +52,7 @@ __all__ = [
     "hebbian",
     "leading",
     "left_out_mean_cosines",
+    "leveled",
     "make_components",
     "orient",
     "remainder",

@@ -32,6 +32,7 @@ __all__ = [
     "class_spectrum",
     "folded_residuals",
     "left_out_mean_cosines",
+    "leveled",
     "remainder",
 ]
 
@@ -43,6 +44,9 @@ _EPS = float(np.finfo(np.float64).eps)
 # The least α, as a part of the trace of K, with which a Cholesky factorisation may take the place
 # of an eigendecomposition: what is lost is then 1e-10 of k(x, x).
 _LEAST_SHIFT = 1e-6
+
+# Residuals that differ by less than this part of k(x, x) are told apart by rounding alone.
+_TIE = 256 * _EPS
 
 # Entries of a Gram matrix are wrong by so many units in the last place of the lengths.
 _UNITS = 8
@@ -367,6 +371,29 @@ def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.
     """
     own = np.asarray(diagonal, dtype=np.float64)
     return np.maximum(own.reshape(-1, *[1] * (taken.ndim - 1)) - taken, 0.0)
+
+
+def leveled(residuals: NDArray[np.float64], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return residuals in which those that only rounding tells from the least are the least.
+
+    Where no class captures anything of a point, or each captures all, the residuals differ by
+    rounding; so they tie.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (m, n_classes) or (m, n_classes, ...)
+        What :func:`remainder` returned, for each class.
+    sizes : ndarray of shape (m,)
+        k(x, x) of each point.
+
+    Examples
+    --------
+    >>> leveled(np.array([[0.5 + 1e-16, 0.5, 0.7]]), np.array([1.0]))
+    array([[0.5, 0.5, 0.7]])
+    """
+    least = residuals.min(axis=1, keepdims=True)
+    allowed = _TIE * sizes.reshape(-1, *[1] * (residuals.ndim - 1))
+    return np.where(residuals <= least + allowed, least, residuals)
 
 
 def folded_residuals(
