@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
@@ -24,7 +25,7 @@ from orthodrome import (
     PerTurbo,
     RobustKernelPCA,
 )
-from orthodrome.kernels import ComplexGaussian, Embedded, LogEuclidean, VeroneseWhitney
+from orthodrome.kernels import ComplexGaussian, Embedded, Gaussian, LogEuclidean, VeroneseWhitney
 from orthodrome.preimage import fixed_point_preimages, has_fixed_point
 from orthodrome.spaces import (
     as_complex,
@@ -69,7 +70,7 @@ DATA = {
     "shapes": (VeroneseWhitney(), kites),
     "shapes, complex": (ComplexGaussian(), kites),
     "matrices": (LogEuclidean(), covariances),
-    "embedded": (Embedded(log_vectors), covariances),
+    "embedded": (Embedded(log_vectors, Gaussian()), covariances),
 }
 every_space = pytest.mark.parametrize(("kernel", "make"), DATA.values(), ids=list(DATA))
 
@@ -155,22 +156,118 @@ def test_weights_are_repetitions(kernel, make):
         )
 
 
-@every_space
-def test_pipelines_and_grid_search(kernel, make):
-    X = make()
-    name = "kernel__kernel__sigma" if isinstance(kernel, Embedded) else "kernel__sigma"
-    inner = clone(kernel)
+# ------------------------------------------------------------------ clone, pipeline, grid search
+
+SIGMAS = (0.5, 2.0)
+HALVES = StratifiedShuffleSplit(1, test_size=0.5, random_state=0)
+
+
+def fewer(X):
+    """All landmarks but one, or all variables but one: the work of a step before the estimator."""
+    return X[:, :4] if X.shape[2] == 2 else X[:, :2, :2]
+
+
+def scaled(estimator, kernel, sigma):
+    """An estimator with a kernel of that kind and scale, made without its nested parameters."""
+    if getattr(estimator, "sigmas", None) is not None:
+        return clone(estimator).set_params(kernel=kernel, sigmas=[sigma])
     if isinstance(kernel, Embedded):
-        inner.set_params(kernel="gaussian")
-        name = None
-    model = KernelRidgeRegressionClassifier(inner)
-    if name is not None:
-        search = GridSearchCV(model, {name: [0.3, 1.0]}, cv=3).fit(X, CLASSES)
-        assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    turned = make_pipeline(FunctionTransformer(lambda X: X[:, ::-1].copy()), model)
-    if X.shape[2] == 2:  # landmarks in another order are the same shapes to the kernel
-        scores = cross_val_score(turned, X, CLASSES, cv=3)
-        np.testing.assert_allclose(scores, cross_val_score(model, X, CLASSES, cv=3))
+        return clone(estimator).set_params(kernel=Embedded(kernel.function, Gaussian(sigma)))
+    return clone(estimator).set_params(kernel=type(kernel)(sigma))
+
+
+def grid_of(estimator, kernel):
+    """The name of the parameter that is the scale, and its values."""
+    if getattr(estimator, "sigmas", None) is not None:
+        return "sigmas", [[sigma] for sigma in SIGMAS]
+    inner = "kernel__" if isinstance(kernel, Embedded) else ""
+    return f"kernel__{inner}sigma", list(SIGMAS)
+
+
+def scale_of(model):
+    fitted = model.kernel_
+    return (fitted.kernel_ if isinstance(fitted, Embedded) else fitted).sigma_
+
+
+def fit_quietly(model, X, y):
+    """Fit what may warn that its steps did not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(X, y)
+
+
+def searched(steps, parameter, values, X, scoring=None):
+    """A fitted grid search over a parameter of the first of some steps, behind `fewer`."""
+    pipeline = make_pipeline(FunctionTransformer(fewer), *steps)
+    grid = {f"{pipeline.steps[1][0]}__{parameter}": values}
+    search = GridSearchCV(pipeline, grid, cv=HALVES, scoring=scoring, error_score="raise")
+    return fit_quietly(search, X, CLASSES)
+
+
+def assert_search_is_as_by_hand(estimator, kernel, X, output, after=(), scoring=None):
+    """A search over the scale in a pipeline scores, chooses and fits as plain estimators do.
+
+    `output` names the method whose values two scales must tell apart, None if there is none.
+    """
+    model = clone(estimator).set_params(kernel=clone(kernel))
+    search = searched([model, *after], *grid_of(estimator, kernel), X, scoring)
+    scorer = check_scoring(search.estimator, scoring)
+    ((train, test),) = HALVES.split(X, CLASSES)
+    small, found = fewer(X), search.cv_results_["split0_test_score"]
+    plain = [make_pipeline(scaled(estimator, kernel, sigma), *after) for sigma in SIGMAS]
+    halves = [fit_quietly(clone(one), small[train], CLASSES[train]) for one in plain]
+    by_hand = [scorer(half, small[test], CLASSES[test]) for half in halves]
+    np.testing.assert_array_equal(found, by_hand)
+    if output is None:
+        assert found[0] != found[1]
+    else:
+        first, second = (getattr(half[0], output)(small[test]) for half in halves)
+        assert np.abs(first - second).max() > 1e-3
+
+    assert search.best_index_ == np.argmax(by_hand)
+    best = search.best_estimator_
+    assert scale_of(best[1]) == SIGMAS[search.best_index_]
+    whole = fit_quietly(clone(plain[search.best_index_]), small, CLASSES)
+    np.testing.assert_array_equal(best.predict(X), whole.predict(small))
+    assert best[1].n_features_in_ == whole[0].n_features_in_ != np.prod(X.shape[1:])
+    # what was given is as it was
+    assert not hasattr(model, "kernel_")
+    assert not model.kernel.__sklearn_is_fitted__()
+    assert repr(model.kernel) == repr(kernel)
+    return search
+
+
+@every_space
+@pytest.mark.parametrize("estimator", DECOMPOSITIONS, ids=repr)
+def test_decompositions_in_pipelines_and_searches(estimator, kernel, make):
+    if isinstance(estimator, KernelPNS):  # fitted six times: far enough to be compared is enough
+        estimator = clone(estimator).set_params(max_iter=20)
+    search = assert_search_is_as_by_hand(estimator, kernel, make(), "transform", after=[SVC()])
+    assert search.best_score_ > 0.7
+
+
+@every_space
+@pytest.mark.parametrize("estimator", CLUSTERINGS, ids=repr)
+def test_clusterings_in_pipelines_and_searches(estimator, kernel, make):
+    if hasattr(estimator, "score"):
+        assert_search_is_as_by_hand(estimator, kernel, make(), None)
+    else:
+        search = assert_search_is_as_by_hand(
+            estimator, kernel, make(), "embed", scoring="adjusted_rand_score"
+        )
+        assert search.best_score_ > 0.7
+
+
+@every_space
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
+def test_classifiers_in_pipelines_and_searches(estimator, kernel, make):
+    if isinstance(kernel, Embedded) and getattr(estimator, "sigmas", None) is not None:
+        model = clone(estimator).set_params(kernel=kernel)
+        with pytest.raises(ValueError, match="sigmas"):
+            searched([model], *grid_of(estimator, kernel), make())
+        return
+    search = assert_search_is_as_by_hand(estimator, kernel, make(), "decision_function")
+    assert search.best_score_ > 0.7
 
 
 def test_forms_of_landmarks_are_one_to_an_estimator():

@@ -21,9 +21,22 @@ from laws_classification import (
     naive_truncation,
     three_classes,
 )
+from laws_shapes import every_form, in_form, moved, three_leaves, two_kinds_of_matrices
 from orthodrome.classification import PerTurbo, base, subspaces
 from orthodrome.classification.calibration import residual_temperature, softmax_of_residuals
-from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
+from orthodrome.kernels import (
+    ComplexGaussian,
+    Embedded,
+    Exponential,
+    FullProcrustes,
+    Gaussian,
+    Linear,
+    LogEuclidean,
+    Normalized,
+    Polynomial,
+    RiemannianShape,
+    VeroneseWhitney,
+)
 from orthodrome.preimage import geodesic_kernel
 from real_data import load_or_skip
 
@@ -516,3 +529,56 @@ def test_sets_of_the_paper(name, bound, geodesic):
     model = make_pipeline(StandardScaler(), PerTurbo(geodesic=geodesic))
     splits = StratifiedShuffleSplit(3, test_size=0.5, random_state=0)
     assert 1 - cross_val_score(model, bunch.data, bunch.target, cv=splits).mean() < bound
+
+
+# ------------------------------------------------------------------ geodesic, shapes and matrices
+
+
+def kinds_of(kernel):
+    return two_kinds_of_matrices(40) if kernel is LogEuclidean else three_leaves(45, spread=0.25)
+
+
+@pytest.mark.parametrize("kernel", [VeroneseWhitney, FullProcrustes, ComplexGaussian, LogEuclidean])
+def test_geodesic_classes_of_specimens(kernel):
+    """Residuals by the formula from each class's reference; left out, about those of a new fit."""
+    X, y = kinds_of(kernel)
+    model = PerTurbo(kernel(), alpha=0.05, geodesic=True).fit(X, y)
+    for column, label in enumerate(model.classes_):
+        tangent = geodesic_kernel(model.kernel_, X[y == label])
+        K, cross = tangent(X[y == label]), tangent(X, X[y == label])
+        expected = np.diagonal(tangent(X)) - np.einsum(
+            "ij,ji->i", cross, np.linalg.solve(K + 0.05 * np.eye(len(K)), cross.T)
+        )
+        np.testing.assert_allclose(model.class_residuals(X)[:, column], expected, atol=1e-9)
+    left_out = own_column(model, y)
+    for row in range(0, len(y), 8):
+        kept = (np.arange(len(y)) != row) & (y == y[row])
+        tangent = geodesic_kernel(model.kernel_, X[kept])
+        K, cross = tangent(X[kept]), tangent(X[row : row + 1], X[kept])
+        naive = tangent(X[row : row + 1])[0, 0] - cross[0] @ np.linalg.solve(
+            K + 0.05 * np.eye(len(K)), cross[0]
+        )
+        assert left_out[row] == pytest.approx(naive, rel=0.02)
+    assert model.score(X, y) > 0.9
+
+
+@every_form
+def test_geodesic_classes_whatever_the_form(form):
+    X, y = three_leaves(45)
+    model = PerTurbo("veronese_whitney", geodesic=True).fit(in_form(X, form), y)
+    expected = PerTurbo("veronese_whitney", geodesic=True).fit(X, y)
+    assert model.alpha_ == expected.alpha_
+    np.testing.assert_allclose(
+        model.class_residuals(in_form(moved(X, 4), form)), expected.class_residuals(X), atol=1e-7
+    )
+
+
+@pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+def test_kernels_of_specimens_without_preimages_name_the_mean():
+    shapes, y = three_leaves(45)
+    A, z = two_kinds_of_matrices(20)
+    embedded = Embedded(lambda X: X.reshape(len(X), -1), Gaussian(10.0))
+    for kernel, X, labels in ((RiemannianShape(), shapes, y), (embedded, A, z)):
+        message = f"and {type(kernel).__name__} is none; take reference='mean'"
+        with pytest.raises(ValueError, match=message):
+            PerTurbo(kernel, geodesic=True).fit(X, labels)

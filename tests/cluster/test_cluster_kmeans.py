@@ -17,20 +17,33 @@ from laws_kmeans import (
     gram_kinds,
     sphere_kinds,
 )
+from laws_shapes import every_form, in_form, matrices, moved, near, three_leaves
+from laws_shapes import two_kinds_of_matrices as two_kinds
 from laws_sphere import DTYPES, slow_karcher_mean, unit
 from orthodrome import HypersphericalKMeans, KernelKMeans
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import (
+    ComplexGaussian,
     Cosine,
     Embedded,
+    FullProcrustes,
     Gaussian,
     Linear,
+    LogEuclidean,
     Matern,
     Normalized,
     Polynomial,
     RationalQuadratic,
+    RiemannianShape,
+    VeroneseWhitney,
 )
 from orthodrome.metrics import clustering_error
+from orthodrome.spaces import (
+    centroid_size,
+    extrinsic_mean,
+    log_euclidean_mean,
+    procrustes_distance,
+)
 from orthodrome.sphere import geodesic_distances, karcher_mean
 from orthodrome.sphere.lloyd import lloyd, numbered_by_first
 from real_data import load_or_skip
@@ -446,3 +459,124 @@ def test_what_was_fitted_decides_about_new_points():
         model.set_params(centers=after)
         np.testing.assert_array_equal(model.predict(X), labels)
         np.testing.assert_array_equal(model.transform(X), distances)
+
+
+# ------------------------------------------------------------------ shapes and matrices
+
+MANIFOLD = [VeroneseWhitney, FullProcrustes, ComplexGaussian, LogEuclidean]
+every_manifold = pytest.mark.parametrize("kernel", MANIFOLD)
+
+
+def kinds_of(kernel):
+    """Specimens of a few kinds, their names, and how many there are."""
+    if kernel is LogEuclidean:
+        return *two_kinds(40), 2
+    return *three_leaves(45, spread=0.1), 3
+
+
+@every_manifold
+def test_centers_are_specimens_and_the_best_of_all(kernel):
+    X, y, k = kinds_of(kernel)
+    model = HypersphericalKMeans(k, kernel=kernel(), n_init=3, random_state=0).fit(X)
+    assert same_partition(model.labels_, y)
+    assert model.converged_
+    assert model.cluster_centers_.shape == (k, *X.shape[1:])
+    assert model.cluster_centers_.dtype == X.dtype
+    angles = np.arccos(model.kernel_(X, model.cluster_centers_))
+    np.testing.assert_allclose(model.transform(X), angles, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(angles.argmin(axis=1), model.labels_)
+    assert model.inertia_ == pytest.approx(np.sum(angles.min(axis=1) ** 2), rel=1e-9)
+    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-9)
+    for cluster in range(k):
+        members = X[model.labels_ == cluster]
+        between = np.arccos(np.clip(model.kernel_(members), -1, 1))
+        own = np.sum(angles[model.labels_ == cluster, cluster] ** 2)
+        assert own <= np.sum(between**2, axis=1).min()
+
+
+@every_form
+@pytest.mark.parametrize("kernel", ["veronese_whitney", "complex_gaussian"])
+def test_centers_have_the_form_of_the_landmarks(form, kernel):
+    X, y, k = kinds_of(VeroneseWhitney)
+    given, new = in_form(X, form), in_form(moved(X, 3), form)
+    model = HypersphericalKMeans(k, kernel=kernel, init=given[[0, 25, 40]]).fit(given)
+    expected = HypersphericalKMeans(k, kernel=kernel, init=X[[0, 25, 40]]).fit(X)
+    np.testing.assert_allclose(
+        model.cluster_centers_, in_form(expected.cluster_centers_, form), atol=1e-12
+    )
+    np.testing.assert_allclose(centroid_size(model.cluster_centers_), 1.0, rtol=1e-12)
+    assert same_partition(model.predict(new), y)
+    np.testing.assert_allclose(model.transform(new), expected.transform(X), atol=1e-7)
+
+
+def test_flat_matrices_have_flat_centers():
+    X, _, k = kinds_of(LogEuclidean)
+    whole, flat = (
+        HypersphericalKMeans(k, kernel="log_euclidean", n_init=2, random_state=0).fit(Z)
+        for Z in (X, X.reshape(len(X), -1))
+    )
+    np.testing.assert_array_equal(flat.cluster_centers_, whole.cluster_centers_.reshape(k, -1))
+    np.testing.assert_array_equal(flat.predict(X.reshape(len(X), -1)), whole.labels_)
+
+
+@every_manifold
+def test_the_center_of_one_shape_is_that_shape(kernel):
+    A, B = (matrices(2) if kernel is LogEuclidean else near(2, spread=0.5))[:, None]
+    X = np.concatenate([np.repeat(A, 5, axis=0), np.repeat(B, 4, axis=0)])
+    X = X if kernel is LogEuclidean else moved(X)
+    model = HypersphericalKMeans(2, kernel=kernel(1.0), n_init=2, random_state=0).fit(X)
+    assert same_partition(model.labels_, np.repeat([0, 1], [5, 4]))
+    assert model.inertia_ < 1e-13
+    found = model.cluster_centers_[model.labels_[[0, 5]]]
+    if kernel is LogEuclidean:
+        np.testing.assert_allclose(found, np.concatenate([A, B]), rtol=1e-10)
+    else:
+        assert np.diagonal(procrustes_distance(found, X[[0, 5]])).max() < 1e-10
+
+
+@pytest.mark.parametrize("kernel", [VeroneseWhitney, LogEuclidean])
+def test_under_wide_kernels_centers_are_means(kernel):
+    X, _, k = kinds_of(kernel)
+    model = HypersphericalKMeans(k, kernel=kernel(1e3), n_init=2, random_state=0).fit(X)
+    for cluster, center in enumerate(model.cluster_centers_):
+        members = X[model.labels_ == cluster]
+        if kernel is LogEuclidean:
+            np.testing.assert_allclose(center, log_euclidean_mean(members), rtol=1e-5)
+        else:
+            assert procrustes_distance(center[None], extrinsic_mean(members)[None])[0, 0] < 1e-5
+
+
+@every_manifold
+def test_specimens_weights_are_copies_in_any_order(kernel):
+    X, _, k = kinds_of(kernel)
+    w = np.arange(len(X)) % 3
+    order = np.random.default_rng(0).permutation(int(w.sum()))
+    model = HypersphericalKMeans(k, kernel=kernel(), n_init=2, random_state=0)
+    weighted = clone(model).fit(X, sample_weight=w)
+    copied = model.fit(np.repeat(X, w, axis=0)[order])
+    np.testing.assert_array_equal(weighted.cluster_centers_, copied.cluster_centers_)
+    assert weighted.inertia_ == copied.inertia_
+
+
+@pytest.mark.parametrize("kernel", [VeroneseWhitney, LogEuclidean])
+def test_specimens_in_single_precision(kernel):
+    X, y, k = kinds_of(kernel)
+    narrow = X.astype(np.float32 if kernel is LogEuclidean else np.complex64)
+    model = HypersphericalKMeans(k, kernel=kernel(), n_init=2, random_state=0).fit(narrow)
+    assert model.cluster_centers_.dtype == narrow.dtype
+    assert same_partition(model.predict(narrow), y)
+
+
+@pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+def test_kernels_of_specimens_without_preimages():
+    shapes, A = near(12, spread=0.3), matrices(12)
+    embedded = Embedded(lambda X: X.reshape(len(X), -1), Gaussian(10.0))
+    for kernel, X in ((RiemannianShape(), shapes), (embedded, A)):
+        message = f"and {type(kernel).__name__} is none; centers='intrinsic' takes"
+        with pytest.raises(ValueError, match=message):
+            HypersphericalKMeans(2, kernel=kernel).fit(X)
+        model = HypersphericalKMeans(2, kernel=kernel, centers="intrinsic", random_state=0).fit(X)
+        assert model.cluster_centers_.shape == (2, 12)
+    with pytest.raises(ValueError, match=r"init='bounding-box' .* needs vectors"):
+        HypersphericalKMeans(2, kernel="veronese_whitney", init="bounding-box").fit(shapes)

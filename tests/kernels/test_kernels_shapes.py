@@ -548,6 +548,21 @@ def test_names_of_columns_are_remembered():
         kernel(frame[frame.columns[::-1]])
 
 
+def test_names_of_entries_are_remembered():
+    A = matrices(9)
+    frame = pd.DataFrame(A.reshape(9, -1), columns=[f"{i}{j}" for i in "abc" for j in "abc"])
+    kernel = LogEuclidean().fit(frame)
+    assert list(kernel.feature_names_in_) == list(frame.columns)
+    assert kernel.n_features_in_ == 9
+    np.testing.assert_array_equal(kernel(frame), LogEuclidean().fit(A)(A))
+    model = KernelPCA(2, LogEuclidean()).fit(frame)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    for call in (kernel, model.transform):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(frame[frame.columns[::-1]])
+    assert not hasattr(LogEuclidean().fit(A), "feature_names_in_")
+
+
 @pytest.mark.parametrize("kernel_class", [*SCALED, HermitianLinear])
 def test_single_precision(kernel_class):
     X, Y = near(9).astype(np.complex64), near(6, seed=1).astype(np.complex64)

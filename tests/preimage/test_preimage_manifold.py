@@ -1,7 +1,10 @@
 """Pre-images of shapes and of matrices: what they are, and that they come back as data came."""
 
+import sys
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from laws_shapes import FORMS, every_form, in_form, landmarks, matrices, moved, near, three_leaves
 from orthodrome import KernelPCA, KernelPGA
@@ -9,18 +12,27 @@ from orthodrome.kernels import (
     ComplexGaussian,
     Embedded,
     FullProcrustes,
+    Gaussian,
     LogEuclidean,
     Normalized,
     RiemannianShape,
     VeroneseWhitney,
 )
-from orthodrome.preimage import preimage
+from orthodrome.preimage import (
+    geodesic_kernel,
+    karcher_mean_preimage,
+    left_out_preimages,
+    preimage,
+)
+from orthodrome.preimage.domains import leading
 from orthodrome.spaces import (
     as_complex,
     centroid_size,
     extrinsic_mean,
+    helmertize,
     log_euclidean_distance,
     log_euclidean_mean,
+    preshape,
     procrustes_distance,
 )
 
@@ -134,9 +146,240 @@ def test_blocks_of_expansions_do_not_matter(monkeypatch):
     X = near(12, spread=0.3)
     beta = np.random.default_rng(0).dirichlet(np.ones(12), size=7)
     whole = preimage("veronese_whitney", X, beta, tol=1e-10).points
-    monkeypatch.setattr("orthodrome.preimage.manifold._BATCH", 2 * 4 * (12 + 25))
+    for name in ("fixed_point", "radial"):  # a function of the same name hides a module
+        module = sys.modules[f"orthodrome.preimage.{name}"]
+        monkeypatch.setattr(module, "BLOCK_ELEMENTS", 12)
     parts = preimage("veronese_whitney", X, beta, tol=1e-10).points
-    assert apart(VeroneseWhitney(), parts, whole).max() < 1e-8
+    # about its top the sum is flat, and its rounding hides steps of the root of that
+    assert apart(VeroneseWhitney(), parts, whole).max() < 1e-7
+
+
+# ------------------------------------------------------------------ shapes of many landmarks
+
+
+def by_eigenvectors(kernel, X, beta, start, n_iter=500):
+    """The slow twin: a whole eigendecomposition of Σ β k(u_n, u) u_n u_n* in every iteration."""
+    u, point = preshape(X), preshape(start[None])
+    for _ in range(n_iter):
+        weights = beta * kernel(point, X)[0]
+        vectors = np.linalg.eigh(np.einsum("n,ni,nj->ij", weights, u, u.conj()))[1]
+        before, point = point, vectors[None, :, -1]
+        if procrustes_distance(before, point)[0, 0] < 1e-10:
+            break
+    return point
+
+
+@pytest.mark.parametrize("k", [4, 40])
+@pytest.mark.parametrize("signs", ["positive", "mixed"])
+def test_against_whole_eigendecompositions(k, signs):
+    X = near(25, k=k, spread=0.3)
+    kernel = VeroneseWhitney().fit(X)
+    if signs == "positive":
+        beta = np.random.default_rng(0).dirichlet(np.ones(25), size=6)
+    else:
+        model = KernelPGA(3, kernel).fit(X)
+        beta = model._expansion(model.embedding_[:6])
+        assert np.any(beta < -1e-3)
+    found = preimage(kernel, X, beta, tol=1e-10)
+    starts = X[np.argmax(beta @ kernel(X), axis=1)]
+    for row, point in enumerate(found.points):
+        twin = by_eigenvectors(kernel, X, beta[row], starts[row])
+        assert procrustes_distance(point[None], twin)[0, 0] < 1e-7
+        assert found.similarity[row] == pytest.approx(beta[row] @ kernel(twin, X)[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.6, 1.0])
+def test_no_training_point_is_better_whatever_the_signs(sigma):
+    """The step is shortened until the sum rises, which the eigenvector alone would not do."""
+    X = near(20, k=4, spread=3.0)
+    kernel = VeroneseWhitney(sigma).fit(X)
+    beta = np.random.default_rng(0).standard_normal((40, 20)) - 1
+    found = preimage(kernel, X, beta, n_starts=1)
+    assert np.all(found.similarity >= (beta @ kernel(X)).max(axis=1) - 1e-12)
+    assert found.converged
+
+
+@pytest.mark.parametrize("kernel", FIXED_POINT, ids=repr)
+def test_similarity_is_that_of_the_points_returned(kernel):
+    """Also where vectors leave the manifold in between, as means of turned pre-shapes do."""
+    X = data_of(kernel)
+    kernel = type(kernel)().fit(X)
+    beta = np.random.default_rng(0).dirichlet(np.ones(12), size=5)
+    found = preimage(kernel, X, beta)
+    expected = np.einsum("mn,mn->m", beta, kernel(found.points, X))
+    np.testing.assert_allclose(found.similarity, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1, 0])
+def test_in_all_directions_the_leading_vector_is_the_eigenvector(sign):
+    """Also where all eigenvalues are negative, and constants, which are no shapes, have 0."""
+    rng = np.random.default_rng(0)
+    u = preshape(landmarks(12, k=5))
+    weights = rng.uniform(0.1, 1, (4, 12)) * (sign or rng.choice([-1, 1], (4, 12)))
+    begin = preshape(landmarks(4, k=5, seed=1))
+    found = leading(u, weights, begin, 5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
+    for row in range(4):
+        H = helmertize(np.eye(5) + 0j).T
+        matrix = H @ np.einsum("n,ni,nj->ij", weights[row], u, u.conj()) @ H.T
+        value = np.vdot(found[row], np.einsum("n,ni,n->i", weights[row], u, u.conj() @ found[row]))
+        assert value.real == pytest.approx(np.linalg.eigvalsh(matrix)[-1], abs=1e-12)
+
+
+def test_where_there_is_no_direction_it_stays():
+    u = preshape(landmarks(3, k=5))
+    for weights in (np.zeros((1, 3)), np.array([[1.0, 0, 0]])):
+        found = leading(u, weights, u[:1], 3)
+        assert procrustes_distance(found, u[:1])[0, 0] < 1e-14
+    assert not leading(u, np.ones((1, 3)), np.zeros((1, 5), dtype=complex), 3).any()
+
+
+def test_a_direction_that_is_missing_is_not_the_best_of_negative_ones():
+    u = preshape(landmarks(3, k=5))
+    found = leading(u, np.array([[-1.0, -0.5, 0]]), u[:1], 4)[0]
+    matrix = -np.outer(u[0], u[0].conj()) - 0.5 * np.outer(u[1], u[1].conj())
+    least, largest = np.linalg.eigvalsh(matrix)[:2]  # the others are 0, and out of reach from u_0
+    assert least < largest < -0.1
+    assert np.vdot(found, matrix @ found).real == pytest.approx(largest, abs=1e-12)
+
+
+# ------------------------------------------------------------------ Karcher means
+
+every_fixed_point = pytest.mark.parametrize("kernel", FIXED_POINT, ids=repr)
+
+
+def objectives(kernel, X, points, p=None):
+    """The weighted mean of arccos² k at each of some points."""
+    squares = np.arccos(np.clip(kernel(points, X), -1, 1)) ** 2
+    return np.average(squares, axis=1, weights=p)
+
+
+@every_fixed_point
+@pytest.mark.parametrize("sigma", [0.3, "mean", 10.0])
+def test_no_input_is_nearer_to_all_than_the_preimage_of_their_mean(kernel, sigma):
+    X = data_of(kernel, 20)
+    kernel = type(kernel)(sigma).fit(X)
+    p = np.random.default_rng(0).uniform(0.2, 2, 20)
+    found = karcher_mean_preimage(kernel, X, p)
+    least = objectives(kernel, X, found.point[None], p)[0]
+    assert found.converged
+    assert found.objective == pytest.approx(least, rel=1e-9)
+    assert least <= objectives(kernel, X, X, p).min() + 1e-12
+    rng = np.random.default_rng(1)
+    for size in (1e-3, 1e-2):  # nor one beside it
+        noise = size * rng.standard_normal((20, *X.shape[1:]))
+        if of_matrices(kernel):
+            aside = found.point + noise @ noise.transpose(0, 2, 1)
+        else:
+            aside = found.point + noise + 1j * size * rng.standard_normal(noise.shape)
+        assert objectives(kernel, X, aside, p).min() >= least - 1e-12
+
+
+@every_fixed_point
+def test_the_mean_of_one_shape_is_that_shape(kernel):
+    X = data_of(kernel)[:1]
+    X = np.repeat(X, 5, axis=0) if of_matrices(kernel) else moved(np.repeat(X, 5, axis=0))
+    found = karcher_mean_preimage(type(kernel)(1.0), X)
+    assert apart(kernel, found.point[None], X[:1]).max() < 1e-7
+    assert found.objective < 1e-14
+
+
+@every_fixed_point
+def test_under_a_wide_kernel_it_is_the_mean(kernel):
+    X = data_of(kernel)
+    found = karcher_mean_preimage(type(kernel)(1e3), X).point
+    mean = log_euclidean_mean(X) if of_matrices(kernel) else extrinsic_mean(X)
+    tolerance = 0.05 if isinstance(kernel, ComplexGaussian) else 1e-5
+    assert apart(kernel, found[None], mean[None]).max() < tolerance
+
+
+@every_form
+def test_the_mean_of_landmarks_has_their_form(form):
+    X = near(12, spread=0.3)
+    expected = karcher_mean_preimage("veronese_whitney", X).point
+    found = karcher_mean_preimage("veronese_whitney", in_form(X, form), starts=in_form(X, form))
+    np.testing.assert_allclose(found.point, in_form(expected, form), atol=1e-6)
+    assert found.n_starts == 12
+
+
+def test_the_mean_of_flat_matrices_is_flat():
+    A = matrices(6)
+    flat = karcher_mean_preimage("log_euclidean", A.reshape(6, 9)).point
+    np.testing.assert_allclose(flat, karcher_mean_preimage("log_euclidean", A).point.ravel())
+
+
+@every_fixed_point
+def test_weights_of_a_mean_are_copies(kernel):
+    X = data_of(kernel)
+    w = np.arange(12) % 3
+    kernel = type(kernel)().fit(X)
+    a = karcher_mean_preimage(kernel, X, w).point
+    b = karcher_mean_preimage(kernel, np.repeat(X, w, axis=0)).point
+    np.testing.assert_array_equal(a, b)
+
+
+@every_fixed_point
+def test_means_without_each_point(kernel):
+    X = data_of(kernel)
+    kernel = type(kernel)().fit(X)
+    p = np.random.default_rng(0).uniform(0.5, 2, 12)
+    data = kernel.validate(X)
+    reference = karcher_mean_preimage(kernel, data, p).point
+    found = left_out_preimages(kernel, data, p, kernel(X), reference)
+    assert found.shape == data.shape
+    for out in range(12):
+        rest = np.arange(12) != out
+        expected = karcher_mean_preimage(kernel, X[rest], p[rest])
+        value = objectives(kernel, X[rest], found[out : out + 1], p[rest])[0]
+        assert value == pytest.approx(expected.objective, rel=1e-4)
+        assert value < objectives(kernel, X[rest], reference[None], p[rest])[0]
+
+
+@every_fixed_point
+def test_the_geodesic_kernel_seen_from_it(kernel):
+    X = data_of(kernel)
+    found = geodesic_kernel(kernel, X)
+    inner = found.kernel_
+    c = inner(X, np.asarray(found.reference)[None])[:, 0]
+    g = np.arccos(c) / np.sqrt(1 - c**2)
+    expected = g[:, None] * (inner(X) - np.outer(c, c)) * g
+    np.testing.assert_allclose(found(X), expected, atol=1e-12)
+    assert np.trace(found(X)) / 12 == pytest.approx(karcher_mean_preimage(inner, X).objective)
+
+
+def test_the_geodesic_kernel_of_near_shapes_keeps_its_digits():
+    """1 - k is 1e-16 here: as a difference it would be rounding."""
+    X = near(12, spread=1e-8)
+    kernel = VeroneseWhitney(1.0).fit(X)
+    found = geodesic_kernel(kernel, X)
+    distances = procrustes_distance(X, as_complex(np.asarray(found.reference)[None]))[:, 0]
+    np.testing.assert_allclose(np.sqrt(np.diagonal(found(X))), 2 * distances, rtol=1e-6)
+    assert np.linalg.eigvalsh(found(X)).min() > -1e-6 * np.trace(found(X))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (RiemannianShape(), near(12)),
+        (Normalized(VeroneseWhitney()), near(12)),
+        (Embedded(lambda X: X.reshape(len(X), -1), Gaussian(1.0)), matrices(12)),
+    ],
+    ids=["riemannian", "normalized", "embedded"],
+)
+def test_kernels_without_a_fixed_point_have_the_mean_itself(kernel, X):
+    name = type(kernel).__name__
+    with pytest.raises(ValueError, match=f"and {name} is none; sphere.karcher_mean .*='mean'"):
+        karcher_mean_preimage(kernel, X)
+    with pytest.raises(ValueError, match=f"and {name} is none; .*reference='mean'"):
+        geodesic_kernel(kernel, X)
+    assert geodesic_kernel(kernel, X, reference="mean")(X).shape == (12, 12)
+
+
+def test_a_mean_that_needs_more_iterations_says_so():
+    with pytest.warns(ConvergenceWarning, match=r"karcher_mean_preimage: .*tol=1e-09"):
+        found = karcher_mean_preimage("veronese_whitney", near(12, spread=0.3), max_iter=1)
+    assert not found.converged
 
 
 # ------------------------------------------------------------------ forms

@@ -88,7 +88,9 @@ def test_files_that_ktch_brings_along(tmp_path):
     triangles = assert_reads_alike(str(folder / "landmarks_triangle.tps"))
     assert triangles.landmarks.shape[1:] == (3, 2)
     cephala = folder / "landmark_trilobite_cephala" / "data_landmark_trilobite_cephala.tps"
-    with pytest.raises(ValueError, match=r"line \d+: landmark \d+ of specimen '\w+' is missing"):
+    with pytest.raises(
+        ValueError, match=r"line \d+: landmark \d+ .* of specimen '\w+' .* is missing"
+    ):
         read_tps(str(cephala), negative="keep")
     trilobites = assert_reads_alike(str(cephala))
     assert [len(own) for own in trilobites.curves] == [4] * 300

@@ -1,5 +1,6 @@
 """Laws of planar shapes: forms, pre-shapes, distances, means and alignment."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.spatial import procrustes
 from laws_shapes import (
     containers,
     every_form,
+    exact_complements,
     in_form,
     landmarks,
     moved,
@@ -367,15 +369,15 @@ def test_full_distances_against_scipy():
     np.testing.assert_allclose(procrustes_distance(X) ** 2, expected, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("gap", [1e-2, 2e-4, 1e-4, 1e-5, 1e-8, 1e-10, 1e-13])
+@pytest.mark.parametrize("gap", [2e-2, 9e-3, 1e-3, 2e-4, 1e-4, 1e-5, 1e-8, 1e-10, 1e-13])
 def test_near_shapes_are_told_apart_accurately(gap):
     """u + gap·v with v orthogonal to u is at the angle arctan(gap), whatever the rotation."""
     u, v = preshape(landmarks(2))
     v = v - u * np.vdot(u, v)
     v /= np.linalg.norm(v)
     other = (u + gap * v) * np.exp(0.3j)
-    # eps of a coordinate over the gap; just above the change of formula, half of the digits
-    tolerance = 4e-15 + gap * 1e-7 if gap > 1e-4 else 1e-15
+    # a few eps of 1 - |u*v|², over twice the gap, above the change of formula at 1e-2
+    tolerance = 2e-15 / gap if gap > 1e-2 else 1e-15
     expected = {
         "full": np.sin(np.arctan(gap)),
         "partial": 2 * np.sin(np.arctan(gap) / 2),
@@ -390,6 +392,32 @@ def test_near_shapes_in_single_precision():
     z = near(6, spread=1e-3)
     found = riemannian_distance(z.astype(np.complex64), moved(z, 4).astype(np.complex64))
     close(found, riemannian_distance(z), 5e-6)
+
+
+@pytest.mark.parametrize("spread", [3e-2, 1e-2, 1e-3])
+@pytest.mark.parametrize("other", [np.complex64, np.complex128])
+def test_near_shapes_in_single_precision_have_their_digits(spread, other):
+    """Of the very numbers given, against rational arithmetic."""
+    X = near(6, spread=spread).astype(np.complex64)
+    Y = near(5, seed=1, spread=spread).astype(other)
+    expected = np.sqrt(exact_complements(X, Y)[0])
+    assert expected.max() < 0.1
+    close(procrustes_distance(X, Y), expected, 4e-7)
+
+
+@pytest.mark.parametrize("precision", [np.complex64, np.complex128])
+def test_near_shapes_take_no_more_memory_than_far_ones(precision):
+    """A few arrays of the size of the result, and none of pairs by landmarks."""
+    X = near(300, 60, spread=1e-3).astype(precision)
+    procrustes_distance(X[:3])  # compiles the loop
+    tracemalloc.start()
+    try:
+        found = procrustes_distance(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.max() < 1e-2
+    assert peak < 8 * found.nbytes + 10 * X.nbytes
 
 
 def test_triangles_of_mirror_image_are_farthest():

@@ -80,6 +80,11 @@ def contents(draw):
     }
 
 
+def wholly_missing(points):
+    """Points with NaN in all coordinates where one of them is missing."""
+    return np.where(np.isnan(points).any(axis=-1, keepdims=True), np.nan, points)
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents())
 def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
@@ -89,15 +94,14 @@ def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
     file = read_tps(path, missing="nan", negative="keep")
     assert file.landmarks.shape == landmarks.shape
     assert file.landmarks.dtype == np.float64
-    bits = [np.where(np.isnan(x), np.nan, x).tobytes() for x in (file.landmarks, landmarks)]
-    assert bits[0] == bits[1]
+    assert file.landmarks.tobytes() == wholly_missing(landmarks).tobytes()
     np.testing.assert_array_equal(file.scales, texts["scales"])
     assert file.ids == texts["ids"]
     assert file.images == texts["images"]
     assert file.comments == texts["comments"]
     assert [len(curves) for curves in file.curves] == [len(curves) for curves in texts["curves"]]
     for ours, theirs in zip(chain(*file.curves), chain(*texts["curves"]), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(ours, wholly_missing(theirs))
     assert file.other == texts["other"]
 
 
@@ -162,6 +166,7 @@ DIALECTS = {
     "byte-order mark": "\ufeff" + PLAIN,
     "Ctrl-Z of DOS": PLAIN + "\x1a",
     "remarks": PLAIN.replace("\n", '\n# LM=9\n"LM=9\n  // LM=9\n'),
+    "remarks behind coordinates": PLAIN.replace("2.75", "2.75 # tip").replace("4", "4// x=1\t"),
     "exponents": PLAIN.replace("100 0.25", "1e2 2.5E-01").replace("1.5 ", "+.15e+1 "),
     "decimal commas": re.sub(r"(?<=[0-9])\.(?=[0-9])", ",", PLAIN),
     "commas between": re.sub("(?<=[0-9]) ", ",", PLAIN),
@@ -265,12 +270,16 @@ def test_scales_apply_on_request_only():
     scaled = parse(PLAIN, apply_scale=True).landmarks
     assert np.array_equal(scaled, POINTS * np.array([0.5, 0.25])[:, None, None])
     assert np.array_equal(parse(CURVED, apply_scale=True).curves[0][1], [[70, 80]])
-    with pytest.raises(ValueError, match=r"line 8: specimen 'caerulea_2' has no SCALE"):
+    with pytest.raises(ValueError, match=r"line 8: specimen 'caerulea_2' \(index 1\) has no SCALE"):
         parse(PLAIN.replace("SCALE=0.25", ""), apply_scale=True)
-    with pytest.raises(ValueError, match=r"line 14: specimen 'caerulea_2' has a SCALE that is not"):
+    with pytest.raises(ValueError, match=r"line 14: .* \(index 1\) has a SCALE that is not"):
         parse(PLAIN.replace("SCALE=0.25", "SCALE=0"), apply_scale=True)
-    with pytest.raises(ValueError, match=r"line 3: the scaled coordinates of specimen '1' are too"):
+    with pytest.raises(ValueError, match=r"line 3: the scaled coordinates of specimen '1' \("):
         parse("LM=1\n1e300 2\nSCALE=1e300", apply_scale=True)
+    assert np.array_equal(parse(PLAIN, apply_scale=np.True_).landmarks, scaled)
+    for text in ("no", "True", 1, None):
+        with pytest.raises(ValueError, match="apply_scale of read_tps must be True or False; got"):
+            parse(PLAIN, apply_scale=text)
 
 
 # ---------------------------------------------------------------------------- missing landmarks
@@ -279,23 +288,47 @@ def test_scales_apply_on_request_only():
 @pytest.mark.parametrize("mark", ["NA NA", "nan NaN", "? ?", "-1 -1", "-1 NA", "NA,NA", "-2,5 -3"])
 def test_a_missing_landmark_is_named_or_nan(mark):
     text = f"LM=3\n1 2\n{mark}\n3 0\nID=x"
-    with pytest.raises(ValueError, match=r"line 3: landmark 2 of specimen 'x' is missing"):
+    with pytest.raises(ValueError, match=r"line 3: landmark 2 \(index 1\) of specimen 'x' \(in"):
         parse(text)
     points = parse(text, missing="nan").landmarks
     np.testing.assert_array_equal(points, [[[1, 2], [math.nan, math.nan], [3, 0]]])
 
 
-def test_half_a_landmark_is_missing_too_but_its_number_is_kept():
-    with pytest.raises(ValueError, match=r"line 2: landmark 1 of specimen '1' is missing;"):
-        parse("LM=1\n3 NA\n")
-    np.testing.assert_array_equal(parse("LM=1\n3 NA", missing="nan").landmarks, [[[3, math.nan]]])
+@pytest.mark.parametrize("negative", ["missing", "keep"])
+@pytest.mark.parametrize("mark", ["3 NA", "NA 3", "? 3", "-3 NaN"])
+def test_half_a_landmark_is_missing_whole(mark, negative):
+    text = f"LM=2\n1 2\n{mark}\nCURVES=1\nPOINTS=1\n{mark}\n"
+    with pytest.raises(ValueError, match=r"line 3: landmark 2 .* of specimen '1' .* is missing"):
+        parse(text, negative=negative)
+    file = parse(text, missing="nan", negative=negative)
+    np.testing.assert_array_equal(file.landmarks, [[[1, 2], [math.nan, math.nan]]])
+    np.testing.assert_array_equal(file.curves[0][0], [[math.nan, math.nan]])
 
 
-def test_a_missing_point_of_a_curve_is_named():
-    with pytest.raises(ValueError, match=r"line 6: point 2 of curve 1 of specimen 'a' is missing"):
-        parse(CURVED.replace("5 6", "-1 -1"))
-    curve = parse(CURVED.replace("5 6", "-1 -1"), missing="nan").curves[0][0]
-    np.testing.assert_array_equal(curve, [[3, 4], [math.nan, math.nan]])
+@pytest.mark.parametrize("mark", ["-1 -1", "NA NA", "NA 3"])
+def test_a_missing_point_of_a_curve_is_named_where_it_is_wanted(mark):
+    text = CURVED.replace("5 6", mark)
+    reason = r"line 6: point 2 \(index 1\) of curve 1 \(index 0\) of specimen 'a' .* is missing"
+    with pytest.raises(ValueError, match=reason):
+        parse(text, curves="append")
+    gone = [[3, 4], [math.nan, math.nan]]
+    for missing in ("error", "nan"):
+        np.testing.assert_array_equal(parse(text, missing=missing).curves[0][0], gone)
+    appended = parse(text, curves="append", missing="nan").landmarks
+    np.testing.assert_array_equal(appended, [[[1, 2], *gone, [7, 8]]])
+
+
+def test_curves_that_are_dropped_stop_nothing_and_lose_nothing():
+    """Where negative points of curves may be positions, they stay."""
+    text = CURVED.replace("5 6", "-1 -1").replace("7 8", "7 -8")
+    with pytest.raises(ValueError, match=r"line 6: negative .* line 8 has a negative"):
+        parse(text, curves="append")
+    file = parse(text)
+    np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
+    np.testing.assert_array_equal(np.concatenate(file.curves[0]), [[3, 4], [-1, -1], [7, -8]])
+    # a landmark in doubt is still named
+    with pytest.raises(ValueError, match=r"line 2: negative .* line 8 has a negative"):
+        parse(text.replace("1 2", "-1 -2", 1))
 
 
 @pytest.mark.parametrize("missing", ["error", "nan"])
@@ -325,6 +358,8 @@ BAD = {
     "too many": ("LM=1\n1 2\n3 4\nID=a\n", 3, "coordinates outside a block"),
     "text": ("LM=1\n1 2\nhello\n", 3, "neither a field"),
     "not a number": ("LM=1\n1 x2\n", 2, "'x2' is not a number"),
+    "remark with =": ("LM=2\n1 2 # a=b\n3 # 4\n", 3, "2 coordinates are due here, there are 1"),
+    "too many with a remark": ("LM=1\n1 2\n3 4 # tip\n", 3, "coordinates outside a block"),
     "infinite": ("LM=1\n1 inf\n", 2, "'inf' is not a number"),
     "underscore": ("LM=1\n1 1_0\n", 2, "'1_0' is not a number"),
     "too large": ("LM=1\n1 1e400\n", 2, "too large"),
@@ -343,11 +378,15 @@ BAD = {
     "curve cut": ("LM=1\n1 2\nCURVES=1\nPOINTS=2\n3 4\nID=a", 6, "POINTS=2 on line 4"),
     "points alone": ("LM=1\n1 2\nPOINTS=1\n3 4\n", 3, "more POINTS="),
     "scale": ("LM=1\n1 2\nSCALE=five\n", 3, "'five' is not a number"),
-    "other number": (PLAIN + "LM=2\n1 2\n3 4\nID=c", 15, "specimen 'c' has 2 landmarks.* has 3"),
+    "other number": (
+        PLAIN + "LM=2\n1 2\n3 4\nID=c",
+        15,
+        r"specimen 'c' \(index 2\) has 2 land.* has 3",
+    ),
     "other dimension": (
         PLAIN + "LM3=3\n1 2 3\n4 5 6\n7 8 9\nID=c",
         15,
-        "specimen 'c' has 3 dimensions, the first one, 'edulis_1', has 2",
+        r"specimen 'c' \(index 2\) has 3 dimensions, the first one, 'edulis_1', has 2",
     ),
 }
 
@@ -461,14 +500,29 @@ def test_labels_are_a_group_of_the_ids():
     file = parse(PLAIN)
     assert file.labels("^([a-z]+)_").tolist() == ["edulis", "caerulea"]
     assert file.labels(r"(\d)$").tolist() == ["1", "2"]
-    with pytest.raises(ValueError, match=r"id 'caerulea_2' of specimen 2 does not match"):
+    with pytest.raises(ValueError, match=r"id 'caerulea_2' of specimen 2 \(index 1\) does not"):
         file.labels("^(ed)")
-    with pytest.raises(ValueError, match=r"id 'edulis_1' of specimen 1 does not match"):
+    with pytest.raises(ValueError, match=r"id 'edulis_1' of specimen 1 \(index 0\) does not"):
         file.labels("(x)?")
     with pytest.raises(ValueError, match="needs a group"):
         file.labels("edulis")
     with pytest.raises(ValueError, match="no regular expression"):
         file.labels("(")
+
+
+def test_labels_are_a_group_of_the_images_if_asked():
+    file = parse(PLAIN.replace("photos/c", "others\\c"))
+    assert file.labels(r"^(\w+)[/\\]", of="images").tolist() == ["photos", "others"]
+    with pytest.raises(
+        ValueError, match=r"image 'others\\\\caer.*' of specimen 2 \(index 1\) does"
+    ):
+        file.labels("^(photos)", of="images")
+    with pytest.raises(ValueError, match="the part of the image which is the label"):
+        file.labels("photos", of="images")
+    with pytest.raises(ValueError, match=r"no image of specimen 2 \(index 1\), 'caerulea_2'"):
+        parse(PLAIN.replace("IMAGE=photos/c", "IMAGEOF=")).labels("(.)", of="images")
+    with pytest.raises(ValueError, match="of of labels must be one of"):
+        file.labels("(.)", of="comments")
 
 
 # ---------------------------------------------------------------------------- writing
@@ -479,9 +533,9 @@ REFUSED = {
     "CR in an image": ({"images": ["a\rb"]}, "images of write_tps must be plain text"),
     "zero byte": ({"comments": ["a\0"]}, "comments of write_tps must be plain text"),
     "surrogate": ({"ids": ["\udc80"]}, "ids of write_tps must be plain text"),
-    "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1"),
-    "empty id": ({"ids": [""]}, "id of specimen 1 is ''"),
-    "no id": ({"ids": [None]}, "id of specimen 1 is None"),
+    "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1 "),
+    "empty id": ({"ids": [""]}, r"id of specimen 1 \(index 0\) is ''"),
+    "no id": ({"ids": [None]}, r"id of specimen 1 \(index 0\) is None"),
     "number for a comment": ({"comments": [3]}, "must be text; got 3 for specimen 1"),
     "too many ids": ({"ids": ["a", "b"]}, "one entry for each of the 1 specimens; got 2"),
     "one text": ({"ids": "a"}, "one entry for each"),
@@ -489,10 +543,13 @@ REFUSED = {
     "scale infinite": ({"scales": [math.inf]}, "1 positive finite numbers"),
     "two scales": ({"scales": [1.0, 2.0]}, "1 positive finite numbers"),
     "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
-    "flat curve": ({"curves": [[np.ones(2)]]}, "curve 1 of specimen 1 .* shape"),
+    "flat curve": ({"curves": [[np.ones(2)]]}, r"curve 1 \(index 0\) of specimen 1 \(in.* shape"),
     "two of other": ({"other": [{}, {}]}, "one entry for each of the 1 specimens; got 2"),
     "other is text": ({"other": ["A=b"]}, "must hold mappings from names to texts; got 'A=b'"),
-    "name with a meaning": ({"other": [{"OUTLINES": "1"}]}, "'OUTLINES' for specimen 1, which has"),
+    "name with a meaning": (
+        {"other": [{"OUTLINES": "1"}]},
+        "'OUTLINES' for specimen 1 .* which has",
+    ),
     "name in small letters": ({"other": [{"sex": "f"}]}, "must be in capitals.* got 'sex' for"),
     "name with =": ({"other": [{"A=B": "f"}]}, "have no = .* got 'A=B'"),
     "name with blanks": ({"other": [{"A ": "f"}]}, "no blanks at the ends; got 'A '"),
@@ -520,7 +577,10 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path, texts, reason):
         np.ones((2, 2)),
         np.ones((1, 2, 4)),
         np.ones((0, 3, 2)),
-        np.ones((2, 3)) * 1j,
+        np.ones((2, 5)),
+        np.ones((0, 6)),
+        np.ones((2, 3, 2)) * 1j,
+        [[1, 2, math.inf, 4, 5, 6]],
         [[["a", "b"]]],
         [[[1, 2]], [[1, 2], [3, 4]]],
         [[[1, math.inf]]],
@@ -530,6 +590,18 @@ def test_landmarks_that_are_none_are_refused(tmp_path, landmarks):
     with pytest.raises(ValueError, match="landmarks of write_tps must"):
         write_tps(tmp_path / "a.tps", landmarks)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["flat", "complex", "complex64", "lists"])
+def test_landmarks_are_written_in_every_form(tmp_path, form):
+    points = POINTS.copy()
+    points[1, 2] = math.nan
+    flat = points.reshape(2, -1)
+    forms = {"flat": flat, "complex": flat.view(complex), "lists": flat.tolist()}
+    forms["complex64"] = forms["complex"].astype(np.complex64)
+    write_tps(tmp_path / "a.tps", forms[form], ids=["a", "b"])
+    write_tps(tmp_path / "b.tps", points, ids=["a", "b"])
+    assert (tmp_path / "a.tps").read_text() == (tmp_path / "b.tps").read_text()
 
 
 def test_names_default_to_numbers_and_may_be_numbers(tmp_path):

@@ -18,7 +18,8 @@ from ..eigen import (
     left_out_mean_cosines,
 )
 from ..gram import gram_operator, squared_radius
-from ..kernels import Geodesic, Kernel, Precomputed, Radial
+from ..kernels import Geodesic, Kernel, Precomputed
+from ..kernels._profiles import has_profile
 from ..kernels.base import rectangular_block
 from ..preimage import geodesic_kernel, left_out_preimages
 from .base import ClassResidualClassifier
@@ -73,7 +74,8 @@ class PerTurbo(ClassResidualClassifier):
         kernel must have constant k(x, x).
     reference : {"preimage", "mean"}, default="preimage"
         The reference for ``geodesic=True``: the pre-image of the class's Karcher mean, as in the
-        paper (dense data and radial kernels), or the mean itself (every kernel).
+        paper (dense data, and radial kernels or Gaussian ones of shapes and matrices), or the mean
+        itself (every kernel).
     memory_budget : str or number, default="2GiB"
         What the Gram matrices of the classes and their eigenvectors may take; more is an error.
     verbose : bool or int, default=False
@@ -198,9 +200,10 @@ class PerTurbo(ClassResidualClassifier):
             return
         owner = f"{type(self).__name__}(geodesic=True, reference='preimage')"
         if self.reference == "preimage":
-            if not (isinstance(self.kernel_, Radial) and self.kernel_.unit_norm):
+            if not (has_profile(self.kernel_) and self.kernel_.unit_norm):
                 raise ValueError(
-                    f"{owner} needs a radial kernel with k(x, x) = 1, such as Gaussian, and "
+                    f"{owner} needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
+                    "positive definite Gaussian one of shapes or matrices, and "
                     f"{type(self.kernel_).__name__} is none; take reference='mean'."
                 )
             if scipy.sparse.issparse(X):
@@ -215,7 +218,7 @@ class PerTurbo(ClassResidualClassifier):
         return geodesic_kernel(self.kernel_, data, weights, reference=self.reference)
 
     def _entry_size(self) -> float | None:
-        # k - c c', of which only a radial kernel at a pre-image avoids the difference
+        # k - c c', of which only a function of distances at a pre-image avoids the difference
         return 1.0 if self.geodesic and self.reference == "mean" else None
 
     # ------------------------------------------------------------------ leave-one-out

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._core.canonical import Canonical
 from .._core.checks import check_choice
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..gram import Scaled, squared_radius
-from ..kernels import Kernel, Radial
-from ..kernels.radial import squared_distances
+from ..kernels import Kernel
+from ..kernels._profiles import has_profile, profile_of, squares_of
 from ..preimage import PreimageCenters
-from ..sphere.lloyd import FlatCenters, GeodesicCenters
+from ..preimage.manifold import as_given
+from ..sphere.lloyd import FlatCenters, GeodesicCenters, Run
 from ..sphere.seeding import SEEDINGS
 from .base import CenterClustering
 
@@ -166,11 +167,11 @@ class HypersphericalKMeans(CenterClustering):
 
     ``"preimage"``
         the best inputs, μ_c = Φ(x̃_c), each a stationary point of its cluster's objective (RKHS-GEO,
-        Algorithm 2); for radial kernels. No Gram matrix is needed. Where the kernel falls with the
-        distance, the nearest centre along the sphere is the nearest one in the inputs: the clusters
-        are Voronoi cells, as those of k-means, and σ decides only how little far points pull a
-        centre. With a large σ it is k-means; with a small one, a centre seeks the densest part of
-        its cluster.
+        Algorithm 2); for radial kernels, and for Gaussian ones of shapes and matrices. No Gram
+        matrix is needed. Where the kernel falls with the distance, the nearest centre along the
+        sphere is the nearest one in the inputs: the clusters are Voronoi cells, as those of
+        k-means, and σ decides only how little far points pull a centre. With a large σ it is
+        k-means; with a small one, a centre seeks the densest part of its cluster.
     ``"intrinsic"``
         the Karcher means themselves, points of the sphere that need not have a pre-image; for every
         kernel with constant k(x, x). Clusters may be of any shape, as with :class:`KernelKMeans`.
@@ -189,8 +190,8 @@ class HypersphericalKMeans(CenterClustering):
 (n_clusters, n_features), default="k-means++"
         How to begin: at points that are drawn far from each other along the sphere, at points each
         farthest from those before, at random points, at places drawn uniformly from the bounding
-        box of the data (for pre-images; the paper says no more than "randomly", and its figures are
-        met so), or at the points given.
+        box of the data (for pre-images of vectors; the paper says no more than "randomly", and its
+        figures are met so), or at the points given.
     n_init : int, default=10
         Starts; the one of least inertia is kept.
     max_iter : int, default=300
@@ -211,9 +212,10 @@ class HypersphericalKMeans(CenterClustering):
         The cluster of each training point. Clusters are numbered by their first member when the
         points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_features) or (n_clusters, n_fit)
-        The inputs x̃_c; for intrinsic centres the coefficients of each mean over the rows of
-        `X_fit_` (brought to unit length). Where the data have fewer different points than
-        `n_clusters`, there are fewer clusters, and a warning.
+        The inputs x̃_c, in the form of the training data (landmarks of centroid size 1, or
+        matrices); for intrinsic centres the coefficients of each mean over the rows of `X_fit_`
+        (brought to unit length). Where the data have fewer different points than `n_clusters`,
+        there are fewer clusters, and a warning.
     inertia_ : float
         The weighted sum of squared distances from the centres, along the sphere.
     X_fit_ : ndarray, sparse array or None
@@ -263,6 +265,9 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
+    cluster_centers_: NDArray[Any]
+    _centers_are_inputs_: bool
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -295,14 +300,31 @@ class HypersphericalKMeans(CenterClustering):
     def _inits(self) -> tuple[str, ...]:
         return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
 
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        super()._fit(X, sample_weight)
+        if self._centers_are_inputs_:
+            self.cluster_centers_ = as_given(self.cluster_centers_, X)
+        # from here it is as far to the caller of fit, whom warnings name, as for other estimators
+        super()._warn(*self.__dict__.pop("_ended"))
+
+    def _warn(self, best: Run, n_found: int) -> None:
+        self._ended = best, n_found
+
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:
         if self.centers == "intrinsic":
             return
-        if not (isinstance(kernel, Radial) and kernel.unit_norm):
+        if not (has_profile(kernel) and kernel.unit_norm):
             raise ValueError(
                 f"centers='preimage' of {type(self).__name__} needs a radial kernel with "
-                f"k(x, x) = 1, such as Gaussian, and {type(kernel).__name__} is none; "
-                "centers='intrinsic' takes every kernel with constant k(x, x)."
+                "k(x, x) = 1, such as Gaussian, or a positive definite Gaussian one of shapes or "
+                f"matrices, and {type(kernel).__name__} is none; centers='intrinsic' takes every "
+                "kernel with constant k(x, x)."
+            )
+        if isinstance(self.init, str) and self.init == "bounding-box" and X.ndim != 2:
+            raise ValueError(
+                f"init='bounding-box' of {type(self).__name__} needs vectors: the box of "
+                f"landmarks or matrices, here of {type(kernel).__name__}, holds places that are "
+                "none of them. Take another init."
             )
         if scipy.sparse.issparse(X):
             raise ValueError(
@@ -312,7 +334,6 @@ class HypersphericalKMeans(CenterClustering):
 
     def _geometry(self, kernel: Kernel, canonical: Canonical) -> PreimageCenters | GeodesicCenters:
         if self.centers == "preimage":
-            assert isinstance(kernel, Radial)
             return PreimageCenters(kernel, canonical.data, canonical.weights)
         gram = self._gram(kernel, canonical.data)
         self._squared_radius_ = squared_radius(gram.diagonal())
@@ -330,7 +351,7 @@ class HypersphericalKMeans(CenterClustering):
 
     def _squared_from_inputs(self, geometry: Any, inputs: Any) -> NDArray[np.float64]:
         if isinstance(geometry, PreimageCenters):
-            return geometry.squared(inputs)
+            return geometry.squared(geometry.domain.coordinates(inputs))
         own = self.kernel_.diagonal(self.kernel_.prepare(inputs))
         squared_radius(own, self._squared_radius_, what="init")
         rows = geometry.gram.cross(inputs).toarray()
@@ -338,7 +359,7 @@ class HypersphericalKMeans(CenterClustering):
 
     def _keep(self, geometry: Any, centers: Any, kept: NDArray[np.intp]) -> None:
         if isinstance(geometry, PreimageCenters):
-            self.cluster_centers_ = centers.points[kept]
+            self.cluster_centers_ = geometry.domain.inputs(centers.points[kept])
             self._centers_are_inputs_ = True
         else:
             self._centers_are_inputs_ = False
@@ -346,7 +367,8 @@ class HypersphericalKMeans(CenterClustering):
 
     def _squared_distances(self, X: Any) -> NDArray[np.float64]:
         if self._centers_are_inputs_:
-            return _squared_angles(self.kernel_, self._input_squares(X))
+            squares = self._input_squares(X)
+            return angles_from_complements(profile_of(self.kernel_).one_minus(squares))[0] ** 2
         if self.X_fit_ is not None:
             diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
             squared_radius(diagonal, self._squared_radius_)
@@ -356,20 +378,18 @@ class HypersphericalKMeans(CenterClustering):
         return angles_from_cosines(cosines)[0] ** 2
 
     def _nearest(self, X: Any) -> NDArray[np.int32]:
-        if self._centers_are_inputs_ and self.kernel_.decreasing:
+        if self._centers_are_inputs_ and profile_of(self.kernel_).decreasing:
             # as on the training data: where the kernel has underflown all angles are the same
             return np.argmin(self._input_squares(X), axis=1).astype(np.int32)
         return super()._nearest(X)
 
     def _input_squares(self, X: Any) -> NDArray[np.float64]:
-        points, centers = self.kernel_.prepare(X), self.kernel_.prepare(self.cluster_centers_)
-        return squared_distances(points, centers).astype(np.float64)
+        # centres have the form of the specimens, which is not that of validated data
+        centers = self.kernel_.validate(self.cluster_centers_, reset=False)
+        points, places = self.kernel_.prepare(X), self.kernel_.prepare(centers)
+        return squares_of(self.kernel_, points, places).astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.sparse and self.centers != "preimage"
         return tags
-
-
-def _squared_angles(kernel: Radial, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    return angles_from_complements(kernel.one_minus(squares))[0] ** 2

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector
 from .._core.unit import angles_from_complements, check_no_antipodes
 from ._prepared import Prepared
+from ._profiles import has_profile, profile_of, squares_of
 from ._unit import squared_radius
 from .base import Kernel, rectangular_block
-from .radial import Radial, squared_distances
 from .wrappers import Wrapper, fresh_inner
 
 __all__ = ["Geodesic"]
@@ -157,9 +157,9 @@ class Geodesic(Wrapper):
 
     def _complements(self, points: Prepared) -> NDArray[Any]:
         """Return 1 - c, without cancellation where the kernel allows it."""
-        if isinstance(self.kernel_, Radial) and self.coefficients is None:
-            squares = squared_distances(points, self._reference_)[:, 0]
-            return self.kernel_.one_minus(squares).astype(points.dtype, copy=False)
+        if has_profile(self.kernel_) and self.coefficients is None:
+            squares = squares_of(self.kernel_, points, self._reference_)[:, 0]
+            return profile_of(self.kernel_).one_minus(squares).astype(points.dtype, copy=False)
         block = rectangular_block(self.kernel_, points, self._reference_)
         cosines = block @ self._coefficients_.astype(block.dtype) / self._radius_
         return np.clip(1 - cosines, 0.0, 2.0).astype(points.dtype)
@@ -167,10 +167,10 @@ class Geodesic(Wrapper):
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block."""
         u, v = a.per_point[:, 0], b.per_point[:, 0]
-        if isinstance(self.kernel_, Radial):
+        if has_profile(self.kernel_):
             # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
-            block = squared_distances(a.coordinates, b.coordinates, out)
-            block = np.subtract(_sums(u, v), self.kernel_.one_minus(block), out=block)
+            block = squares_of(self.kernel_, a.coordinates, b.coordinates, out)
+            block = np.subtract(_sums(u, v), profile_of(self.kernel_).one_minus(block), out=block)
         else:
             block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
             block /= block.dtype.type(self._radius_)

@@ -54,7 +54,8 @@ class LogEuclidean(ExtrinsicGaussian):
         """Check that X is (n, d, d), each matrix symmetric and positive definite.
 
         Flat rows of all entries, shape (n, d²), are taken for such matrices: what estimators that
-        know only rows, such as scikit-learn's ``SVC``, can hand on.
+        know only rows, such as scikit-learn's ``SVC``, can hand on. Those of a data frame keep the
+        names of their columns.
         """
         owner = self if estimator is None else estimator
         matrices = check_spd(_unflattened(X))
@@ -65,7 +66,8 @@ class LogEuclidean(ExtrinsicGaussian):
                 f"X has matrices of {d} x {d} = {d * d} entries, but {type(owner).__name__} was "
                 f"fitted to matrices of {known}."
             )
-        validate_data(owner, matrices.reshape(len(matrices), -1), reset=reset)
+        rows = X if hasattr(X, "columns") else matrices.reshape(len(matrices), -1)
+        validate_data(owner, rows, reset=reset)
         return matrices
 
     def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Any:
@@ -91,4 +93,4 @@ def _unflattened(X: Any) -> Any:
     except ValueError:  # ragged: the check of matrices says so
         return X
     d = math.isqrt(shape[1]) if len(shape) == 2 and not scipy.sparse.issparse(X) else 0
-    return np.reshape(X, (-1, d, d)) if d and d * d == shape[1] else X
+    return np.asarray(X).reshape(-1, d, d) if d and d * d == shape[1] else X

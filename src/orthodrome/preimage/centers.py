@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.unit import angles_from_complements
-from ..kernels import Radial
-from ..kernels.radial import squared_distances
+from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
-from .fixed_point import fixed_point, negated_squared_angles
+from .domains import Domain, domain_of
+from .fixed_point import climb, negated_squared_angles
 from .karcher import best_points
 
 __all__ = ["PreimageCenters"]
@@ -28,7 +28,7 @@ _TOL = 1e-12
 
 @dataclass
 class _Preimages:
-    """Centres, shape (k, d), the labels they were made for, and those to begin at the mean."""
+    """Centres in the domain, the labels they were made for, and those to begin at the mean."""
 
     points: NDArray[Any]
     labels: NDArray[np.intp]
@@ -49,10 +49,10 @@ class PreimageCenters(Centers):
 
     Parameters
     ----------
-    kernel : Radial
-        Fitted, with k(x, x) = 1.
-    X : ndarray of shape (n, d)
-        The data.
+    kernel : Kernel
+        Fitted, with k(x, x) = 1 and a fixed point: see :func:`has_fixed_point`.
+    X : ndarray of shape (n, d), or what the kernel takes
+        The data, validated.
     weights : ndarray of shape (n,)
         Weights.
     max_iter : int
@@ -60,20 +60,19 @@ class PreimageCenters(Centers):
     """
 
     def __init__(
-        self, kernel: Radial, X: NDArray[Any], weights: NDArray[np.float64], *, max_iter: int = 2000
+        self, kernel: Kernel, X: NDArray[Any], weights: NDArray[np.float64], *, max_iter: int = 2000
     ) -> None:
-        self.kernel = kernel
-        self.X = X
+        self.domain = domain_of(kernel, X)
+        self.kernel = self.domain.kernel
+        self.X = self.domain.points
         self.weights = weights
         self.max_iter = max_iter
-        self.prepared = kernel.prepare(X)
-        eps = float(np.finfo(X.dtype).eps)
-        largest = float(self.prepared.per_point.max()) if kernel.decreasing else 1.0
-        self.rounding = 32 * eps * largest
+        eps = float(np.finfo(self.X.dtype).eps)
+        self.rounding = 32 * eps * self.domain.largest_square
 
     def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the squared angles of all points from some of them, shape (n, m)."""
-        squares = squared_distances(self.prepared, self.prepared[chosen])
+        squares = self.domain.squares(self.domain.prepared, self.domain.prepared[chosen])
         return self._angles(squares.astype(np.float64)) ** 2
 
     def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -82,7 +81,8 @@ class PreimageCenters(Centers):
 
     def squared(self, centers: NDArray[Any]) -> NDArray[np.float64]:
         """Return what the nearest centre has least of: squared distances, or squared angles."""
-        block = squared_distances(self.prepared, self.kernel.prepare(centers)).astype(np.float64)
+        places = self.domain.prepare(centers)
+        block = self.domain.squares(self.domain.prepared, places).astype(np.float64)
         return block if self.kernel.decreasing else self._angles(block) ** 2
 
     def inertia(self, run: Run) -> float:
@@ -119,23 +119,24 @@ class PreimageCenters(Centers):
     def _step(self, run: Run, p: NDArray[np.float64]) -> None:
         """Move each centre by one step of the fixed point, or to the mean where it is fresh."""
         old = run.centers
-        means = self._sums(run, p)
+        means = self.domain.means(self._scattered(run, p)) if old.fresh.any() else old.points
         own = self._own_squares(run, old.points)
         _, pulls = negated_squared_angles(self.kernel, own[None], p[None])
         totals = np.bincount(run.labels, pulls[0], minlength=len(old.points))
         usable = totals < 0  # else the fixed point would descend, or all has underflown
-        targets = self._sums(run, pulls[0]) / np.where(usable, totals, 1.0)[:, None]
+        targets = self.domain.targets(old.points, self._scattered(run, pulls[0]))
         targets = np.where(usable[:, None], targets, old.points)
         before = self._objectives(run, p, own)
         rounding = 16 * np.finfo(np.float64).eps * (1 + before)
-        step = targets - old.points
+        fraction = np.ones(len(targets))
         for _ in range(30):
-            moved = np.where(old.fresh[:, None], means, old.points + step)
+            moved = self.domain.moved(old.points, targets, fraction)[0]
+            moved = np.where(old.fresh[:, None], means, moved)
             after = self._objectives(run, p, self._own_squares(run, moved))
             worse = ~old.fresh & (after > before + rounding)
             if not worse.any():
                 break
-            step[worse] /= 4
+            fraction[worse] /= 4
         # a step that gains nothing is not taken: beside a cusp two of them would go to and fro
         idle = ~old.fresh & (after > before - rounding)
         old.points = np.where(idle[:, None], old.points, moved).astype(self.X.dtype)
@@ -143,7 +144,7 @@ class PreimageCenters(Centers):
     def _settle(self, run: Run, p: NDArray[np.float64]) -> bool:
         """Iterate the fixed point of each centre to its end; return whether all came to it."""
         old = run.centers
-        means = self._sums(run, p)
+        means = self.domain.means(self._scattered(run, p))
         points = old.points.copy()
         converged = True
         for cluster in np.unique(run.labels):
@@ -151,13 +152,12 @@ class PreimageCenters(Centers):
             if len(members) == 1:
                 points[cluster] = self.X[members[0]]
                 continue
-            X, own = self.X[members], p[members].astype(self.X.dtype)[None]
+            domain, own = self.domain.subset(members), p[members].astype(self.X.real.dtype)[None]
             starts = np.vstack(
-                [points[cluster], means[cluster], best_points(self.kernel, X, own, _N_STARTS)]
+                [points[cluster], means[cluster], best_points(domain, own, _N_STARTS)]
             )
-            ends = fixed_point(
-                self.kernel,
-                X,
+            ends = climb(
+                domain,
                 own,
                 starts.astype(self.X.dtype),
                 expansion=np.zeros(len(starts), dtype=np.intp),
@@ -166,13 +166,13 @@ class PreimageCenters(Centers):
                 max_iter=self.max_iter,
             )
             best = ends.points[_first_best(ends.objective)]
-            points[cluster], ended = self._followed(X, own, best)
+            points[cluster], ended = self._followed(domain, own, best)
             converged &= ended
         old.points = points
         return converged
 
     def _followed(
-        self, X: NDArray[Any], p: NDArray[Any], start: NDArray[Any]
+        self, domain: Domain, p: NDArray[Any], start: NDArray[Any]
     ) -> tuple[NDArray[Any], bool]:
         """Take steps of the fixed point while they shorten; return its end, and whether it is one.
 
@@ -182,31 +182,27 @@ class PreimageCenters(Centers):
         """
         point, best, shortest, least = start, start, np.inf, -np.inf
         for _ in range(self.max_iter):
-            difference = X - point
-            squares = np.einsum("ij,ij->i", difference, difference)
+            squares = domain.paired(domain.points, np.broadcast_to(point, domain.points.shape))
             value, pulls = negated_squared_angles(self.kernel, squares[None], p)
             least = max(least, float(value[0]) - 1e-12)
-            total = float(pulls.sum())
-            step = pulls[0] @ difference / total if total < 0 else np.zeros_like(point)
-            length = float(np.linalg.norm(step))
+            moved, length = domain.followed(point, pulls[0])
             if not (length < shortest and value[0] >= least):
                 return best, True
             best, shortest = point, length
             if length <= _TOL * float(np.sqrt(squares.mean())):
                 return best, True
-            point = point + step
+            point = moved
         return best, False
 
-    def _sums(self, run: Run, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Σ values x over each cluster."""
+    def _scattered(self, run: Run, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a (k, n) matrix with one value per column, in the row of its cluster."""
         members = np.zeros(run.squared.shape)
         members[np.arange(len(values)), run.labels] = values
-        return members.T @ self.X
+        return members.T
 
     def _own_squares(self, run: Run, centers: NDArray[Any]) -> NDArray[np.float64]:
         """Return the squared distance of each point from the centre of its cluster."""
-        difference = self.X - centers[run.labels]
-        return np.einsum("ij,ij->i", difference, difference).astype(np.float64)
+        return self.domain.paired(self.X, centers[run.labels]).astype(np.float64)
 
     def _objectives(
         self, run: Run, p: NDArray[np.float64], own: NDArray[np.float64]

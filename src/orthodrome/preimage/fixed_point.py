@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from .._core.threads import n_threads, run_in_threads
 from .._core.unit import angles_from_complements
 from ..kernels import Radial
-from ..kernels._prepared import Prepared
-from ..kernels.radial import squared_distances
+from .domains import Domain, Vectors
 
-__all__ = ["FixedPoint", "Pull", "fixed_point", "negated_squared_angles", "similarities"]
+__all__ = ["FixedPoint", "Pull", "climb", "fixed_point", "negated_squared_angles", "similarities"]
 
 #: ``pull(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the value
 #: Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
@@ -96,25 +95,42 @@ def fixed_point(
     max_iter : int
         The most iterations.
     """
-    scale = float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
-    z = np.array(starts, dtype=np.result_type(X.dtype, np.float32))
-    points = kernel.prepare(X)
+    return climb(
+        Vectors(kernel, X),
+        coefficients,
+        starts,
+        expansion=expansion,
+        pull=pull,
+        tol=tol,
+        max_iter=max_iter,
+    )
+
+
+def climb(
+    domain: Domain,
+    coefficients: NDArray[Any],
+    starts: NDArray[Any],
+    *,
+    expansion: NDArray[np.intp] | None = None,
+    pull: Pull | None = None,
+    tol: float,
+    max_iter: int,
+) -> FixedPoint:
+    """Do what :func:`fixed_point` does among vectors, for a domain and points of it."""
+    z = np.array(starts, dtype=np.result_type(domain.points.dtype, np.float32))
     owner = np.arange(len(z)) if expansion is None else expansion
     pull = similarities if pull is None else pull
-    target, value = _evaluate(kernel, points, coefficients, owner, pull, z)
+    target, value = _evaluate(domain, coefficients, owner, pull, z)
     eps = float(np.finfo(z.dtype).eps)
-    resolution = 4 * eps * float(np.abs(X).max())
-    # points that coincide to rounding have no scale: a step of rounding is none
-    limit = tol * scale if scale > resolution else resolution
+    limit = domain.limit(tol)
     fraction = np.ones(len(z))
     converged = np.zeros(len(z), dtype=bool)
     active = np.arange(len(z))
     n_iter = 0
     while len(active) and n_iter < max_iter:
         n_iter += 1
-        step = fraction[active, None] * (target[active] - z[active])
-        moved = z[active] + step
-        new_target, new_value = _evaluate(kernel, points, coefficients, owner[active], pull, moved)
+        moved, lengths = domain.moved(z[active], target[active], fraction[active])
+        new_target, new_value = _evaluate(domain, coefficients, owner[active], pull, moved)
         slack = 4 * eps * np.abs(value[active])
         better = new_value >= value[active] - slack
         accepted = active[better]
@@ -123,10 +139,11 @@ def fixed_point(
         fraction[accepted] = np.minimum(1.0, 2 * fraction[accepted])
         fraction[active[~better]] /= 4
         # a rejected step that is already below the tolerance cannot lead anywhere either
-        done = np.linalg.norm(step, axis=1) <= limit
+        done = lengths <= limit
         converged[active[done]] = True
         active = active[~done]
-    return FixedPoint(z, value, np.linalg.norm(target - z, axis=1), n_iter, converged)
+    steps = domain.moved(z, target, np.ones(len(z)))[1]
+    return FixedPoint(z, value, steps, n_iter, converged)
 
 
 def similarities(
@@ -154,35 +171,24 @@ def negated_squared_angles(
 
 
 def _evaluate(
-    kernel: Radial,
-    points: Prepared,
+    domain: Domain,
     coefficients: NDArray[Any],
     owner: NDArray[np.intp],
     pull: Pull,
     z: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
-    target, value = np.empty_like(z), np.empty(len(z), dtype=z.dtype)
-    share = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // len(points))
-    step = max(1, min(BLOCK_ELEMENTS // len(points), share))
+    n = len(domain.points)
+    target, value = np.empty_like(z), np.empty(len(z), dtype=z.real.dtype)
+    share = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // n)
+    step = max(1, min(BLOCK_ELEMENTS // n, share))
     blocks = [slice(start, start + step) for start in range(0, len(z), step)]
 
     def fill(share: int, n_shares: int) -> None:
         for rows in blocks[share::n_shares]:
-            beta = coefficients[owner[rows]]
-            target[rows], value[rows] = _evaluate_block(kernel, points, beta, pull, z[rows])
+            squares = domain.squares(domain.prepare(z[rows]), domain.prepared)
+            value[rows], weights = pull(domain.kernel, squares, coefficients[owner[rows]])
+            target[rows] = domain.targets(z[rows], weights)
 
     run_in_threads(fill, len(blocks))
     return target, value
-
-
-def _evaluate_block(
-    kernel: Radial, points: Prepared, beta: NDArray[Any], pull: Pull, z: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    value, weights = pull(kernel, squared_distances(kernel.prepare(z), points), beta)
-    total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
-    usable = (np.abs(total) > 1e-12 * size) & (size > 0)
-    # from the origin of the kernel, which keeps digits when the data lie far from 0
-    mean = weights @ points.coordinates / np.where(usable, total, 1.0)[:, None] + kernel.origin_
-    toward = np.where(usable, -np.sign(total), 0.0)[:, None]
-    return z + toward * (mean - z), value

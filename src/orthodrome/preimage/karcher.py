@@ -17,9 +17,11 @@ from .._core.status import Status, warn_unless_converged
 from .._core.types import Data
 from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
-from ..kernels.radial import squared_distances
+from ..kernels._profiles import has_profile
 from ..sphere import karcher_mean
-from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles
+from .domains import Domain, domain_of
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb, negated_squared_angles
+from .manifold import as_given
 
 __all__ = [
     "KarcherPreimage",
@@ -41,8 +43,8 @@ class KarcherPreimage:
 
     Attributes
     ----------
-    point : ndarray of shape (n_features,)
-        x̃.
+    point : ndarray of shape (n_features,), or of the form of one specimen
+        x̃; landmarks have centroid size 1.
     objective : float
         The weighted mean of the squared distances, Σ p_n arccos² k(x_n, x̃).
     step : float
@@ -91,16 +93,20 @@ def karcher_mean_preimage(
 
     (eq. 9 for the Gaussian kernel, whose -h' is k / 2σ²), iterated from several starts in one
     batch; the best end is kept. (The sign of the paper's eq. 8 is turned; its zeros are the same.)
+    Matrices move by their logarithms. Shapes under the Veronese-Whitney kernel move to the leading
+    eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the weights α, h being a
+    function of :math:`1 - |u_n^* u|^2`.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A radial kernel with k(x, x) = 1, fitted to X unless it is fitted already.
-    X : array-like of shape (n_samples, n_features)
-        The data.
+        A radial kernel with k(x, x) = 1, or a positive definite Gaussian one of shapes or matrices;
+        fitted to X unless it is fitted already.
+    X : array-like of shape (n_samples, n_features), or what the kernel takes
+        The data; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k), matrices (n, d, d).
     sample_weight : array-like of shape (n_samples,), optional
         Weights; a weight of 2 is the same as the row written twice.
-    starts : {"few", "all"} or array-like of shape (m, n_features), default="few"
+    starts : {"few", "all"} or array-like of the form of X, m rows, default="few"
         ``"few"``: the mean of the data and the `n_starts` points of least objective (of 512 of them
         where there are more). ``"all"``: the mean and every point, as in Algorithm 1, at the price
         of n² kernel values for each iteration. Or points to start from.
@@ -108,7 +114,7 @@ def karcher_mean_preimage(
         How many points ``"few"`` starts from.
     tol : float, default=1e-9
         Stop a start when its step is at most tol times the root mean squared distance of X from
-        its mean.
+        its mean; for shapes, of full Procrustes distances.
     max_iter : int, default=500
         The most iterations.
 
@@ -134,18 +140,25 @@ def karcher_mean_preimage(
     >>> X = [[0.0], [1.0], [2.0], [9.0]]
     >>> karcher_mean_preimage(Gaussian(sigma=1.0), X).point.round(3)  # the mean is 3
     array([1.])
+
+    Of shapes, in the form that they have:
+
+    >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2], [0, 0, 9, 1, 0, 3, -1, 1]]
+    >>> found = karcher_mean_preimage("veronese_whitney", kites, [2, 2, 1])
+    >>> found.point.shape, found.converged
+    ((8,), True)
     """
     check_integer(n_starts, "n_starts", "karcher_mean_preimage")
     check_integer(max_iter, "max_iter", "karcher_mean_preimage")
     check_positive(tol, "tol", "karcher_mean_preimage", or_zero=True)
-    fitted, X = _radial(kernel, X, sample_weight)
-    weights = check_sample_weight(sample_weight, len(X), "karcher_mean_preimage")
-    rows = canonical_rows(X, weights)
-    p = (rows.weights / rows.weights.sum()).astype(X.dtype)[None]
-    begin = _starts(fitted, rows.data, p, starts, n_starts)
-    ends = fixed_point(
-        fitted,
-        rows.data,
+    fitted, data = _on_sphere(kernel, X, sample_weight)
+    weights = check_sample_weight(sample_weight, len(data), "karcher_mean_preimage")
+    rows = canonical_rows(data, weights)
+    domain = domain_of(fitted, rows.data)
+    p = (rows.weights / rows.weights.sum()).astype(domain.real_dtype)[None]
+    begin = _starts(fitted, domain, p, starts, n_starts)
+    ends = climb(
+        domain,
         p,
         begin,
         expansion=np.zeros(len(begin), dtype=np.intp),
@@ -155,12 +168,12 @@ def karcher_mean_preimage(
     )
     best = int(np.argmax(ends.objective))
     status = Status.CONVERGED if ends.converged[best] else Status.MAX_ITER
-    spread = np.sqrt(p[0] @ np.sum((rows.data - p[0] @ rows.data) ** 2, axis=1))
-    step = float(ends.steps[best] / spread) if spread > 0 else 0.0
+    spread = domain.spread(p[0])
+    step = float(ends.steps[best]) / spread if spread > 0 else 0.0
     detail = f"a step of {step:.1e} after {ends.n_iter} iterations, tol={tol:g}"
     warn_unless_converged(status, "karcher_mean_preimage", detail)
     return KarcherPreimage(
-        point=ends.points[best],
+        point=as_given(domain.inputs(ends.points[best : best + 1]), X)[0],
         objective=-float(ends.objective[best]),
         step=step,
         n_iter=ends.n_iter,
@@ -169,17 +182,18 @@ def karcher_mean_preimage(
     )
 
 
-def _radial(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Radial, NDArray[Any]]:
-    """Return a fitted radial kernel of unit length and the data, checked and dense."""
+def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Kernel, NDArray[Any]]:
+    """Return a fitted kernel of unit length with a fixed point, and the data, checked and dense."""
     _refuse_precomputed(kernel, "karcher_mean_preimage")
     fitted = as_kernel(kernel)
     if not fitted.__sklearn_is_fitted__():
         fitted = clone(fitted).fit(X, sample_weight)
-    if not (isinstance(fitted, Radial) and fitted.unit_norm):
+    if not (has_profile(fitted) and fitted.unit_norm):
         raise ValueError(
-            f"karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, and "
+            "karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
+            "positive definite Gaussian one of shapes or matrices, and "
             f"{type(fitted).__name__} is none; sphere.karcher_mean finds the mean itself, for any "
-            "kernel."
+            "kernel (reference='mean' of geodesic_kernel)."
         )
     X = fitted.validate(X, reset=False)
     if scipy.sparse.issparse(X):
@@ -193,10 +207,12 @@ def _refuse_precomputed(kernel: Any, owner: str) -> None:
 
 
 def _starts(
-    kernel: Radial, X: NDArray[Any], p: NDArray[Any], starts: Any, n_starts: int
+    kernel: Kernel, domain: Domain, p: NDArray[Any], starts: Any, n_starts: int
 ) -> NDArray[Any]:
-    mean = p @ X
+    X = domain.points
     if not isinstance(starts, str):
+        if not isinstance(kernel, Radial):
+            return domain.coordinates(kernel.validate(starts, reset=False))
         given = check_array(starts, dtype=X.dtype, input_name="starts")
         if given.shape[1] != X.shape[1]:
             raise ValueError(
@@ -205,25 +221,26 @@ def _starts(
             )
         return given
     check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
+    mean = domain.means(p)
     if starts == "all":
         return np.vstack([mean, X])
-    return np.vstack([mean, best_points(kernel, X, p, n_starts)])
+    return np.vstack([mean, best_points(domain, p, n_starts)])
 
 
-def best_points(kernel: Radial, X: NDArray[Any], p: NDArray[Any], n: int) -> NDArray[Any]:
+def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
     """Return the n points of least Σ p θ², with p of shape (1, n); of 512 where there are more."""
-    step = -(-len(X) // _MOST_CANDIDATES)
-    candidates = X[::step]
-    points, places = kernel.prepare(X), kernel.prepare(candidates)
+    step = -(-len(domain.points) // _MOST_CANDIDATES)
+    candidates = domain.points[::step]
+    places = domain.prepare(candidates)
     values: list[float] = []
     for first in range(0, len(candidates), 64):
-        d2 = squared_distances(places[first : first + 64], points)
-        values.extend(negated_squared_angles(kernel, d2, np.repeat(p, len(d2), axis=0))[0])
+        d2 = domain.squares(places[first : first + 64], domain.prepared)
+        values.extend(negated_squared_angles(domain.kernel, d2, np.repeat(p, len(d2), axis=0))[0])
     return candidates[np.argsort(-np.array(values), kind="stable")[:n]]
 
 
 def left_out_preimages(
-    kernel: Radial,
+    kernel: Kernel,
     X: NDArray[Any],
     weights: NDArray[np.float64],
     gram: NDArray[np.float64],
@@ -236,40 +253,41 @@ def left_out_preimages(
 
     Parameters
     ----------
-    kernel : Radial
-        Fitted, with k(x, x) = 1.
-    X : ndarray of shape (n, d)
-        The points, n at least 2.
+    kernel : Kernel
+        Fitted, with k(x, x) = 1 and a fixed point: see :func:`has_fixed_point`.
+    X : ndarray of shape (n, d), or what the kernel takes
+        The points, n at least 2, validated.
     weights : ndarray of shape (n,)
         Positive weights.
     gram : ndarray of shape (n, n)
         Their Gram matrix.
-    reference : ndarray of shape (d,)
+    reference : ndarray of shape (d,), or one point of the form of X
         The pre-image of the mean of all.
 
     Returns
     -------
-    ndarray of shape (n, d)
+    ndarray of the shape of X
         Row n: that of the points other than n, to within 1e-4 of the extent of the data.
     """
-    moved = np.empty_like(X)
+    domain = domain_of(kernel, X)
+    begin = domain.coordinates(reference[None])[0]
+    moved = np.empty_like(domain.points)
     block = max(1, BLOCK_ELEMENTS // (8 * len(X)))
     for first in range(0, len(X), block):
         out = np.arange(first, min(first + block, len(X)))
-        moved[out] = _without_each(kernel, X, weights, gram, reference, out)
-    return moved
+        moved[out] = _without_each(domain, weights, gram, begin, out)
+    return domain.inputs(moved)
 
 
 def _without_each(
-    kernel: Radial,
-    X: NDArray[Any],
+    domain: Domain,
     weights: NDArray[np.float64],
     gram: NDArray[np.float64],
     reference: NDArray[Any],
     out: NDArray[np.intp],
 ) -> NDArray[Any]:
     """Return the pre-images of the means of all points but one, for some of them."""
-    n, b = len(X), len(out)
+    X, n, b = domain.points, len(domain.points), len(out)
     squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
     objective = (squares @ weights)[:, None] - squares[:, out] * weights[out]
     objective[out, np.arange(b)] = np.inf
@@ -282,12 +300,11 @@ def _without_each(
     p = np.tile(weights, (b, 1))
     p[np.arange(b), out] = 0.0
     p /= p.sum(axis=1, keepdims=True)
-    p = p.astype(X.dtype)
+    p = p.astype(domain.real_dtype)
 
     def refined(starts: NDArray[Any], max_iter: int) -> FixedPoint:
-        return fixed_point(
-            kernel,
-            X,
+        return climb(
+            domain,
             p,
             starts,
             expansion=np.tile(np.arange(b), len(starts) // b),
@@ -316,13 +333,14 @@ def geodesic_kernel(
     kernel : Kernel, str or callable
         A kernel with constant k(x, x); it is fitted to X unless it is fitted already, and then
         stays as it is.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features), or what the kernel takes
         The data.
     sample_weight : array-like of shape (n_samples,), optional
         Weights.
     reference : {"preimage", "mean"}, default="preimage"
-        Where to look from: the pre-image of the Karcher mean, as in the paper (radial kernels), or
-        the mean itself, an expansion over the data (every kernel).
+        Where to look from: the pre-image of the Karcher mean, as in the paper (radial kernels, and
+        Gaussian ones of shapes and matrices), or the mean itself, an expansion over the data (every
+        kernel).
 
     Returns
     -------
@@ -342,9 +360,9 @@ def geodesic_kernel(
     fitted: Kernel = as_kernel(kernel)
     if not fitted.__sklearn_is_fitted__():
         fitted = clone(fitted).fit(X, sample_weight)
-    if reference == "preimage":
-        return Geodesic.of_fitted(fitted, karcher_mean_preimage(fitted, X, sample_weight).point)
     data = fitted.validate(X, reset=False)
+    if reference == "preimage":
+        return Geodesic.of_fitted(fitted, karcher_mean_preimage(fitted, data, sample_weight).point)
     gram = gram_operator(fitted, data)
     radius = squared_radius(gram.diagonal())
     mean = karcher_mean(gram if radius == 1 else Scaled(gram, 1 / radius), sample_weight)

@@ -15,8 +15,7 @@ from .._core.status import Status
 from .._core.types import Data
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed, as_fitted_kernel, as_kernel
-from ..spaces.shapes import as_complex, form_of
-from .manifold import fixed_point_preimages, has_fixed_point
+from .manifold import as_given, fixed_point_preimages, has_fixed_point
 from .radial import Preimages
 from .ridge import ridge
 
@@ -60,8 +59,8 @@ def preimage(
         Fixed point: how many training points, those of largest ρ, to start from, beside the
         weighted mean of X under the positive part of β.
     tol : float, default=1e-6
-        Fixed point: stop when a step is at most tol times the spread of X; for shapes, when it
-        is at most tol in full Procrustes distance.
+        Fixed point: stop when a step is at most tol times the spread of X; both are full
+        Procrustes distances where X are shapes.
     max_iter : int, default=500
         Fixed point: the most iterations.
     alpha : float, default=1e-6
@@ -105,7 +104,7 @@ def preimage(
     if method == "ridge":
         points = _by_ridge(fitted, data, beta, alpha, memory_budget)
         unknown = np.full(len(beta), np.nan)
-        return Preimages(_as_given(points, X), unknown, 1, Status.CONVERGED, method)
+        return Preimages(as_given(points, X), unknown, 1, Status.CONVERGED, method)
     _check_fixed_point(fitted, data)
     found = fixed_point_preimages(
         fitted,
@@ -117,7 +116,7 @@ def preimage(
         max_iter=max_iter,
         stacklevel=5,
     )
-    return replace(found, points=_as_given(found.points, X))
+    return replace(found, points=as_given(found.points, X))
 
 
 def _check_fixed_point(kernel: Kernel, X: Any) -> None:
@@ -137,13 +136,6 @@ def _by_ridge(
     operator = gram_operator(kernel, X, memory_budget=memory_budget)
     vectors, back = kernel.as_vectors(X.toarray() if scipy.sparse.issparse(X) else X)
     return back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
-
-
-def _as_given(points: NDArray[Any], X: Any) -> NDArray[Any]:
-    """Return points in the form of X: landmarks, (n, k, 2), may have come complex or flat."""
-    if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
-        return points
-    return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)
 
 
 def _fitted(kernel: Any, X: Any) -> Kernel:

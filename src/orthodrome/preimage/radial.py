@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from .._core.status import Status, warn_unless_converged
 from ..gram import gram_operator
 from ..kernels import Kernel, Radial
-from .fixed_point import BLOCK_ELEMENTS, fixed_point
+from .domains import Domain, Vectors
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb
 
-__all__ = ["Preimages", "most_similar", "radial_preimages"]
+__all__ = ["Preimages", "domain_preimages", "most_similar", "radial_preimages"]
 
 
 @dataclass(frozen=True)
@@ -64,44 +66,92 @@ def radial_preimages(
     need never stand in memory all at once. Every expansion is iterated from all its starts in one
     batch, and its best end is kept. The other parameters are those of :func:`preimage`.
     """
-    step = max(1, 4 * BLOCK_ELEMENTS // len(X))  # the starts of a batch cost a pass over K
-    points = np.empty((n_expansions, X.shape[1]), dtype=X.dtype)
-    similarity = np.empty(n_expansions, dtype=X.dtype)
+    return domain_preimages(
+        Vectors(kernel, X),
+        partial(most_similar, kernel, X),
+        expansions,
+        n_expansions,
+        n_starts=n_starts,
+        tol=tol,
+        max_iter=max_iter,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def domain_preimages(
+    domain: Domain,
+    nearest: Callable[[NDArray[Any], int], NDArray[np.intp]],
+    expansions: Callable[[slice], NDArray[Any]],
+    n_expansions: int,
+    *,
+    n_starts: int,
+    tol: float,
+    max_iter: int,
+    stacklevel: int,
+) -> Preimages:
+    """Find pre-images in any domain.
+
+    ``nearest(beta, number)`` returns the points of largest ρ, as :func:`most_similar` does.
+    """
+    n, dtype = len(domain.points), domain.real_dtype
+    step = max(1, 4 * BLOCK_ELEMENTS // n)  # the starts of a batch cost a pass over K
+    points = np.empty((n_expansions, domain.points.shape[1]), dtype=domain.points.dtype)
+    similarity = np.empty(n_expansions, dtype=dtype)
     n_iter = unfinished = 0
     for first in range(0, n_expansions, step):
         rows = slice(first, min(first + step, n_expansions))
-        beta = expansions(rows).astype(X.dtype, copy=False)
-        starts = _starts(kernel, X, beta, n_starts)  # (m, s, d)
-        m, s, d = starts.shape
-        ends = fixed_point(
-            kernel,
-            X,
-            beta,
-            starts.reshape(-1, d),
-            expansion=np.repeat(np.arange(m), s),
-            tol=tol,
-            max_iter=max_iter,
-        )
-        best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
-        points[rows], similarity[rows] = ends.points[best], ends.objective[best]
+        beta = expansions(rows).astype(dtype, copy=False)
+        starts = _starts(domain, nearest, beta, min(n_starts, n))
+        ends = _best_ends(domain, beta, starts, tol, max_iter)
+        points[rows], similarity[rows] = ends.points, ends.objective
         n_iter = max(n_iter, ends.n_iter)
-        unfinished += int(np.count_nonzero(~ends.converged[best]))
+        unfinished += int(np.count_nonzero(~ends.converged))
     status = Status.MAX_ITER if unfinished else Status.CONVERGED
     detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
     warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
-    return Preimages(points, similarity, n_iter, status, "fixed-point")
+    return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
 
 
-def _starts(kernel: Radial, X: NDArray[Any], beta: NDArray[Any], n_starts: int) -> NDArray[Any]:
+def _best_ends(
+    domain: Domain, beta: NDArray[Any], starts: NDArray[Any], tol: float, max_iter: int
+) -> FixedPoint:
+    """Iterate each expansion from all its starts, shape (m, s, c), and return its best end."""
+    m, s, c = starts.shape
+    ends = climb(
+        domain,
+        beta,
+        starts.reshape(-1, c),
+        expansion=np.repeat(np.arange(m), s),
+        tol=max(tol, domain.search_tol),
+        max_iter=max_iter,
+    )
+    best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
+    if tol >= domain.search_tol or ends.n_iter >= max_iter:
+        return replace(
+            ends,
+            points=ends.points[best],
+            objective=ends.objective[best],
+            steps=ends.steps[best],
+            converged=ends.converged[best] & (tol >= domain.search_tol),
+        )
+    last = climb(domain, beta, ends.points[best], tol=tol, max_iter=max_iter - ends.n_iter)
+    return replace(last, n_iter=ends.n_iter + last.n_iter)
+
+
+def _starts(
+    domain: Domain,
+    nearest: Callable[[NDArray[Any], int], NDArray[np.intp]],
+    beta: NDArray[Any],
+    n_starts: int,
+) -> NDArray[Any]:
     """Return, for each expansion, its most similar training points and a weighted mean."""
     m, n = beta.shape
-    n_starts = min(n_starts, n)
     positive = np.maximum(beta, 0.0)
     totals = positive.sum(axis=1, keepdims=True)
     positive = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), 1.0 / n)
-    starts = np.empty((m, n_starts + 1, X.shape[1]), dtype=X.dtype)
-    starts[:, -1] = positive @ X
-    starts[:, :n_starts] = X[most_similar(kernel, X, beta, n_starts)]
+    starts = np.empty((m, n_starts + 1, domain.points.shape[1]), dtype=domain.points.dtype)
+    starts[:, -1] = domain.means(positive)
+    starts[:, :n_starts] = domain.points[nearest(beta, n_starts)]
     return starts
 
 

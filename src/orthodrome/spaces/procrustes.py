@@ -6,12 +6,14 @@ for the forms that landmarks may have.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_choice, check_sample_weight
+from .._core.compiled import compiled
 from .shapes import centroid_size, complex_preshapes, form_of, in_form, mean_preshape, rotated_to
 
 __all__ = ["procrustes_align", "procrustes_distance", "riemannian_distance"]
@@ -20,22 +22,40 @@ __all__ = ["procrustes_align", "procrustes_distance", "riemannian_distance"]
 # ---------------------------------------------------------------------------- distances
 
 
+# √(1 - |u*v|²) below these is computed from the vectors: what is left of the difference would have
+# a relative error of the machine's epsilon over the square, 2e-12 in float64 and 1e-5 in float32.
+_CANCELLATION = {np.dtype(np.complex128): 0.01, np.dtype(np.complex64): 0.1}
+
+
 def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return √(1 - |u*v|²) and |u*v| for all pairs, the first accurate for near shapes too."""
     u = complex_preshapes(X)
     v = u if Y is None else complex_preshapes(Y, "Y")
     if u.shape[1] != v.shape[1]:
         raise ValueError(f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}.")
+    # of mixed precision, the rounding is that of the coarser one
+    coarse = min(u.dtype, v.dtype, key=lambda precision: precision.itemsize)
     products = u.conj() @ v.T
     cosines = np.minimum(np.abs(products), 1.0)
     sines = np.sqrt((1 - cosines) * (1 + cosines))
-    # where half of the digits of 1 - |u*v|² are gone it is computed from the vectors instead
-    i, j = np.nonzero(sines < np.finfo(sines.dtype).eps ** 0.25)
-    apart = v[j] - u[i] * products[i, j][:, None]
-    sines[i, j] = np.linalg.norm(apart, axis=1)
+    u, v = (vectors.astype(products.dtype, copy=False) for vectors in (u, v))
+    _sines_of_near_pairs(sines, products, u, v, _CANCELLATION[coarse])
     if Y is None:
         np.fill_diagonal(sines, 0.0)
     return sines, cosines
+
+
+@compiled
+def _sines_of_near_pairs(sines: Any, products: Any, u: Any, v: Any, threshold: float) -> None:
+    """Put ‖v - u (u*v)‖ where sines are below a threshold, in place; nothing else is stored."""
+    for i in range(sines.shape[0]):
+        for j in range(sines.shape[1]):
+            if sines[i, j] < threshold:
+                total = 0.0
+                for m in range(u.shape[1]):
+                    apart = v[j, m] - u[i, m] * products[i, j]
+                    total += apart.real * apart.real + apart.imag * apart.imag
+                sines[i, j] = math.sqrt(total)
 
 
 def procrustes_distance(

@@ -8,7 +8,8 @@ and shapes are pre-shapes up to rotation, :math:`\{e^{i\theta} u\}`. All that is
 shapes depends on :math:`|u^* v|` only, and there are no k x k matrices but for the mean.
 
 Landmarks may come in three forms: complex, (n, k); real, (n, k, 2); and flat,
-(n, 2k) as x1, y1, x2, y2, … What is returned has the form of what was given.
+(n, 2k) as x1, y1, x2, y2, … What is returned has the form of what was given. Errors count
+specimens and landmarks from 0, as arrays do.
 """
 
 from __future__ import annotations

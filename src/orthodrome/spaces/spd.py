@@ -3,6 +3,7 @@ r"""Symmetric positive definite matrices: logarithm, mean and distance (log-Eucl
 .. math:: d(A, B) = \|\log A - \log B\|_F
 
 The logarithm makes a vector space of them: the mean is :math:`\exp` of the mean of logarithms.
+Errors count matrices from 0, as arrays do.
 """
 
 from __future__ import annotations

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIELD", "RESERVED", "Lines", "Parser", "Points", "Specimen", "name_and_text"]
+__all__ = [
+    "FIELD",
+    "RESERVED",
+    "Lines",
+    "Parser",
+    "Points",
+    "Specimen",
+    "counted",
+    "name_and_text",
+]
 
 FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -21,12 +30,19 @@ _COMMA_NUMBER = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _MISSING = {"NA", "NAN", "?"}
 _REMARK = ("#", '"', "//")
+# What follows coordinates on their line; no number has any of these signs.
+_REMARK_BEHIND = re.compile(r"""\s*(#|"|//).*""", re.DOTALL)
 _SAME_KEY = {"COMMENTS": "COMMENT", "OUTLINES": "CURVES", "LM3": "LM"}
 # What tells specimens apart; a remark at the head of a file does not.
 _IDENTITY = frozenset({"ID", "IMAGE", "SCALE"})
 # The names with a meaning of their own; fields of any other name are kept as they are.
 RESERVED = _IDENTITY | {"COMMENT", "LM", "CURVES", "POINTS"} | set(_SAME_KEY)
 _LONGEST_SHOWN = 60
+
+
+def counted(thing: str, index: int) -> str:
+    """Return how errors call one of many: "specimen 3 (index 2)", as in the file and in arrays."""
+    return f"{thing} {index + 1} (index {index})"
 
 
 # ---------------------------------------------------------------------------- lines
@@ -139,6 +155,11 @@ class Specimen:
         stem = PureWindowsPath(self.fields.get("IMAGE", "")).stem
         return self.fields.get("ID") or stem or str(self.position)
 
+    @property
+    def called(self) -> str:
+        """How errors call it."""
+        return f"specimen {self.name!r} (index {self.position - 1})"
+
     def blocks(self) -> list[Points]:
         """Return the landmarks, then each curve."""
         return [*([] if self.landmarks is None else [self.landmarks]), *self.curves]
@@ -186,7 +207,8 @@ class Parser:
 
     def _stray(self, text: str) -> str:
         """Return why a line without a keyword has no place here."""
-        if all(_NUMBER.fullmatch(part) for part in text.replace(",", " ").split()):
+        parts = _without_remark(text).replace(",", " ").split()
+        if all(_NUMBER.fullmatch(part) for part in parts):
             return (
                 "coordinates outside a block; the LM= or POINTS= before them promises fewer lines "
                 "than there are"
@@ -252,14 +274,15 @@ class Parser:
         numbers: list[int] = []
         while len(rows) < count:
             following = self._lines.peek()
-            if following is None or "=" in following[1]:
+            if following is None or "=" in _without_remark(following[1]):
                 raise self._lines.error(
                     self._lines.last if following is None else following[0],
                     f"{keyword}={count} on line {opening} promises {count} lines of coordinates; "
                     f"there are {len(rows)} before this {'end' if following is None else 'line'}",
                 )
             number, text = next(self._lines)
-            rows.append(self._read_coordinates(text, specimen.dimension, keyword, number))
+            coordinates = _without_remark(text)
+            rows.append(self._read_coordinates(coordinates, specimen.dimension, keyword, number))
             numbers.append(number)
         return Points(np.array(rows, dtype=np.float64).reshape(-1, specimen.dimension), numbers)
 
@@ -322,6 +345,11 @@ class Parser:
                 self._specimens[-1].line,
                 "a specimen begins here, and the file ends without an LM= for it",
             )
+
+
+def _without_remark(text: str) -> str:
+    """Return a line of coordinates without the remark behind them."""
+    return _REMARK_BEHIND.sub("", text)
 
 
 def _is_number(text: str) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..._core.checks import check_choice
+from ._parser import counted
 
 __all__ = ["TPSFile"]
 
@@ -26,7 +30,8 @@ class TPSFile:
     scales : ndarray of shape (n,)
         The SCALE of each specimen as it stands in the file, NaN where there is none.
     curves : list of lists of ndarray of shape (m, 2) or (m, 3)
-        The curves of each specimen; empty where they were appended to the landmarks.
+        The curves of each specimen, NaN where a point is missing; empty where they were appended
+        to the landmarks.
     comments : list of str or None
         The COMMENT of each specimen; several are joined by line breaks.
     other : list of dict
@@ -41,14 +46,16 @@ class TPSFile:
     comments: list[str | None]
     other: list[dict[str, str]]
 
-    def labels(self, pattern: str) -> NDArray[np.str_]:
-        r"""Return class labels that a regular expression finds in the ids.
+    def labels(self, pattern: str, *, of: Literal["ids", "images"] = "ids") -> NDArray[np.str_]:
+        r"""Return class labels that a regular expression finds in the ids or the images.
 
         Parameters
         ----------
         pattern : str
-            A regular expression; its first group is the label. It may match anywhere in the id:
+            A regular expression; its first group is the label. It may match anywhere in the text:
             begin it with ``^`` to hold it to the beginning.
+        of : {"ids", "images"}, default="ids"
+            What is searched: the ids, or the images, with their folders as the file has them.
 
         Returns
         -------
@@ -58,7 +65,7 @@ class TPSFile:
         Raises
         ------
         ValueError
-            Where the pattern has no group, or an id does not match; the message names the id.
+            Where the pattern has no group, or a specimen has no match; the message names it.
 
         Examples
         --------
@@ -68,22 +75,30 @@ class TPSFile:
         >>> read_tps(io.StringIO(text)).labels(r"^([a-z]+)_")
         array(['edulis', 'caerulea'], dtype='<U8')
         """
+        check_choice(of, ("ids", "images"), "of", "labels")
+        what = of.removesuffix("s")
         try:
             expression = re.compile(pattern)
         except re.error as problem:
             raise ValueError(f"pattern {pattern!r} is no regular expression: {problem}.") from None
         if not expression.groups:
             raise ValueError(
-                f"pattern {pattern!r} needs a group in parentheses: the part of the id which is "
-                "the label."
+                f"pattern {pattern!r} needs a group in parentheses: the part of the {what} which "
+                "is the label."
             )
         found = []
-        for position, name in enumerate(self.ids, start=1):
-            match = expression.search(name)
+        for index, text in enumerate(self.ids if of == "ids" else self.images):
+            specimen = counted("specimen", index)
+            if text is None:
+                raise ValueError(
+                    f"There is no image of {specimen}, {self.ids[index]!r}; search the ids, or "
+                    "give the labels yourself."
+                )
+            match = expression.search(text)
             if match is None or match[1] is None:
                 raise ValueError(
-                    f"The id {name!r} of specimen {position} does not match {pattern!r}; change "
-                    "the pattern, or give the labels yourself."
+                    f"The {what} {text!r} of {specimen} does not match {pattern!r}; change the "
+                    "pattern, search the ids or images with of=, or give the labels yourself."
                 )
             found.append(match[1])
         return np.array(found, dtype=np.str_)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.checks import check_choice
-from ._parser import Lines, Parser, Specimen, name_and_text
+from ._parser import Lines, Parser, Points, Specimen, counted, name_and_text
 from .file import TPSFile
 
 __all__ = ["read_tps"]
@@ -34,7 +34,8 @@ def read_tps(
         Multiply landmarks and curves by the specimen's SCALE; all specimens must have one. `scales`
         of the result stay as read, so do not write them beside scaled landmarks.
     missing : {"error", "nan"}, default="error"
-        What to do about missing landmarks: an error that names the first, or NaN coordinates.
+        What to do about missing landmarks: an error that names the first, or NaN coordinates. Of
+        curves only if they are appended; else their missing points are NaN.
     negative : {"missing", "keep"}, default="missing"
         What negative coordinates mean; see Notes.
     curves : {"drop", "append"}, default="drop"
@@ -63,7 +64,11 @@ def read_tps(
     -----
     *Dialects.* Keywords in any case, with blanks around ``=``; LM3 for three dimensions; OUTLINES
     for CURVES, COMMENTS for COMMENT; blank lines, and remarks, which are whole lines that begin
-    with ``#``, ``"`` or ``//``; any line ends; blanks or tabs. Unknown fields are kept in `other`.
+    with ``#``, ``"`` or ``//``, or stand behind coordinates (``1 2 # tip``); any line ends; blanks
+    or tabs. Unknown fields are kept in `other`.
+
+    *Counting.* Specimens, landmarks and curves are counted from 1 in a file and from 0 in arrays;
+    errors say both, "landmark 2 (index 1)". Lines are counted from 1.
 
     *Where a specimen begins.* At its LM; but if ID, IMAGE or SCALE stands before the first LM of
     the file, then after a block of landmarks any of the fields which stood before the first begins
@@ -75,12 +80,13 @@ def read_tps(
     ``1,5,2,75``, is an error, and so is a file that has lines of both kinds. There are no commas
     for thousands.
 
-    *Missing landmarks.* A coordinate ``NA``, ``NaN`` or ``?`` is missing. So is a landmark (or a
-    point of a curve) all coordinates of which are negative or missing: programs such as tpsDig
-    record a missing landmark by negative coordinates. Aligned or centred landmarks are negative by
-    right, so in two cases this is not assumed and there is an error, whatever `missing` is: where
-    the file also has a point with a negative coordinate beside one that is not, and where no point
-    would be left. ``negative="keep"`` takes all numbers as they are. (geomorph's `readland.tps`
+    *Missing landmarks.* A landmark (or a point of a curve) with a coordinate ``NA``, ``NaN`` or
+    ``?`` is missing, and all its coordinates become NaN. So is one whose coordinates are all
+    negative: programs such as tpsDig record a missing landmark so. Aligned or centred landmarks are
+    negative by right, so in two cases this is not assumed: where the file also has a point with a
+    negative coordinate beside one that is not, and where no point would be left. Then such a
+    landmark is an error, whatever `missing` is; a point of a curve that is not appended stays as it
+    is. ``negative="keep"`` takes all numbers as they are. (geomorph's `readland.tps`
     keeps them unless told ``negNA=TRUE``, and then each negative coordinate is missing by itself.)
     The default here is the other way round because the error is loud, while a landmark at (-1, -1)
     spoils a shape silently.
@@ -103,17 +109,19 @@ def read_tps(
     >>> leaf.ids
     ['leaf_1']
     """
+    if not isinstance(apply_scale, bool | np.bool_):  # a text such as "no" would count as true
+        raise ValueError(f"apply_scale of read_tps must be True or False; got {apply_scale!r}.")
     check_choice(missing, ("error", "nan"), "missing", "read_tps")
     check_choice(negative, ("missing", "keep"), "negative", "read_tps")
     check_choice(curves, ("drop", "append"), "curves", "read_tps")
     lines = Lines(*name_and_text(path))
     specimens = Parser(lines).specimens()
-    _check_uniform(lines, specimens, with_curves=curves == "append")
-    _settle_missing(lines, specimens, missing=missing, negative=negative)
+    appended = curves == "append"
+    _check_uniform(lines, specimens, with_curves=appended)
+    _settle_missing(lines, specimens, missing=missing, negative=negative, with_curves=appended)
     if apply_scale:
         for specimen in specimens:
             _apply_scale(lines, specimen)
-    appended = curves == "append"
     return TPSFile(
         landmarks=np.stack([specimen.coordinates(with_curves=appended) for specimen in specimens]),
         ids=[specimen.name for specimen in specimens],
@@ -142,56 +150,75 @@ def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool
             if own != expected:
                 raise lines.error(
                     specimen.field_lines["LM"],
-                    f"specimen {specimen.name!r} has {own} {things}, the first one, "
+                    f"{specimen.called} has {own} {things}, the first one, "
                     f"{first.name!r}, has {expected}; all must have the same number",
                 )
 
 
 def _settle_missing(
-    lines: Lines, specimens: list[Specimen], *, missing: str, negative: str
+    lines: Lines, specimens: list[Specimen], *, missing: str, negative: str, with_curves: bool
 ) -> None:
-    """Turn missing points into NaN, or raise at the first of them."""
-    if negative == "missing":
-        _check_negative(lines, specimens)
+    """Turn missing points into NaN, or raise at the first of them; in curves only if asked."""
+    signs = negative == "missing" and _signs_tell(lines, specimens, with_curves=with_curves)
     for specimen in specimens:
         for index, block in enumerate(specimen.blocks()):
             points = block.coordinates
-            absent: NDArray[np.bool_] = np.all(~(points >= 0), axis=1)
-            if negative == "keep":
-                absent[:] = False
-            gone = absent | np.isnan(points).any(axis=1)
-            if missing == "error" and gone.any():
-                row = int(np.argmax(gone))
-                which = f"point {row + 1} of curve {index}" if index else f"landmark {row + 1}"
-                sign = bool((points[row] < 0).any() and absent[row])
+            absent: NDArray[np.bool_] = np.any(np.isnan(points), axis=1)
+            if signs:
+                absent[np.all(~(points >= 0), axis=1)] = True
+            if missing == "error" and absent.any() and (with_curves or not index):
+                row = int(np.argmax(absent))
                 raise lines.error(
                     block.lines[row],
-                    f"{which} of specimen {specimen.name!r} is missing"
-                    + (", as negative coordinates say" if sign else "")
-                    + "; complete it, or pass missing='nan' to have NaN"
-                    + (", or negative='keep' if it truly lies there" if sign else ""),
+                    _missing(specimen, index, row, sign=signs and bool((points[row] < 0).any())),
                 )
             points[absent] = np.nan
 
 
-def _check_negative(lines: Lines, specimens: list[Specimen]) -> None:
-    """Raise where negative points may well be positions, and no signs of missing landmarks."""
+def _missing(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
+    """Return what is missing, and what to do; `sign`: because of negative coordinates."""
+    curve = f"{counted('point', row)} of {counted('curve', index - 1)}"
+    return (
+        f"{curve if index else counted('landmark', row)} of {specimen.called} is missing"
+        + (", as negative coordinates say" if sign else "")
+        + "; complete it, or pass missing='nan' to have NaN"
+        + (", or negative='keep' if it truly lies there" if sign else "")
+    )
+
+
+def _signs_tell(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> bool:
+    """Whether negative coordinates are signs of missing points, and not perhaps positions.
+
+    Where they may be, raise at the first such landmark; points of curves that are dropped stay as
+    they are.
+    """
     blocks = [block for specimen in specimens for block in specimen.blocks()]
-    points = np.concatenate([block.coordinates for block in blocks])
-    numbers = [number for block in blocks for number in block.lines]
+    wanted = blocks if with_curves else [one.blocks()[0] for one in specimens]
+    points, numbers = _points_and_lines(blocks)
     below, above = (points < 0).any(axis=1), (points >= 0).any(axis=1)
-    suspect, mixed = below & ~above, below & above
-    if not suspect.any() or (above.any() and not mixed.any()):
-        return
+    mixed = below & above
+    if above.any() and not mixed.any():
+        return True
+    points, own_numbers = _points_and_lines(wanted)
+    suspect = (points < 0).any(axis=1) & ~(points >= 0).any(axis=1)
+    if not suspect.any():
+        return False
     evidence = (
         f"line {numbers[int(np.argmax(mixed))]} has a negative coordinate beside one that is not"
         if mixed.any()
         else "no point of the file would be left"
     )
     raise lines.error(
-        numbers[int(np.argmax(suspect))],
+        own_numbers[int(np.argmax(suspect))],
         f"negative coordinates stand for a missing landmark, but {evidence}, so these may be "
         "positions; pass negative='keep' if they are, or write NA for missing landmarks",
+    )
+
+
+def _points_and_lines(blocks: list[Points]) -> tuple[NDArray[np.float64], list[int]]:
+    return (
+        np.concatenate([block.coordinates for block in blocks]),
+        [number for block in blocks for number in block.lines],
     )
 
 
@@ -200,8 +227,7 @@ def _apply_scale(lines: Lines, specimen: Specimen) -> None:
         problem = "no SCALE" if math.isnan(specimen.scale) else "a SCALE that is not positive"
         raise lines.error(
             specimen.field_lines.get("SCALE", specimen.field_lines["LM"]),
-            f"specimen {specimen.name!r} has {problem}; correct the file, or pass "
-            "apply_scale=False",
+            f"{specimen.called} has {problem}; correct the file, or pass apply_scale=False",
         )
     for block in specimen.blocks():
         with np.errstate(over="ignore"):
@@ -209,5 +235,5 @@ def _apply_scale(lines: Lines, specimen: Specimen) -> None:
         if np.isinf(block.coordinates).any():
             raise lines.error(
                 specimen.field_lines["SCALE"],
-                f"the scaled coordinates of specimen {specimen.name!r} are too large",
+                f"the scaled coordinates of {specimen.called} are too large",
             )

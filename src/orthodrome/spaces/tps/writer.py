@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._parser import FIELD, RESERVED
+from ..shapes import LEAST_LANDMARKS, in_form
+from ._parser import FIELD, RESERVED, counted
 
 __all__ = ["write_tps"]
 
@@ -36,8 +37,10 @@ def write_tps(
     ----------
     path : str or path-like
         The file. It is replaced in one step when all is written: nothing is left half-written.
-    landmarks : array-like of shape (n, k, 2) or (n, k, 3)
-        Coordinates. NaN is written as NA; three dimensions as LM3.
+    landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
+        Coordinates. NaN is written as NA, and a landmark with one is read back as wholly missing;
+        three dimensions are written as LM3. Flat rows x1, y1, x2, y2, … are of three landmarks or
+        more, so that one specimen of shape (k, 2) cannot be taken for them.
     ids : sequence of n str or int, optional
         The names of the specimens; their numbers from 1 if there are none.
     images : sequence of n str or None, optional
@@ -58,7 +61,7 @@ def write_tps(
     ValueError
         Where something could not be read back: a text with a line break or with blanks at its ends,
         a field of a name that has another meaning, an infinite coordinate, a length that does not
-        fit.
+        fit. Errors count specimens and curves as :func:`read_tps` does: "specimen 3 (index 2)".
 
     See Also
     --------
@@ -79,7 +82,7 @@ def write_tps(
     ID=edulis_1
     SCALE=0.05
     """
-    points = _checked_points(landmarks, 3, "landmarks")
+    points = _checked_points(_as_specimens(landmarks), 3, "landmarks")
     n, _, dimension = points.shape
     if n == 0:
         raise ValueError("landmarks of write_tps must have at least one specimen; got none.")
@@ -107,13 +110,29 @@ def write_tps(
 # ---------------------------------------------------------------------------- checks
 
 
+def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
+    """Return complex and flat landmarks as (n, k, 2), all else as it is."""
+    try:
+        array = np.asarray(landmarks)
+    except ValueError:  # ragged: the check of points says so
+        return landmarks
+    if array.ndim != 2:
+        return landmarks
+    if array.dtype.kind == "c":
+        return in_form(array, "points")
+    is_flat = array.shape[1] % 2 == 0 and array.shape[1] >= 2 * LEAST_LANDMARKS
+    return array.reshape(len(array), -1, 2) if len(array) and is_flat else landmarks
+
+
 def _checked_points(points: ArrayLike, n_axes: int, what: str) -> NDArray[np.float64]:
     """Return points as float64; raise unless they have the axes due and no infinite value."""
     try:
         array = np.asarray(points)
     except ValueError as problem:
         raise ValueError(f"{what} of write_tps must make one array: {problem}.") from None
-    shapes = "(n, k, 2) or (n, k, 3)" if n_axes == 3 else "(m, 2) or (m, 3)"
+    shapes = "(m, 2) or (m, 3)"
+    if n_axes == 3:
+        shapes = "(n, k, 2), (n, k, 3) or (n, 2k) with k >= 3, or complex of shape (n, k)"
     if array.ndim != n_axes or array.shape[-1] not in (2, 3) or array.dtype.kind not in "fiu":
         raise ValueError(
             f"{what} of write_tps must be real numbers of shape {shapes}; got {array.dtype} of "
@@ -123,7 +142,7 @@ def _checked_points(points: ArrayLike, n_axes: int, what: str) -> NDArray[np.flo
     if np.isinf(array).any():
         position = tuple(int(i) for i in np.argwhere(np.isinf(array))[0][:-1])
         raise ValueError(
-            f"{what} of write_tps must not be infinite, as at position {position}; write NaN for "
+            f"{what} of write_tps must not be infinite, as at index {position}; write NaN for "
             "a missing landmark."
         )
     return array
@@ -144,20 +163,19 @@ def _checked_lines(values: Any, n: int, what: str) -> list[list[str]]:
     if values is None:
         return [[] for _ in range(n)]
     checked = []
-    for position, value in enumerate(_checked_length(values, n, what), start=1):
+    for index, value in enumerate(_checked_length(values, n, what)):
+        specimen = counted("specimen", index)
         is_number = what == "ids" and isinstance(value, Integral) and not isinstance(value, bool)
         if what == "ids" and value in (None, ""):
-            raise ValueError(f"The id of specimen {position} is {value!r}; give it a name.")
+            raise ValueError(f"The id of {specimen} is {value!r}; give it a name.")
         if not (value is None or is_number or isinstance(value, str)):
-            raise ValueError(
-                f"{what} of write_tps must be text; got {value!r} for specimen {position}."
-            )
+            raise ValueError(f"{what} of write_tps must be text; got {value!r} for {specimen}.")
         text = "" if value is None else str(value)
         lines = text.split("\n") if what == "comments" else [text]
         if not all(map(_is_readable, lines)):
             raise ValueError(
                 f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
-                f"got {value!r} for specimen {position}."
+                f"got {value!r} for {specimen}."
             )
         checked.append(lines if text else [])
     return checked
@@ -175,39 +193,40 @@ def _other_lines(values: Any, n: int) -> list[list[str]]:
     if values is None:
         return [[] for _ in range(n)]
     checked = []
-    for position, fields in enumerate(_checked_length(values, n, "other"), start=1):
+    for index, fields in enumerate(_checked_length(values, n, "other")):
+        specimen = counted("specimen", index)
         if not (fields is None or isinstance(fields, Mapping)):
             raise ValueError(
                 f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
-                f"specimen {position}."
+                f"{specimen}."
             )
         pairs = [] if fields is None else list(fields.items())
-        checked.append([line for key, text in pairs for line in _field_lines(key, text, position)])
+        checked.append([line for key, text in pairs for line in _field_lines(key, text, specimen)])
     return checked
 
 
-def _field_lines(key: Any, text: Any, position: int) -> list[str]:
+def _field_lines(key: Any, text: Any, specimen: str) -> list[str]:
     if not (isinstance(key, str) and isinstance(text, str)):
         raise ValueError(
             f"Names and values of other of write_tps must be text; got {key!r}: {text!r} for "
-            f"specimen {position}."
+            f"{specimen}."
         )
     if key in RESERVED:
         raise ValueError(
-            f"other of write_tps has the name {key!r} for specimen {position}, which has a meaning "
+            f"other of write_tps has the name {key!r} for {specimen}, which has a meaning "
             "of its own in a TPS file; use the parameter for it, or another name."
         )
     match = FIELD.fullmatch(f"{key}=")
     if match is None or match[1] != key or key != key.upper() or not _is_readable(key):
         raise ValueError(
             f"Names in other of write_tps must be in capitals, begin with a letter and have no = "
-            f"and no blanks at the ends; got {key!r} for specimen {position}."
+            f"and no blanks at the ends; got {key!r} for {specimen}."
         )
     lines = text.split("\n")
     if not all(map(_is_readable, lines)):
         raise ValueError(
             f"Lines of other of write_tps must be plain text without blanks at the ends; got "
-            f"{text!r} for {key} of specimen {position}."
+            f"{text!r} for {key} of {specimen}."
         )
     return [f"{key}={line}" for line in lines]
 
@@ -229,10 +248,10 @@ def _checked_curves(values: Any, n: int, dimension: int) -> list[list[NDArray[np
     if values is None:
         return [[] for _ in range(n)]
     checked = []
-    for position, specimen in enumerate(_checked_length(values, n, "curves"), start=1):
-        own = []
-        for number, curve in enumerate(() if specimen is None else specimen, start=1):
-            what = f"curve {number} of specimen {position}"
+    for index, specimen in enumerate(_checked_length(values, n, "curves")):
+        own: list[NDArray[np.float64]] = []
+        for number, curve in enumerate(() if specimen is None else specimen):
+            what = f"{counted('curve', number)} of {counted('specimen', index)}"
             own.append(_checked_points(curve, 2, what))
             if own[-1].shape[1] != dimension:
                 raise ValueError(

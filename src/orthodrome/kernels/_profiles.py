@@ -1,0 +1,44 @@
+"""Kernels that are functions of a squared distance, of vectors or of shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._prepared import Prepared
+from .base import Kernel
+from .extrinsic import ExtrinsicGaussian
+from .radial import Gaussian, Radial, squared_distances
+from .shapes import VeroneseWhitney, squared_sines
+
+__all__ = ["has_profile", "profile_of", "squares_of"]
+
+
+def has_profile(kernel: Kernel) -> bool:
+    """Tell whether a kernel is a function of a squared distance that is known here."""
+    return isinstance(kernel, (Radial, ExtrinsicGaussian, VeroneseWhitney))
+
+
+def profile_of(kernel: Kernel) -> Radial:
+    """Return the radial kernel whose profile, of the distances of `squares_of`, is this kernel.
+
+    For shapes the squared distance is 1 - |u*v|², that of full Procrustes.
+    """
+    if isinstance(kernel, Radial):
+        return kernel
+    if isinstance(kernel, ExtrinsicGaussian):
+        return kernel.kernel_
+    if isinstance(kernel, VeroneseWhitney):
+        return Gaussian(kernel.sigma_ / np.sqrt(2 * kernel._factor))
+    raise TypeError(f"{type(kernel).__name__} is no function of a distance.")
+
+
+def squares_of(
+    kernel: Kernel, a: Prepared, b: Prepared, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Return squared distances between points that such a kernel has prepared."""
+    if isinstance(kernel, VeroneseWhitney):
+        return squared_sines(a, b, out)[0]
+    return squared_distances(a, b, out)
