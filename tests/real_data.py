@@ -19,6 +19,6 @@ def real_folder() -> Path:
 def load_or_skip(name: str) -> Any:
     """Load a data set, or skip the test with a word where it is not there."""
     try:
-        return datasets.load(name, data_home=real_folder())
+        return datasets.load(name, data_home=real_folder(), download_if_missing=False)
     except FileNotFoundError:
         pytest.skip(f"{name} is not in {real_folder()}; set ORTHODROME_DATA")

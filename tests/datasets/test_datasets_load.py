@@ -1,6 +1,5 @@
 """Loaders: on small files written here, and over the real folder where there is one."""
 
-import hashlib
 import io
 import json
 import math
@@ -11,35 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orthodrome.datasets import available, load, path
-from orthodrome.datasets._registry import DatasetEntry, registry
+from orthodrome.datasets import available, cache_folder, load, path
+from orthodrome.datasets._fingerprint import arrays_sha256
+from orthodrome.datasets._raw import _PARSERS
+from orthodrome.datasets._registry import registry
 from real_data import real_folder
 
-RAW_MOTION = {".asf", ".amc"}  # left to the issue that parses raw formats
+RAW_MOTION = {".asf", ".amc"}  # what the motion sets are computed from
 
 
 # Small files --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, register):
     """Write a file under tmp_path and make it the only registered data set."""
-    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
 
-    def place_file(name, content, reader="table", sha256=None, **facts):
-        entry = DatasetEntry(
-            name=name.partition(".")[0],
-            path=f"folder/{name}",
-            sha256=sha256 or hashlib.sha256(content).hexdigest(),
-            reader=reader,
-            title="Small set",
-            description="written by a test",
-            source_url="https://example.org/small",
-            license="none",
-            **facts,
-        )
-        monkeypatch.setattr("orthodrome.datasets._load.registry", lambda: {entry.name: entry})
-        file = tmp_path / entry.path
+    def place_file(name, content, reader="table", **facts):
+        file = tmp_path / register(name, content, reader, **facts).path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
         return file
@@ -220,26 +208,134 @@ def test_data_home_comes_before_the_environment_variable(place, tmp_path, monkey
     assert path("small", data_home=elsewhere) == file
 
 
-@pytest.mark.parametrize("with_folder", [True, False])
-def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, with_folder):
+def test_the_cache_is_searched_last(place, tmp_path, monkeypatch, cache):
+    file = place("small.csv", SMALL_TABLE)
+    cached = cache / "folder" / "small.csv"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(SMALL_TABLE)
+    assert path("small") == cached
+    assert path("small", data_home=tmp_path) == file
+    monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
+    assert path("small") == file
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"HOME": "/h"}, "/h/.cache/orthodrome"),
+        ("linux", {"HOME": "/h", "XDG_CACHE_HOME": "/x"}, "/x/orthodrome"),
+        ("darwin", {"HOME": "/h"}, "/h/Library/Caches/orthodrome"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/orthodrome"),
+        ("linux", {"HOME": "/h", "ORTHODROME_CACHE": "~/mine"}, "/h/mine"),
+    ],
+)
+def test_the_cache_lies_where_the_platform_wants_it(monkeypatch, platform, variables, expected):
+    for name in ("ORTHODROME_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("orthodrome.datasets._folders.sys.platform", platform)
+    assert cache_folder() == Path(expected)
+
+
+@pytest.mark.parametrize("function", [load, path])
+def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, cache, function):
     monkeypatch.delenv("ORTHODROME_DATA", raising=False)
-    with pytest.raises(FileNotFoundError) as caught:
-        load("iris", data_home=tmp_path if with_folder else None)
-    message = str(caught.value)
-    for part in ("'iris'", "uci/iris.csv", "data_home", "ORTHODROME_DATA", "archive.ics.uci.edu"):
-        assert part in message
-    expected = str(tmp_path / "uci" / "iris.csv") if with_folder else "No data folder is named"
-    assert expected in message
+    for folder in (tmp_path, None):
+        with pytest.raises(FileNotFoundError) as caught:
+            function("iris", data_home=folder)
+        message = str(caught.value)
+        home = folder or cache
+        expected = [str(home / "uci" / "iris.csv"), str(home / "raw" / "iris" / "iris.data")]
+        expected += ["'iris'", "data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE", "CC BY 4.0"]
+        expected += ["machine-learning-databases/iris/iris.data", "archive.ics.uci.edu/dataset/53"]
+        for part in expected:
+            assert part in message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_wrong_checksum_names_file_expected_and_found(place, tmp_path):
-    file = place("small.csv", SMALL_TABLE, sha256="0" * 64)
+def test_other_arrays_name_file_expected_and_found(place, tmp_path):
+    file = place("small.csv", SMALL_TABLE, arrays_sha256="0" * 64)
     with pytest.raises(ValueError, match="verify=False") as caught:
         load("small", data_home=tmp_path)
-    for part in (str(file), "0" * 64, hashlib.sha256(SMALL_TABLE).hexdigest()):
+    bunch = load("small", data_home=tmp_path, verify=False)
+    fields = {name: bunch[name] for name in ("data", "target", "target_names")}
+    for part in (str(file), "0" * 64, arrays_sha256(fields)):
         assert part in str(caught.value)
+
+
+def test_other_bytes_of_the_same_arrays_are_accepted(place, tmp_path):
+    file = place("small.csv", SMALL_TABLE)
+    file.write_bytes(b"l,w,class\r\n15e-1,2.0,b\r\n,3,a\r\n4.00,,b\r\n")
+    np.testing.assert_array_equal(load("small", data_home=tmp_path).data[0], [1.5, 2.0])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"length,width,class\n1.5000000000000002,2,b\n,3,a\n4,,b\n",
+        b"length,width,class\n1.5,2,b\n0,3,a\n4,,b\n",
+        b"length,width,class\n,3,a\n1.5,2,b\n4,,b\n",
+        b"width,length,class\n2,1.5,b\n3,,a\n,4,b\n",
+        b"length,width,class\n1.5,2,c\n,3,a\n4,,c\n",
+    ],
+    ids=["last bit", "missing", "order of rows", "order of columns", "name of a class"],
+)
+def test_other_arrays_are_refused(place, tmp_path, content):
+    place("small.csv", SMALL_TABLE).write_bytes(content)
+    with pytest.raises(ValueError, match="over the parsed arrays, found"):
+        load("small", data_home=tmp_path)
     assert load("small", data_home=tmp_path, verify=False).data.shape == (3, 2)
+
+
+# The fingerprint ----------------------------------------------------------------------------------
+
+
+def test_fingerprint_knows_names_shapes_dtypes_and_values():
+    x = np.arange(6.0)
+    different = [
+        {"data": x},
+        {"other": x},
+        {"data": x.reshape(2, 3)},
+        {"data": x.reshape(3, 2)},
+        {"data": x.astype(np.float32)},
+        {"data": x.astype(np.int64)},
+        {"data": x + 1e-15},
+        {"data": x, "target": None},
+        {"data": x, "target": np.arange(6)},
+        {"data": x, "target_names": np.array(["a"])},
+        {"data": x, "target_names": np.array(["b"])},
+        {"data": np.where(x == 5, np.nan, x)},
+    ]
+    assert len({arrays_sha256(fields) for fields in different}) == len(different)
+
+
+def test_fingerprint_does_not_know_how_arrays_are_stored():
+    x = np.array([[0.0, 1.5], [np.nan, -2.0]])
+    other_nan = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)[0]
+    same = [
+        x,
+        np.asfortranarray(x),
+        x.astype(">f8"),
+        np.repeat(x, 2, axis=1)[:, ::2],
+        np.where(x == 0, -0.0, x),
+        np.where(np.isnan(x), other_nan, x),
+    ]
+    assert len({arrays_sha256({"data": array}) for array in same}) == 1
+    whole = [np.arange(3, dtype=dtype) for dtype in ("<i8", ">i8")]
+    assert len({arrays_sha256({"data": array}) for array in whole}) == 1
+    names = [np.array(["a", "bc"]), np.array(["a", "bc"], dtype="<U9"), ["a", "bc"]]
+    assert len({arrays_sha256({"target_names": array}) for array in names}) == 1
+    assert arrays_sha256({"data": x, "feature_names": ["a", "b"]}) == arrays_sha256({"data": x})
+
+
+def test_fingerprint_leaves_the_arrays_alone():
+    x = np.array([-0.0, 1.0])
+    arrays_sha256({"data": x})
+    assert np.signbit(x[0])
+
+
+# Names --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [load, path])
@@ -260,9 +356,18 @@ def test_available_names_are_sorted_identifiers():
 @pytest.mark.parametrize("entry", registry().values(), ids=lambda entry: entry.name)
 def test_registry_entries_are_complete(entry):
     assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
+    assert re.fullmatch(r"[0-9a-f]{64}", entry.arrays_sha256)
     assert entry.kind in {"csv", "npz", "png"}
     assert entry.source_url.startswith("http")
     assert all([entry.title, entry.description, entry.license])
+    assert entry.sources
+    assert bool(entry.columns) == (entry.kind == "csv")
+    for source in entry.sources:
+        assert bool(source.data_id) != bool(source.urls)
+        assert all(re.match(r"https?://|package:", url) for url in source.urls)
+        assert source.data_id or source.parser in _PARSERS
+        names = source.options.get("columns", "").split()
+        assert not names or sorted(set(names) - {"-"}) == sorted(entry.columns)
 
 
 # The real folder ----------------------------------------------------------------------------------
@@ -308,7 +413,7 @@ def test_real_set_is_what_the_manifest_says(name, manifest):
     if entry.kind == "png":
         pytest.importorskip("PIL", reason="reading PNG files needs pillow")
     facts = manifest[entry.path]
-    bunch = load(name, data_home=real_folder())
+    bunch = load(name, data_home=real_folder(), download_if_missing=False)
     samples = bunch.data[None] if entry.kind == "png" else bunch.data
     assert len(samples) == sum(integers(facts["n"]))
     n_features = math.prod(samples.shape[1:])
@@ -336,7 +441,7 @@ def check_target(bunch, classes, n_samples):
 
 def load_real(name):
     try:
-        return load(name, data_home=real_folder())
+        return load(name, data_home=real_folder(), download_if_missing=False)
     except FileNotFoundError:
         pytest.skip(f"{registry()[name].path} is not in {real_folder()}; set ORTHODROME_DATA")
 

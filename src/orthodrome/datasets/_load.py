@@ -1,23 +1,21 @@
-"""Find a data set's file, check it, hand it out as a Bunch. Nothing is written or downloaded."""
+"""Hand a data set out as a Bunch, arrays or data frames."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from orthodrome.datasets._download import obtain
+from orthodrome.datasets._find import absent_message, check_arrays, find_content, find_file
+from orthodrome.datasets._folders import Folder, data_folders
+from orthodrome.datasets._frames import with_frames
 from orthodrome.datasets._readers import read_fields
 from orthodrome.datasets._registry import DatasetEntry, find_entry, registry
 
 __all__ = ["available", "load", "path"]
-
-DATA_VARIABLE = "ORTHODROME_DATA"
-
-Folder = str | os.PathLike[str]
 
 
 def available() -> tuple[str, ...]:
@@ -38,20 +36,19 @@ def available() -> tuple[str, ...]:
 
 
 def path(name: str, *, data_home: Folder | None = None) -> Path:
-    """Where the file of a data set lies.
+    """Where the file of a data set lies. Nothing is downloaded.
 
     Parameters
     ----------
     name : str
         One of :func:`available`.
     data_home : str or path-like, default=None
-        The data folder; it is searched before the folder that the environment
-        variable ``ORTHODROME_DATA`` names.
+        The data folder to search first; see :func:`load`.
 
     Returns
     -------
     file : pathlib.Path
-        An existing file. Its checksum has not been looked at.
+        An existing file. Its content has not been looked at.
 
     Raises
     ------
@@ -59,12 +56,11 @@ def path(name: str, *, data_home: Folder | None = None) -> Path:
         If no folder has it; the message says which file to place where.
     """
     entry = find_entry(name, registry())
-    folders = _data_folders(data_home)
-    for folder in folders:
-        file = folder / entry.path
-        if file.is_file():
-            return file
-    raise FileNotFoundError(_absent_message(entry, folders))
+    folders = data_folders(data_home)
+    file = find_file(entry, folders)
+    if file is None:
+        raise FileNotFoundError(absent_message(entry, folders))
+    return file
 
 
 @overload
@@ -73,7 +69,10 @@ def load(
     *,
     data_home: Folder | None = ...,
     return_X_y: Literal[False] = ...,
+    as_frame: bool = ...,
     verify: bool = ...,
+    download_if_missing: bool = ...,
+    verbose: bool = ...,
 ) -> Bunch: ...
 @overload
 def load(
@@ -81,31 +80,61 @@ def load(
     *,
     data_home: Folder | None = ...,
     return_X_y: Literal[True],
+    as_frame: Literal[False] = ...,
     verify: bool = ...,
+    download_if_missing: bool = ...,
+    verbose: bool = ...,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]: ...
+@overload
+def load(
+    name: str,
+    *,
+    data_home: Folder | None = ...,
+    return_X_y: Literal[True],
+    as_frame: Literal[True],
+    verify: bool = ...,
+    download_if_missing: bool = ...,
+    verbose: bool = ...,
+) -> tuple[Any, Any]: ...
 def load(
     name: str,
     *,
     data_home: Folder | None = None,
     return_X_y: bool = False,
+    as_frame: bool = False,
     verify: bool = True,
-) -> Bunch | tuple[NDArray[Any], NDArray[Any] | None]:
-    """Load a data set from a folder on this machine.
+    download_if_missing: bool = True,
+    verbose: bool = True,
+) -> Bunch | tuple[Any, Any]:
+    """Load a data set from this machine, or else from where it is published.
 
-    Nothing is downloaded or written. A file is looked for under `data_home`, then under the
-    folder that the environment variable ``ORTHODROME_DATA`` names.
+    It is looked for under `data_home`, then under the folder that the environment variable
+    ``ORTHODROME_DATA`` names, then in the cache (:func:`cache_folder`). In each, it may lie as the
+    file that the registry names (``uci/iris.csv``) or as the publisher's own files under
+    ``raw/<name>/`` (``raw/iris/iris.data``). Then come the copies that scikit-learn and
+    scikit-image bring along (wine, camera_256, camera_512), and at last a download: by
+    scikit-learn's OpenML fetcher where the set has a number there, else by pooch (both of
+    ``pip install 'orthodrome[data]'``). What was downloaded is kept in the cache.
 
     Parameters
     ----------
     name : str
         One of :func:`available`.
     data_home : str or path-like, default=None
-        The data folder to search first.
+        The data folder to search first. It is never written to.
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=False
+        Give `data` as a pandas DataFrame and `target` as a Series (a DataFrame where there are
+        several), and add `frame`, which holds both. Landmarks and matrices are laid out row by
+        row; category columns hold their codes.
     verify : bool, default=True
-        Compare the file's SHA-256 with the registry's. With False, a changed or own file of the
-        same layout is accepted.
+        Compare the SHA-256 over the parsed arrays with the registry's. With False, a changed or
+        own file of the same layout is accepted. A download is always checked.
+    download_if_missing : bool, default=True
+        With False, a set that is not on this machine is an error at once.
+    verbose : bool, default=True
+        Show a progress bar on standard error while pooch downloads (needs tqdm).
 
     Returns
     -------
@@ -122,7 +151,7 @@ def load(
         feature_names, target_names : list or ndarray of str
             Names of the features (row by row for landmarks, matrices and pixels) and classes.
         DESCR, filename : str
-            Title, reading, source and licence; where the file lies.
+            Title, reading, source and licence; where the set was read.
         categories : dict of str to tuple of str
             german_credit: the code that each position in a category column stands for.
         is_test, X_train, y_train, X_test, y_test : ndarray
@@ -141,56 +170,49 @@ def load(
     Raises
     ------
     FileNotFoundError
-        If the file is absent; the message says which file to place where.
+        If the set is neither here nor to be had; the message says which file to place where.
     ValueError
-        If the name is unknown, the checksum differs or the file cannot be parsed.
+        If the name is unknown, the arrays are not those of the registry (both hashes are named)
+        or the file cannot be parsed.
     ImportError
-        If a PNG file is read without pillow.
+        If a picture is read without pillow, or `as_frame` is wanted without pandas.
+
+    Warns
+    -----
+    UserWarning
+        If the cache cannot be written to, so that the set will be downloaded again.
 
     Examples
     --------
     >>> from orthodrome.datasets import load
-    >>> iris = load("iris", data_home="../shared/data")  # doctest: +SKIP
-    >>> iris.data.shape  # doctest: +SKIP
-    (150, 4)
+    >>> wine = load("wine", download_if_missing=False)
+    >>> wine.data.shape, wine.target_names.tolist()
+    ((178, 13), ['1', '2', '3'])
     """
     entry = find_entry(name, registry())
-    file = path(name, data_home=data_home)
-    content = file.read_bytes()
-    if verify:
-        _check_sha256(content, entry, file)
-    fields = read_fields(content, entry)
+    folders = data_folders(data_home)
+    found = find_content(entry, folders)
+    if found is None:
+        fields, origin = obtain(entry, folders, network=download_if_missing, verbose=verbose)
+    else:
+        content, origin = found
+        fields = read_fields(content, entry)
+        if verify:
+            _check(fields, entry, origin)
+    if as_frame:
+        fields = with_frames(fields, entry)
     if return_X_y:
         return fields["data"], fields["target"]
-    return Bunch(**fields, DESCR=_description(entry), filename=str(file))
+    return Bunch(**fields, DESCR=_description(entry), filename=origin)
 
 
-def _data_folders(data_home: Folder | None) -> list[Path]:
-    """Folders to search, in order; a user cache will join at the end."""
-    named = [data_home, os.environ.get(DATA_VARIABLE)]
-    folders = (Path(folder).expanduser() for folder in named if folder)
-    return list(dict.fromkeys(folders))
-
-
-def _absent_message(entry: DatasetEntry, folders: list[Path]) -> str:
-    looked = ", ".join(str(folder / entry.path) for folder in folders)
-    where = f"Looked for {looked}." if looked else "No data folder is named."
-    return (
-        f"The data set {entry.name!r} ({entry.title}) is not on this machine. {where} "
-        f"Place the file as {entry.path} in a folder and name that folder with data_home=... or "
-        f"the environment variable {DATA_VARIABLE}. Published at {entry.source_url}; the file is: "
-        f"{entry.description}; SHA-256 {entry.sha256}."
-    )
-
-
-def _check_sha256(content: bytes, entry: DatasetEntry, file: Path) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != entry.sha256:
+def _check(fields: dict[str, Any], entry: DatasetEntry, origin: str) -> None:
+    try:
+        check_arrays(fields, entry, origin)
+    except ValueError as error:
         raise ValueError(
-            f"{file} is not the file that the registry knows as {entry.name!r}: expected SHA-256 "
-            f"{entry.sha256}, found {found}. Replace the file, or pass verify=False to use it as "
-            "it is."
-        )
+            f"{error} Replace or remove the file, or pass verify=False to use it as it is."
+        ) from None
 
 
 def _description(entry: DatasetEntry) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from orthodrome.datasets._registry import DatasetEntry
 
-__all__ = ["read_fields"]
+__all__ = ["read_fields", "read_picture"]
 
 Fields = dict[str, Any]
 
@@ -269,15 +269,36 @@ def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     }
 
 
-def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
+def read_picture(content: bytes, name: str) -> NDArray[Any]:
+    """Decode a picture; every format that pillow knows will do.
+
+    Parameters
+    ----------
+    content : bytes
+        The whole file.
+    name : str
+        What to call it in an error.
+
+    Returns
+    -------
+    image : ndarray of shape (height, width) or (height, width, channels)
+        The pixels, in the dtype of the file.
+    """
     try:
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            f"Reading {entry.path} needs pillow: pip install 'orthodrome[image]'"
+            f"Reading {name} needs pillow: pip install 'orthodrome[image]'"
         ) from error
-    with Image.open(io.BytesIO(content)) as picture:
-        image = np.array(picture)
+    try:
+        with Image.open(io.BytesIO(content)) as picture:
+            return np.array(picture)
+    except OSError as error:
+        raise ValueError(f"{name} is not a readable picture.") from error
+
+
+def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
+    image = read_picture(content, entry.path)
     return {
         "data": image,
         "image": image,

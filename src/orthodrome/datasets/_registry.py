@@ -1,18 +1,84 @@
-"""What is known about each data set: where its file lies, its checksum, its source and licence."""
+"""What is known about each data set: its file, its checksums, its sources and its licence.
+
+All of it is data and stands in `registry.json`, which is read once. For each set:
+
+``path``, ``sha256``
+    The file of the offline folder, and the SHA-256 of the copy that the other facts were
+    recorded from. A file of other bytes is as good if its arrays are the same.
+``arrays_sha256``
+    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`): the only check that
+    decides. ``tests/datasets/record_fingerprints.py`` records it from an offline folder.
+``columns``
+    The header of a table, separated by spaces; it names the fields of files without header.
+``sources``
+    Where the set can be had, tried in this order; see :class:`Source`.
+
+Which of the sources have been tried: the copies that come with scikit-learn (wine) and with
+scikit-image (camera), CMU's skeletons and motions, and the connectomes of an installed geomstats.
+From these the recorded arrays follow to the last bit. No address on the network could be opened
+when they were written down: the OpenML data ids and the URLs are taken from public pages and code
+and are not tried, nor are the formats behind them beyond the first rows that
+``tests/datasets/test_datasets_raw.py`` holds. A wrong one does no harm: what it gives is refused by
+its arrays, and the next source is asked.
+
+Some sets are not fetched from OpenML because, as far as known, its copy differs: glass (order),
+vertebral_column_3c (two decimals), german_credit (words for codes), liver_bupa (other target).
+mnist and pendigits are not because their own files are smaller. Kaggle, where pima_diabetes and the
+connectomes are published, wants an account: OpenML and GitHub stand in for it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["DatasetEntry", "find_entry", "registry"]
+__all__ = ["DatasetEntry", "Source", "find_entry", "registry"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place where a data set can be had.
+
+    Parameters
+    ----------
+    data_id : int, default=0
+        The number of an OpenML set, else 0.
+    urls : tuple of str
+        Files of one set. The part after ``#`` names a member of an archive;
+        ``package:name/path`` is a file of an installed Python package.
+    parser : str
+        Which function of `_raw.py` turns the files into the file of the offline folder.
+    options : mapping of str to object
+        What the parser must know.
+    """
+
+    data_id: int = 0
+    urls: tuple[str, ...] = ()
+    parser: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def local(self) -> bool:
+        """Whether the files come with a Python package, so that no network is needed."""
+        return bool(self.urls) and all(url.startswith("package:") for url in self.urls)
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of the published files, one per URL."""
+        return tuple(PurePosixPath(url.partition("#")[0]).name for url in self.urls)
+
+    def __str__(self) -> str:
+        if self.data_id:
+            return f"https://www.openml.org/d/{self.data_id}"
+        more = f" and {len(self.urls) - 1} more" if len(self.urls) > 1 else ""
+        return "".join(self.urls[:1]) + more
 
 
 @dataclass(frozen=True)
@@ -26,7 +92,9 @@ class DatasetEntry:
     path : str
         The file, relative to the data folder, with forward slashes.
     sha256 : str
-        SHA-256 of that file, 64 hexadecimal digits.
+        SHA-256 of the copy of that file that the facts were recorded from, 64 hexadecimal digits.
+    arrays_sha256 : str
+        SHA-256 over the parsed arrays, the check that decides.
     reader : str
         Which reader of `_readers.py` turns the file into arrays.
     title, description : str
@@ -41,11 +109,16 @@ class DatasetEntry:
         Columns of a table that hold category codes.
     image_shape : tuple of int
         Height and width where the file holds flattened images.
+    columns : tuple of str
+        The header of a table.
+    sources : tuple of Source
+        Where the set can be had, in the order to try.
     """
 
     name: str
     path: str
     sha256: str
+    arrays_sha256: str
     reader: str
     title: str
     description: str
@@ -55,6 +128,8 @@ class DatasetEntry:
     extra_columns: tuple[str, ...] = ()
     categorical_columns: tuple[str, ...] = ()
     image_shape: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -76,12 +151,19 @@ def registry() -> Mapping[str, DatasetEntry]:
     return MappingProxyType({name: _entry(name, **facts[name]) for name in sorted(facts)})
 
 
-def _entry(name: str, **facts: Any) -> DatasetEntry:
+def _entry(
+    name: str, columns: str = "", sources: Sequence[dict[str, Any]] = (), **facts: Any
+) -> DatasetEntry:
     # JSON's lists become tuples, so that an entry is immutable throughout.
     frozen: dict[str, Any] = {
         key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()
     }
-    return DatasetEntry(name=name, **frozen)
+    places = tuple(_source(**source) for source in sources)
+    return DatasetEntry(name=name, columns=tuple(columns.split()), sources=places, **frozen)
+
+
+def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **options: Any) -> Source:
+    return Source(data_id, tuple(urls), parser, MappingProxyType(options))
 
 
 def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import base64
 import html
 import os
-import platform
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .._core.files import write_atomically
+from .._core.machine import versions
 from ._matplotlib import png
 
 if TYPE_CHECKING:
@@ -250,31 +249,6 @@ def render_report(title: str, sections: Sequence[Section], *, lead: str = "") ->
     return _PAGE.format(title=name, style=_STYLE, lead=opening, contents=contents, body=body)
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that at every moment there is the old one, or the whole new one."""
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too must not leave the temporary file behind
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def versions(*packages: str) -> list[tuple[str, str]]:
-    """Return the versions of Python and of packages, and the machine they run on."""
-    found = [("Python", platform.python_version())]
-    for package in packages:
-        try:
-            found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
-    return [*found, ("system", f"{platform.system()} {platform.machine()}")]
-
-
 _NUMBER = ' class="number"'
 
 
@@ -293,12 +267,6 @@ def _cell(value: Any, *, first: bool) -> str:
     if first:
         return f'<th scope="row">{html.escape(text)}</th>'
     return f"<td{_NUMBER if _numeric(value) else ''}>{html.escape(text)}</td>"
-
-
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
 
 
 # Figures are drawn for a white background and stand on a white card in both colour schemes. The

@@ -1,0 +1,82 @@
+"""Folders with data: which are searched, where the cache is, how a file gets into it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from orthodrome._core.files import write_atomically
+
+__all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "Folder", "cache_folder", "data_folders", "keep"]
+
+DATA_VARIABLE = "ORTHODROME_DATA"
+CACHE_VARIABLE = "ORTHODROME_CACHE"
+
+Folder = str | os.PathLike[str]
+
+
+def cache_folder() -> Path:
+    """Folder in which downloaded data sets are kept; it need not exist.
+
+    It is what the environment variable ``ORTHODROME_CACHE`` names, else the folder ``orthodrome``
+    in the platform's place for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
+    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
+
+    Returns
+    -------
+    folder : pathlib.Path
+        It is made when the first file is kept.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from orthodrome.datasets import cache_folder
+    >>> with mock.patch.dict(os.environ, ORTHODROME_CACHE="somewhere"):
+    ...     print(cache_folder())
+    somewhere
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "orthodrome"
+
+
+def data_folders(data_home: Folder | None) -> list[Path]:
+    """Folders to search, in order; the cache comes last.
+
+    Parameters
+    ----------
+    data_home : str, path-like or None
+        The folder that a caller names.
+
+    Returns
+    -------
+    folders : list of pathlib.Path
+        Without repetition; they need not exist.
+    """
+    named = [data_home, os.environ.get(DATA_VARIABLE), cache_folder()]
+    folders = (Path(folder).expanduser() for folder in named if folder)
+    return list(dict.fromkeys(folders))
+
+
+def keep(content: bytes, file: Path) -> None:
+    """Write a file whole or not at all, making its folder where needed.
+
+    Parameters
+    ----------
+    content : bytes
+        The whole file.
+    file : pathlib.Path
+        Where it shall lie. A file that is there is replaced at once, so that another process
+        reads the old one or the new one.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, content)

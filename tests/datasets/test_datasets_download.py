@@ -1,0 +1,431 @@
+"""Downloads, from a server on this machine and from a stand-in for OpenML."""
+
+import hashlib
+import http.server
+import io
+import json
+import os
+import stat
+import sys
+import tempfile
+import threading
+import urllib.error
+
+import numpy as np
+import pytest
+
+from orthodrome import datasets
+from orthodrome.datasets import load, path
+from orthodrome.datasets._folders import keep
+from orthodrome.datasets._registry import Source
+
+TABLE = b"length,width,class\n1.5,2,b\n,3,a\n4,,b\n"
+RAW = b"1.50,2.0,b\n?,3,a\n4,?,b\n\n"  # the same arrays, as a publisher may write them
+OTHER = b"1.51,2.0,b\n?,3,a\n4,?,b\n"
+COLUMNS = ("length", "width", "class")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves `pages`; a page cut short promises more bytes than it sends."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pages = {}
+        self.cut_short = set()
+        self.asked = []
+
+    def address(self, name):
+        return f"http://127.0.0.1:{self.server_port}/{name}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        name = self.path.strip("/")
+        self.server.asked.append(name)
+        content = self.server.pages.get(name)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        missing = 1000 if name in self.server.cut_short else 0
+        self.send_header("Content-Length", str(len(content) + missing))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server():
+    pytest.importorskip("pooch", reason="downloads need pooch")
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The folder for temporary files, empty before the test."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def publish(register, server):
+    """Register the small set as published under these names of the server."""
+
+    def publish_as(*names):
+        sources = [
+            Source(urls=(server.address(name),), parser="text_table", options={"missing": "?"})
+            for name in names
+        ]
+        return register("small.csv", TABLE, columns=COLUMNS, sources=tuple(sources))
+
+    return publish_as
+
+
+def files_under(folder):
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+# From a server ------------------------------------------------------------------------------------
+
+
+def test_a_download_is_parsed_checked_and_kept(publish, server, cache, temporary):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    assert not cache.exists()
+    first = load("small", verbose=False)
+    np.testing.assert_array_equal(first.data, [[1.5, 2.0], [np.nan, 3.0], [4.0, np.nan]])
+    assert first.target_names[first.target].tolist() == ["b", "a", "b"]
+    assert first.feature_names == ["length", "width"]
+    assert files_under(cache) == ["folder/small.csv"]
+    assert path("small") == cache / "folder" / "small.csv"
+    assert first.filename == str(path("small"))
+    again = load("small", download_if_missing=False)
+    np.testing.assert_array_equal(again.data, first.data)
+    assert server.asked == ["small.data"]
+    assert files_under(temporary) == []
+
+
+def test_nothing_is_downloaded_unless_asked(publish, server, cache):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    datasets.available()
+    with pytest.raises(FileNotFoundError):
+        path("small")
+    with pytest.raises(FileNotFoundError, match="not on this machine") as caught:
+        load("small", download_if_missing=False)
+    assert "Tried" not in str(caught.value)
+    assert server.asked == []
+    assert not cache.exists()
+
+
+def test_a_file_on_this_machine_is_not_downloaded(publish, server, cache, tmp_path):
+    entry = publish("small.data")
+    keep(TABLE, tmp_path / entry.path)
+    load("small", data_home=tmp_path)
+    assert server.asked == []
+    assert not cache.exists()
+
+
+def test_an_interrupted_download_leaves_nothing(publish, server, cache, temporary):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    server.cut_short.add("small.data")
+    with pytest.raises(FileNotFoundError, match=r"Tried http://127\.0\.0\.1:\d+/small\.data"):
+        load("small", verbose=False)
+    assert server.asked == ["small.data"]
+    assert not cache.exists()
+    assert list(temporary.iterdir()) == []
+    server.cut_short.clear()
+    assert load("small", verbose=False).data.shape == (3, 2)
+
+
+def test_a_user_who_interrupts_a_download_leaves_nothing(
+    publish, server, cache, temporary, monkeypatch
+):
+    publish("small.data")
+    pooch = pytest.importorskip("pooch")
+
+    def interrupted(self, url, output_file, pooch):
+        with open(output_file, "wb") as stream:
+            stream.write(b"1.5")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        load("small", verbose=False)
+    assert not cache.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_other_arrays_are_refused_with_both_hashes(publish, server, cache):
+    entry = publish("small.data")
+    server.pages["small.data"] = OTHER
+    with pytest.raises(ValueError, match="over the parsed arrays, found") as caught:
+        load("small", verbose=False, verify=False)  # a download is checked all the same
+    assert f"expected SHA-256 {entry.arrays_sha256}" in str(caught.value)
+    found = str(caught.value).partition("found ")[2][:64]
+    assert found != entry.arrays_sha256
+    assert set(found) <= set("0123456789abcdef")
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("first", ["absent", "other arrays", "no table", "cut short"])
+def test_the_next_source_is_asked_when_one_fails(publish, server, cache, first):
+    publish("first.data", "second.data")
+    pages = {"other arrays": OTHER, "no table": b"\xff\xfe<html>", "cut short": RAW}
+    if first in pages:
+        server.pages["first.data"] = pages[first]
+    if first == "cut short":
+        server.cut_short.add("first.data")
+    server.pages["second.data"] = RAW
+    assert load("small", verbose=False).data.shape == (3, 2)
+    assert server.asked == ["first.data", "second.data"]
+
+
+def test_all_failures_are_told_with_what_to_place_where(publish, server, cache):
+    publish("first.data", "second.data")
+    server.pages["second.data"] = b"1,2\n"
+    with pytest.raises(FileNotFoundError) as caught:
+        load("small", verbose=False)
+    message = str(caught.value)
+    expected = ["first.data: HTTPError: 404", "second.data: ValueError: Row 1 has 2 fields"]
+    expected += [f"{cache / 'raw' / 'small' / 'first.data'} from {server.address('first.data')}"]
+    expected += [str(cache / "folder" / "small.csv"), "Licence: free for tests"]
+    for part in expected:
+        assert part in message
+
+
+def test_without_network_the_message_says_what_to_place_where(register, cache):
+    pytest.importorskip("pooch")
+    source = Source(urls=("https://example.org/files/small.data",), parser="text_table")
+    register("small.csv", TABLE, columns=COLUMNS, sources=(source,))
+    with pytest.raises(FileNotFoundError) as caught:
+        load("small", verbose=False)
+    message = str(caught.value)
+    assert "Name or service not known" in message
+    assert f"{cache / 'raw' / 'small' / 'small.data'} from {source}" in message
+    assert not cache.exists()
+
+
+def test_placed_files_of_the_publisher_are_read(register, tmp_path, cache):
+    source = Source(
+        urls=("https://example.org/small.data",), parser="text_table", options={"missing": "?"}
+    )
+    register("small.csv", TABLE, columns=COLUMNS, sources=(source,))
+    file = tmp_path / "raw" / "small" / "small.data"
+    keep(RAW, file)
+    found = load("small", data_home=tmp_path)
+    assert found.filename == str(file)
+    np.testing.assert_array_equal(found.data[0], [1.5, 2.0])
+    keep(OTHER, file)
+    with pytest.raises(ValueError, match="verify=False"):
+        load("small", data_home=tmp_path)
+    assert not cache.exists()
+
+
+def test_a_missing_pooch_gives_one_line_of_advice(register, monkeypatch):
+    source = Source(urls=("https://example.org/small.data",), parser="text_table")
+    register("small.csv", TABLE, columns=COLUMNS, sources=(source,))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(FileNotFoundError, match=r"pip install 'orthodrome\[data\]'\n"):
+        load("small")
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_a_bar_shows_on_standard_error(publish, server, capfd, verbose):
+    pytest.importorskip("tqdm")
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    load("small", verbose=verbose)
+    written = capfd.readouterr()
+    assert ("100%" in written.err) == verbose
+    assert written.out == ""
+
+
+def test_without_tqdm_there_is_no_bar_and_no_failure(publish, server, capfd, monkeypatch):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    monkeypatch.setattr("orthodrome.datasets._download.importlib.util.find_spec", lambda _: None)
+    load("small", verbose=True)
+    assert capfd.readouterr().err == ""
+
+
+# The cache ----------------------------------------------------------------------------------------
+
+
+def test_a_cache_that_cannot_be_made_is_a_warning(publish, server, tmp_path, monkeypatch):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("not a folder")
+    monkeypatch.setenv("ORTHODROME_CACHE", str(in_the_way / "cache"))
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="ORTHODROME_CACHE") as caught:
+            found = load("small", verbose=False)
+        assert found.filename == server.address("small.data")
+        assert caught[0].filename == __file__
+    assert server.asked == ["small.data"] * 2
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_cache_is_a_warning(publish, server, cache):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    cache.mkdir(parents=True)
+    cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.warns(UserWarning, match="cannot be kept"):
+        load("small", verbose=False)
+    cache.chmod(stat.S_IRWXU)
+
+
+def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, monkeypatch):
+    publish("small.data")
+    server.pages["small.data"] = RAW
+
+    def refuse(*arguments):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.warns(UserWarning, match="cannot be kept"):
+        assert load("small", verbose=False).data.shape == (3, 2)
+    assert files_under(cache) == []
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    file = tmp_path / "folder" / "small.csv"
+    keep(b"old", file)
+    with pytest.raises(TypeError):
+        keep("text, which a file of bytes does not take", file)
+    assert file.read_bytes() == b"old"
+    assert files_under(tmp_path) == ["folder/small.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_kept_file_may_be_read_as_the_umask_allows(tmp_path):
+    file = tmp_path / "small.csv"
+    before = os.umask(0o027)
+    try:
+        keep(b"content", file)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+# Files of installed packages ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["wine", "camera_256", "camera_512"])
+def test_sets_that_come_with_a_package_need_no_network(name, monkeypatch, cache):
+    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
+    if name != "wine":
+        pytest.importorskip("skimage", reason="the picture comes with scikit-image")
+    found = load(name, download_if_missing=False)
+    assert found.data.shape == {"wine": (178, 13), "camera_256": (256, 256)}.get(name, (512, 512))
+    assert found.filename.startswith("package:")
+    assert not cache.exists()
+
+
+# OpenML -------------------------------------------------------------------------------------------
+
+ARFF = b"""@relation small
+@attribute len numeric
+@attribute 'its width' numeric
+@attribute outcome {yes, no}
+@data
+0.1,2,no
+?,3,yes
+4,?,no
+"""
+OPENML_TABLE = b"length,width,class\n0.1,2,b\n,3,a\n4,,b\n"
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """A stand-in for openml.org behind scikit-learn's own fetcher; returns the asked addresses."""
+    pytest.importorskip("pandas")
+    kinds = {"len": "numeric", "its width": "numeric", "outcome": "nominal"}
+    features = [
+        {
+            "index": str(index),
+            "name": name,
+            "data_type": kind,
+            "is_target": str(name == "outcome").lower(),
+            "is_ignore": "false",
+            "is_row_identifier": "false",
+            "number_of_missing_values": "0" if name == "outcome" else "1",
+        }
+        for index, (name, kind) in enumerate(kinds.items())
+    ]
+    about = {"id": "7", "name": "small", "version": "1", "format": "ARFF", "status": "active"}
+    about |= {"description": "", "md5_checksum": hashlib.md5(ARFF).hexdigest()}
+    about |= {"url": "https://www.openml.org/data/v1/download/7/small.arff"}
+    size = [{"name": "NumberOfInstances", "value": "3"}]
+    pages = {
+        "data/7": json.dumps({"data_set_description": about}).encode(),
+        "features/7": json.dumps({"data_features": {"feature": features}}).encode(),
+        "qualities/7": json.dumps({"data_qualities": {"quality": size}}).encode(),
+        "7/small.arff": ARFF,
+    }
+    asked = []
+
+    def answer(request):
+        asked.append(request.full_url)
+        page = pages.get("/".join(request.full_url.split("/")[-2:]))
+        if page is None:
+            raise urllib.error.URLError("unknown page")
+        return Answer(page)
+
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", answer)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *arguments: [])
+    return asked
+
+
+class Answer(io.BytesIO):
+    def info(self):
+        return {}
+
+
+def test_openml_gives_features_then_the_class(register, openml, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn"))
+    source = Source(data_id=7, options={"labels": {"yes": "a", "no": "b"}})
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(source,))
+    found = load("small")
+    np.testing.assert_array_equal(found.data, [[0.1, 2.0], [np.nan, 3.0], [4.0, np.nan]])
+    assert found.feature_names == ["length", "width"]
+    assert files_under(cache) == ["folder/small.csv"]
+    assert not (tmp_path / "scikit_learn").exists()
+    n_asked = len(openml)
+    load("small")
+    assert len(openml) == n_asked
+
+
+def test_openml_with_other_labels_is_refused(register, openml, cache):
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=7),))
+    with pytest.raises(ValueError, match=r"openml\.org/d/7 does not hold the arrays"):
+        load("small")
+    assert not cache.exists()
+
+
+def test_openml_without_network_is_a_reason_and_no_warning(register, cache):
+    pytest.importorskip("pandas")
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=7),))
+    with pytest.raises(FileNotFoundError, match=r"Tried https://www\.openml\.org/d/7: gaierror"):
+        load("small")
+    assert not cache.exists()
+
+
+def test_openml_that_breaks_off_is_a_reason_and_no_warning(register, openml, monkeypatch):
+    monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=8),))
+    with pytest.raises(FileNotFoundError, match="URLError: <urlopen error unknown page>"):
+        load("small")

@@ -1,0 +1,549 @@
+"""Publishers' formats, on small files written here."""
+
+import bz2
+import gzip
+import importlib
+import io
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orthodrome.datasets import available
+from orthodrome.datasets._fingerprint import arrays_sha256
+from orthodrome.datasets._motion import joint_positions, parse_amc, parse_asf
+from orthodrome.datasets._raw import converted, unpacked
+from orthodrome.datasets._readers import read_fields
+from orthodrome.datasets._registry import Source, registry
+from real_data import load_or_skip, real_folder
+
+# Tables: the head of each published file, and the row it must give -------------------------------
+
+IONOSPHERE = ",".join(["1", "0", *(f"{0.01 * i - 0.1:.5f}" for i in range(32)), "g"])
+SONAR = ",".join([*(f"{0.01 * i:.4f}" for i in range(60)), "R"])
+
+HEADS = {
+    "australian_credit": (
+        b"1 22.08 11.46 2 4 4 1.585 0 0 0 1 2 100 1213 0\n",
+        "1,22.08,11.46,2,4,4,1.585,0,0,0,1,2,100,1213,0",
+    ),
+    "blood_transfusion": (
+        b"Recency (months),Frequency (times),Monetary (c.c. blood),Time (months),"
+        b'"whether he/she donated blood in March 2007"\r\n2 ,50,12500,98 ,1\r\n',
+        "2,50,12500,98,1",
+    ),
+    "concrete_slump": (
+        b"No,Cement,Slag,Fly ash,Water,SP,Coarse Aggr.,Fine Aggr.,SLUMP(cm),FLOW(cm),"
+        b"Compressive Strength (28-day)(Mpa)\n1,273,82,105,210,9,904,680,23,62,34.99\n",
+        "273,82,105,210,9,904,680,23,62,34.99",
+    ),
+    "ecoli": (
+        b"AAT_ECOLI   0.49  0.29  0.48  0.50  0.56  0.24  0.35   cp\n",
+        "0.49,0.29,0.48,0.5,0.56,0.24,0.35,cp",
+    ),
+    "fertility": (
+        b"-0.33,0.69,0,1,1,0,0.8,0,0.88,N\n",
+        "-0.33,0.69,0,1,1,0,0.8,0,0.88,N",
+    ),
+    "german_credit": (
+        b"A11 6 A34 A43 1169 A65 A75 4 A93 A101 4 A121 67 A143 A152 2 A173 1 A192 A201 1 \n",
+        "A11,6,A34,A43,1169,A65,A75,4,A93,A101,4,A121,67,A143,A152,2,A173,1,A192,A201,1",
+    ),
+    "german_credit_numeric": (
+        b"   1   6   4  12   5   5   3   4   1  67   3   2   1   2   1   0   0   1   0   0   1   0"
+        b"   0   1   1 \n",
+        "1,6,4,12,5,5,3,4,1,67,3,2,1,2,1,0,0,1,0,0,1,0,0,1,1",
+    ),
+    "glass": (
+        b"1,1.52101,13.64,4.49,1.10,71.78,0.06,8.75,0.00,0.00,1\n",
+        "1.52101,13.64,4.49,1.1,71.78,0.06,8.75,0,0,1",
+    ),
+    "haberman": (b"30,64,1,1\n", "30,64,1,1"),
+    "heart_cleveland": (
+        b"52.0,1.0,3.0,138.0,223.0,0.0,0.0,169.0,0.0,0.0,1.0,?,3.0,0\n",
+        "52,1,3,138,223,0,0,169,0,0,1,,3,0",
+    ),
+    "heart_statlog": (
+        b"70.0 1.0 4.0 130.0 322.0 0.0 2.0 109.0 0.0 2.4 2.0 3.0 3.0 2 \n",
+        "70,1,4,130,322,0,2,109,0,2.4,2,3,3,2",
+    ),
+    "ionosphere": (IONOSPHERE.encode(), IONOSPHERE),
+    "iris": (b"5.1,3.5,1.4,0.2,Iris-setosa\n\n\n", "5.1,3.5,1.4,0.2,Iris-setosa"),
+    "liver_bupa": (b"85,92,45,27,31,0.0,1\n", "85,92,45,27,31,0,1"),
+    "parkinsons": (
+        b"name,MDVP:Fo(Hz),and so on\r\nphon_R01_S01_1,119.99200,157.30200,74.99700,0.00784,"
+        b"0.00007,0.00370,0.00554,0.01109,0.04374,0.42600,0.02182,0.03130,0.02971,0.06545,0.02211,"
+        b"21.03300,1,0.414783,0.815285,-4.813031,0.266482,2.301442,0.284654\r\n",
+        "119.992,157.302,74.997,0.00784,7e-05,0.0037,0.00554,0.01109,0.04374,0.426,0.02182,0.0313,"
+        "0.02971,0.06545,0.02211,21.033,0.414783,0.815285,-4.813031,0.266482,2.301442,0.284654,1",
+    ),
+    "pima_diabetes": (b"6,148,72,35,0,33.6,0.627,50,1\n", "6,148,72,35,0,33.6,0.627,50,1"),
+    "seeds": (
+        b"15.26\t14.84\t0.871\t\t5.763\t3.312\t2.221\t5.22\t1\n",
+        "15.26,14.84,0.871,5.763,3.312,2.221,5.22,1",
+    ),
+    "sonar": (SONAR.encode(), SONAR),
+    "vote": (
+        b"republican,n,y,n,y,y,y,n,n,n,y,?,y,y,y,n,y\n",
+        "0,1,0,1,1,1,0,0,0,1,,1,1,1,0,1,republican",
+    ),
+    "wine": (
+        b"1,14.23,1.71,2.43,15.6,127,2.8,3.06,.28,2.29,5.64,1.04,3.92,1065\n",
+        "14.23,1.71,2.43,15.6,127,2.8,3.06,0.28,2.29,5.64,1.04,3.92,1065,1",
+    ),
+}
+
+
+def text_source(entry):
+    """The source of a set that is a text on the network."""
+    found = [s for s in entry.sources if s.parser == "text_table" and not s.local]
+    return found[0] if found else None
+
+
+def test_every_text_table_has_its_head_here():
+    assert {name for name in available() if text_source(registry()[name])} == set(HEADS)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_of_a_published_table(name):
+    entry = registry()[name]
+    head, row = HEADS[name]
+    content = converted([head], text_source(entry), entry)
+    expected = f"{','.join(entry.columns)}\n{row}\n".encode()
+    assert arrays_sha256(read_fields(content, entry)) == arrays_sha256(read_fields(expected, entry))
+    assert content.decode().splitlines()[0] == ",".join(entry.columns)
+
+
+NOT_FIRST_ROWS = {"heart_cleveland", "ionosphere", "sonar"}  # made up, or a row with a gap
+
+
+@pytest.mark.parametrize("name", sorted(set(HEADS) - NOT_FIRST_ROWS - {"german_credit"}))
+def test_head_is_the_first_row_of_the_real_set(name):
+    bunch = load_or_skip(name)
+    entry = registry()[name]
+    fields = read_fields(converted([HEADS[name][0]], text_source(entry), entry), entry)
+    np.testing.assert_array_equal(fields["data"][0], bunch.data[0])
+    if fields["target"].ndim == 1:
+        assert fields["target_names"][0] == bunch.target_names[bunch.target[0]]
+
+
+def table_of(content, name="haberman", **options):
+    return converted([content], Source((), ("x.data",), "text_table", options), registry()[name])
+
+
+def test_ends_of_line_of_any_system():
+    tables = {table_of(end.join([b"1,2,3,4", b"5,6,7,8", b""])) for end in (b"\n", b"\r", b"\r\n")}
+    assert len(tables) == 1
+    assert tables.pop().count(b"\n") == 3
+
+
+def test_labels_are_replaced_in_the_class_only():
+    content = table_of(b"1,2,3,1\n2,1,1,2\n", labels={"1": "0", "2": "1"}, values={"3": "30"})
+    assert content.decode().splitlines()[1:] == ["1,2,30,0", "2,1,1,1"]
+
+
+def test_a_row_of_another_length_is_named():
+    with pytest.raises(ValueError, match="Row 2 has 3 fields, expected 4"):
+        table_of(b"1,2,3,4\n1,2,3\n")
+
+
+def test_arff_in_an_archive():
+    entry = registry()["vertebral_column_3c"]
+    arff = (
+        b"@relation column_3C_weka\r\n% a comment\r\n@attribute class {Hernia, Normal}\r\n\r\n"
+        b"@DATA\r\n63.0278175,22.55258597,39.60911701,40.47523153,98.67291675,-0.254399986,Hernia\r\n"
+    )
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("column_3C_weka.arff", arff)
+    fields = read_fields(converted([stream.getvalue()], entry.sources[0], entry), entry)
+    assert fields["data"].tolist() == [
+        [63.0278175, 22.55258597, 39.60911701, 40.47523153, 98.67291675, -0.254399986]
+    ]
+    assert fields["target_names"].tolist() == ["Hernia"]
+    source = Source((), ("x.arff",), "arff_table")
+    with pytest.raises(ValueError, match="no line '@data'"):
+        converted([b"@relation x"], source, entry)
+
+
+# Archives -----------------------------------------------------------------------------------------
+
+
+def tar_of(name, content):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def test_compression_follows_from_the_name():
+    assert unpacked(gzip.compress(b"text"), "https://x.org/a.gz") == b"text"
+    assert unpacked(bz2.compress(b"text"), "https://x.org/a.bz2") == b"text"
+    assert unpacked(lzma.compress(b"text"), "https://x.org/a.xz") == b"text"
+    assert unpacked(tar_of("p/a.txt", b"text"), "https://x.org/a.tar.gz#p/a.txt") == b"text"
+    assert unpacked(b"text", "https://x.org/a.txt") == b"text"
+
+
+@pytest.mark.parametrize(
+    ("content", "url"),
+    [
+        (b"text", "https://x.org/a.gz"),
+        (b"text", "https://x.org/a.bz2"),
+        (gzip.compress(b"text" * 99)[:-9], "https://x.org/a.gz"),
+        (b"text", "https://x.org/a.zip#member"),
+        (b"text", "https://x.org/a.tar.gz#member"),
+        (tar_of("p/a.txt", b"text"), "https://x.org/a.tar.gz#p/b.txt"),
+    ],
+    ids=["no gzip", "no bzip2", "cut short", "no zip", "no tar", "no such member"],
+)
+def test_broken_archives_are_value_errors(content, url):
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        unpacked(content, url)
+
+
+# Digits -------------------------------------------------------------------------------------------
+
+
+def fields_of(name, contents, source=0):
+    entry = registry()[name]
+    return read_fields(converted(contents, entry.sources[source], entry), entry)
+
+
+def test_pen_digits():
+    rows = [b" 47,100, 27, 81, 57, 37, 26,  0,  0, 23, 56, 53,100, 90, 40, 98, 8\r\n"]
+    rows += [b" 88, 92,  2, 99, 16, 66, 94, 37, 70,  0,  0, 24, 42, 65,100,100, 8\n"] * 2
+    fields = fields_of("pendigits", [rows[0] * 3, rows[1]])
+    assert fields["data"].shape == (4, 16)
+    assert fields["is_test"].tolist() == [False, False, False, True]
+    assert fields["data"][0, :4].tolist() == [47, 100, 27, 81]
+    assert fields["X_test"][0, 0] == 88
+    assert fields["target_names"].tolist() == ["8"]
+
+
+def zip_digit(label, value):
+    return f"{label:.4f} {' '.join([f'{value:.4f}'] * 256)} \n".encode()
+
+
+def test_usps_from_both_formats():
+    train = gzip.compress(zip_digit(6, -0.631) + zip_digit(0, 1))
+    test = gzip.compress(zip_digit(9, 0.862))
+    plain = fields_of("usps", [train, test])
+    assert plain["data"].dtype == np.float32
+    assert plain["data"][:, 0].tolist() == np.float32([-0.631, 1, 0.862]).tolist()
+    assert plain["target_names"][plain["target"]].tolist() == ["6", "0", "9"]
+
+    def svmlight(label, value):
+        return f"{label + 1} {' '.join(f'{i}:{value}' for i in range(1, 257))}\n".encode()
+
+    files = [svmlight(6, -0.631) + svmlight(0, 1), svmlight(9, 0.862)]
+    sparse = fields_of("usps", [bz2.compress(file) for file in files], source=1)
+    assert arrays_sha256(sparse) == arrays_sha256(plain)
+
+
+def idx(array):
+    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
+    return gzip.compress(head + array.astype(np.uint8).tobytes())
+
+
+def test_idx():
+    train = np.arange(3 * 28 * 28).reshape(3, 28, 28) % 251
+    labels = np.array([5, 0, 4])
+    fields = fields_of("mnist", [idx(train), idx(labels), idx(train[:1]), idx(labels[:1])])
+    np.testing.assert_array_equal(fields["images"], [*train, train[0]])
+    assert fields["target_names"][fields["target"]].tolist() == ["5", "0", "4", "5"]
+    assert len(fields["X_train"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no idx file"),
+        (b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00", "no idx file"),
+        (b"\x00\x00\x08\x03\x00\x00", "no idx file"),
+        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", "holds 3 values"),
+    ],
+)
+def test_broken_idx(content, message):
+    with pytest.raises(ValueError, match=message):
+        fields_of("mnist", [gzip.compress(content)] * 4)
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+def test_faces_in_an_archive():
+    pytest.importorskip("PIL", reason="reading pictures needs pillow")
+    pixels = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("README", "text")
+        for person, number in [(10, 1), (2, 10), (2, 2), (1, 1)]:
+            body = (pixels + 10 * person + number).tobytes()
+            archive.writestr(f"att_faces/s{person}/{number}.pgm", b"P5\n3 2\n255\n" + body)
+    fields = fields_of("orl_faces", [stream.getvalue()])
+    assert fields["target_names"][fields["target"]].tolist() == ["1", "2", "2", "10"]
+    assert fields["images"][:, 0, 0].tolist() == [11, 22, 30, 101]
+    assert fields["images"].shape == (4, 2, 3)
+
+
+@pytest.mark.parametrize("content", [b"text", b"PK\x05\x06" + bytes(18)])
+def test_no_faces(content):
+    with pytest.raises(ValueError, match=r"no ZIP archive|no member like s1/1\.pgm"):
+        fields_of("orl_faces", [content])
+
+
+def test_halved_image_rounds_half_to_even():
+    Image = pytest.importorskip("PIL.Image", reason="reading pictures needs pillow")
+    pixels = np.array([[0, 1, 10, 10], [1, 0, 10, 11], [1, 2, 255, 255], [2, 1, 255, 255]])
+    stream = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(stream, format="PNG")
+    fields = fields_of("camera_256", [stream.getvalue()])
+    assert fields["image"].tolist() == [[0, 10], [2, 255]]
+    with pytest.raises(ValueError, match="not a readable picture"):
+        fields_of("camera_256", [b"no picture"])
+
+
+# Leaves, shapes, matrices -------------------------------------------------------------------------
+
+
+def leaf_files():
+    facts = [("p1", "zeta", "B", 1), ("p2", "alpha", "B", 2), ("p3", "mu", "A", 3)]
+    facts += [("p4", "zeta", "B", 4)]
+    points = [[i + 0.25 * j for j in range(30)] for i in range(len(facts))]
+    landmarks = "\r".join("\t".join(map(str, row)) for row in points)
+    header = "plant\tspecies\tclass\tontogeny\ttotal\theteroblasty\tx1\ty1"
+    rows = ["\t".join(map(str, [*fact, 9, 8, -1.0, -2.0])) for fact in facts]
+    return [landmarks.encode(), "\r".join([header, *rows]).encode()]
+
+
+def test_passiflora_joins_two_files():
+    fields = fields_of("passiflora", leaf_files())
+    assert fields["landmarks"].shape == (4, 15, 2)
+    assert fields["landmarks"][1, 1].tolist() == [1.5, 1.75]
+    assert fields["species"].tolist() == ["zeta", "alpha", "mu", "zeta"]
+    assert fields["target_names"][fields["target"]].tolist() == ["B", "B", "A", "B"]
+    assert (fields["ontogeny"].tolist(), fields["total"].tolist()) == ([1, 2, 3, 4], [9] * 4)
+    landmarks, facts = leaf_files()
+    with pytest.raises(ValueError, match="4 leaves have landmarks, but 3 have facts"):
+        fields_of("passiflora", [landmarks, facts.rpartition(b"\r")[0]])
+
+
+def test_passiflora_species_are_counted():
+    fields = fields_of("passiflora_species", leaf_files())
+    assert fields["species"].tolist() == ["mu", "alpha", "zeta"]
+    assert fields["data"][:, 0].tolist() == [1, 1, 2]
+    assert fields["target_names"][fields["target"]].tolist() == ["A", "B", "B"]
+
+
+def test_connectomes_fill_both_triangles():
+    triangle = np.linspace(-0.5, 0.5, 378)
+    rows = [f"{subject},{','.join(map(repr, (triangle + subject).tolist()))}" for subject in (7, 9)]
+    files = ["\n".join(["Id,FNC1", *rows]).encode(), b"Id,Class\n7,1\n9,0\n"]
+    fields = fields_of("connectomes", files)
+    assert fields["data"].shape == (2, 28, 28)
+    assert fields["data"][1, 0, 1] == fields["data"][1, 1, 0] == triangle[0] + 9
+    assert fields["data"][0, 0, 3] == triangle[2] + 7  # row by row
+    assert fields["data"][0, 26, 27] == triangle[-1] + 7
+    assert np.all(np.diagonal(fields["data"], axis1=1, axis2=2) == 1)
+    assert fields["target"].tolist() == [1, 0]
+    with pytest.raises(ValueError, match="other subjects"):
+        fields_of("connectomes", [files[0], b"Id,Class\n9,0\n7,1\n"])
+
+
+def r_file(tmp_path, objects):
+    rdata = pytest.importorskip("rdata", reason="R data need rdata")
+    file = tmp_path / "objects.rda"
+    rdata.write_rda(file, objects)
+    return file.read_bytes()
+
+
+def test_r_arrays_and_lists(tmp_path):
+    landmarks = np.arange(24.0).reshape(3, 2, 4)  # landmarks, axes, samples
+    content = r_file(tmp_path, {"digit3.dat": landmarks})
+    fields = fields_of("digit3", [content], source=1)
+    assert fields["data"].shape == (4, 3, 2)
+    np.testing.assert_array_equal(fields["data"][1], landmarks[:, :, 1])
+    assert fields["target"] is None
+    packed = tar_of("shapes/data/digit3.dat.rda", content)
+    np.testing.assert_array_equal(fields_of("digit3", [packed])["data"], fields["data"])
+
+    groups = np.array(["s", "c", "l", "c"])
+    listed = {"x": landmarks, "group": groups, "outlines": landmarks[:2] + 0.5}
+    fields = fields_of("mice_vertebrae", [r_file(tmp_path, {"mice": listed})], source=1)
+    assert fields["target_names"][fields["target"]].tolist() == groups.tolist()
+    assert fields["outlines"].shape == (4, 2, 2)
+    with pytest.raises(ValueError, match=r"no object 'macaques'; it has \['digit3\.dat'\]"):
+        fields_of("macaques_skulls_3d", [content], source=1)
+
+
+def test_r_data_without_rdata_gives_the_hint(monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(ImportError, match=r"pip install 'orthodrome\[data\]'"):
+        fields_of("digit3", [b""], source=1)
+
+
+# Motion -------------------------------------------------------------------------------------------
+
+ASF = """# two bones and a side branch
+:version 1.10
+:units
+  mass 1.0
+  length 0.5
+  angle deg
+:root
+   order TX TY TZ RX RY RZ
+   axis XYZ
+   position 0 0 0
+   orientation 0 0 0
+:bonedata
+  begin
+     id 1
+     name upper
+     direction 0 1 0
+     length 2
+     axis 0 0 0  XYZ
+    dof rx ry rz
+    limits (-160.0 20.0)
+           (-70.0 70.0)
+           (-60.0 70.0)
+  end
+  begin
+     id 2
+     name lower
+     direction 1 0 0
+     length 3
+     axis 0 0 90  XYZ
+    dof rx
+  end
+  begin
+     id 3
+     name stump
+     direction 0 0 1
+     length 1
+     axis 0 0 0  XYZ
+  end
+:hierarchy
+  begin
+    root upper stump
+    upper lower
+  end
+"""
+AMC = """#!OML:ASF x
+:FULLY-SPECIFIED
+:DEGREES
+1
+root 1 2 3 0 0 0
+upper 0 0 0
+lower 0
+2
+root 0 0 0 0 0 90
+upper 90 0 0
+lower 90
+"""
+UNIT = 0.0254 / 0.5  # metres
+
+
+def test_rest_pose_and_turned_pose():
+    positions = joint_positions(parse_asf(ASF), parse_amc(AMC)) / UNIT
+    rest = [[1, 2, 3], [1, 4, 3], [4, 4, 3], [1, 2, 4]]
+    np.testing.assert_allclose(positions[0], rest, atol=1e-12)
+    # Root: x to y, y to -x. Upper: y to z. Lower, which hangs on upper, turns about the axis that
+    # its frame (z by 90 degrees) makes of x, which is y, and so turns x to -z.
+    root = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    upper = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])
+    ends = [[0, 0, 0], root @ upper @ [0, 2, 0]]
+    ends += [ends[1] + root @ upper @ [0, 0, -3], root @ [0, 0, 1]]
+    np.testing.assert_allclose(positions[1], ends, atol=1e-12)
+
+
+def test_three_angles_turn_about_x_first():
+    amc = "1\nroot 0 0 0 0 0 0\nupper 90 0 90\nlower 0\n"
+    positions = joint_positions(parse_asf(ASF), parse_amc(amc)) / UNIT
+    np.testing.assert_allclose(positions[0, 1], [0, 0, 2], atol=1e-12)  # y to z by x; z stays
+    np.testing.assert_allclose(positions[0, 2], [0, 3, 2], atol=1e-12)  # x stays; x to y by z
+
+
+def test_bones_keep_their_lengths():
+    generator = np.random.default_rng(0)
+    frames = [
+        {
+            "root": generator.normal(size=6) * 50,
+            "upper": generator.normal(size=3) * 90,
+            "lower": generator.normal(size=1) * 90,
+        }
+        for _ in range(20)
+    ]
+    skeleton = parse_asf(ASF)
+    positions = joint_positions(skeleton, frames) / UNIT
+    for index, length in [(1, 2), (2, 3), (3, 1)]:
+        bones = positions[:, index] - positions[:, skeleton.bones[index].parent]
+        np.testing.assert_allclose(np.linalg.norm(bones, axis=1), length, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("angle deg", "angle rad", "angles in 'rad'"),
+        (":hierarchy", ":other", "no section ':hierarchy'"),
+        ("    upper lower\n", "", "does not hang bone 'lower'"),
+        ("     length 3\n", "", r"lacks \['length'\]"),
+        ("axis 0 0 90  XYZ", "axis 0 0 90  ZYX", "'lower' has axis order 'ZYX'"),
+        ("axis XYZ\n   pos", "axis ZXY\n   pos", "root has axis order 'ZXY'"),
+        ("position 0 0 0", "position 0 1 0", "must be 0"),
+    ],
+)
+def test_broken_skeletons(old, new, message):
+    assert old in ASF
+    with pytest.raises(ValueError, match=message):
+        parse_asf(ASF.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (":DEGREES", ":RADIANS", "radians"),
+        ("lower 90", "lower ninety", r"line 11: 'lower ninety' holds no numbers"),
+        ("lower 90", "lower 90 90", "Frame 2 .* 2 numbers for bone 'lower'.* expects 1"),
+        ("upper 90 0 0\n", "", "Frame 2 .* 0 numbers for bone 'upper'"),
+        ("DEGREES\n1\n", "DEGREES\n", "stands before the first frame"),
+    ],
+)
+def test_broken_motions(old, new, message):
+    assert old in AMC
+    with pytest.raises(ValueError, match=message):
+        joint_positions(parse_asf(ASF), parse_amc(AMC.replace(old, new)))
+
+
+def test_a_motion_without_frames():
+    with pytest.raises(ValueError, match="no frame"):
+        parse_amc("# nothing\n")
+
+
+def test_motion_set_of_two_trials():
+    asf = ASF.replace("\n", "\r\n").encode()
+    fields = fields_of("cmu_walk_02", [asf, AMC.replace("\n", "\r\n").encode(), AMC.encode()])
+    assert fields["frames"].shape == (4, 4, 3)
+    assert fields["frames"].dtype == np.float32
+    assert fields["trial"].tolist() == [0, 0, 1, 1]
+    assert fields["trials"].tolist() == ["02_01", "02_02"]
+    assert fields["joints"].tolist() == ["root", "upper", "lower", "stump"]
+    assert fields["parents"].tolist() == [-1, 0, 1, 0]
+    np.testing.assert_array_equal(fields["frames"][:2], fields["frames"][2:])
+
+
+@pytest.mark.parametrize("name", ["cmu_walk_02", "cmu_walk_35"])
+def test_real_motion_files_give_the_recorded_arrays(name):
+    entry = registry()[name]
+    files = [real_folder() / "mocap" / file for file in entry.sources[0].file_names]
+    if not all(map(Path.is_file, files)):
+        pytest.skip(f"the motion files are not in {real_folder()}; set ORTHODROME_DATA")
+    content = converted([file.read_bytes() for file in files], entry.sources[0], entry)
+    assert arrays_sha256(read_fields(content, entry)) == entry.arrays_sha256
