@@ -9,7 +9,7 @@ BENCH ?=
 WORKERS ?= auto
 
 # Scripts of experiments/, in the order of `make experiments`.
-EXPERIMENTS := kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/denoising rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/classification krrc/passiflora
+EXPERIMENTS := kpga/sphere kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/denoising rkhs_geo/preimages rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/classification krrc/passiflora
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -22,7 +22,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all lint format bench bench-r experiments clean help moved
+.PHONY: demo test test-all lint format bench bench-r experiments reproduce reproduce-full clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,8 +55,14 @@ experiments: $(STAMP) ## run the papers' experiments on the data in ORTHODROME_D
 	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; \
 	set -e; for name in $(EXPERIMENTS); do $(RUN) experiments/$$name.py; done
 
+reproduce: $(STAMP) ## run every paper's experiments quickly and write reproduction/index.html
+	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; $(RUN) experiments/reproduce.py
+
+reproduce-full: $(STAMP) ## run the papers' protocols (hours), and write experiments/RESULTS.md too
+	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; $(RUN) experiments/reproduce.py --full
+
 clean: ## remove .venv, reports, caches and builds
-	rm -rf $(VENV) benchmarks/.peers report build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) benchmarks/.peers report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.

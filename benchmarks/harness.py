@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -14,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from orthodrome._core.threads import n_threads
 
 REPEATS = 5
 HERE = Path(__file__).parent
@@ -188,16 +184,3 @@ class Peer(PeerProcess):
             )
             stamp.write_text(requirements.read_text())
         return python
-
-
-def machine() -> str:
-    """Describe the machine in one line."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].split(":")[1].strip() if names else model
-    return (
-        f"{model}, {os.cpu_count()} cores, {n_threads()} threads on both sides, "
-        f"{platform.system()}, Python {platform.python_version()}"
-    )

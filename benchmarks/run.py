@@ -21,7 +21,9 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from harness import Measured, machine
+from harness import Measured
+
+from orthodrome._core.machine import machine
 
 
 def main(names: list[str]) -> None:

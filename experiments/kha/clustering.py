@@ -21,20 +21,24 @@ from typing import Any
 
 import numpy as np
 from common import (
+    HERE,
     STYLES,
     Row,
     command_line,
     count,
+    error_of_mean,
     load,
     median_and_range,
     new_figure,
     publish,
+    published,
     table,
     timed,
 )
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from verdicts import Compared
 
 from orthodrome import KernelSpectralClustering
 from orthodrome.eigen import Eigenpairs, HebbianResult, Krylov, hebbian
@@ -247,6 +251,33 @@ class Findings:
         )
 
 
+def compared(rows: list[Row]) -> list[Compared]:
+    """Figure 3: random labels, and who has the lower excess error."""
+    found, said = Findings(rows), published(HERE, "clustering")
+    chance = np.array(found.distances(RANDOM, 0))
+    number = said["numbers"][0]
+    made = [
+        Compared.number(
+            number["where"],
+            "random labels, nats",
+            number["value"],
+            0.0,
+            float(chance.mean()),
+            error_of_mean(chance),
+        )
+    ]
+    for row in said["orders"]:
+        errors = [found.errors(row[key], row["n_pass"]) for key in ("better", "than")]
+        if all(errors):
+            better, than = (np.mean(np.log10(values)) for values in errors)
+            what = (
+                f"{row['better']} before {row['than']} after {row['n_pass']} passes, decades of "
+                "excess error"
+            )
+            made.append(Compared.order(row["where"], what, float(than - better), 0.0))
+    return made
+
+
 def nats(value: float) -> str:
     return f"{value:.3f}"
 
@@ -361,7 +392,8 @@ def draw_exact(ax: Any, found: Findings) -> None:
 
 
 def main(quick: bool = False) -> None:
-    publish("clustering", measure(Size.of(quick)), page, figure, quick=quick)
+    rows = measure(Size.of(quick))
+    publish("clustering", rows, page, figure, quick=quick, compared=compared)
 
 
 if __name__ == "__main__":

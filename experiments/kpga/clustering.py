@@ -23,11 +23,23 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import publish
+from common import HERE, publish
 from numpy.typing import NDArray
-from pages import Row, command_line, count, labelled, new_figure, side_by_side, table, timed
+from pages import (
+    Row,
+    command_line,
+    count,
+    labelled,
+    new_figure,
+    paired,
+    published,
+    side_by_side,
+    table,
+    timed,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from verdicts import Compared
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelSpectralClustering
 from orthodrome._core.canonical import canonical_rows
@@ -342,6 +354,11 @@ class Findings:
         """The same over every Q."""
         return self.over_every_mode(name, PGA) - self.over_every_mode(name, PCA)
 
+    def at_best(self, name: str, method: str) -> NDArray[np.float64]:
+        """The errors of the repeats with the number of modes of the least mean."""
+        errors = self.grid(name, method)
+        return errors[:, int(errors.mean(axis=0).argmin())]
+
     def best_modes(self, name: str, method: str) -> tuple[int, float]:
         """The number of modes of the least error, and that error."""
         curve = self.grid(name, method).mean(axis=0)
@@ -505,6 +522,21 @@ def majority_claim(found: Findings) -> str:
     )
 
 
+def compared(rows: list[Row]) -> list[Compared]:
+    """Figure 5: the error of each at its own best Q."""
+    found = Findings(rows)
+    made = []
+    for said in published(HERE, "clustering")["orders"]:
+        name = said["data"]
+        if name in found.names:
+            ours = found.at_best(name, said["better"])
+            for other in said["than"]:
+                what = f"{name}: {said['better']} before {other}, error in %, best Q of each"
+                gains = 100 * (found.at_best(name, other) - ours)
+                made.append(paired(said["where"], what, gains))
+    return made
+
+
 def main_table(found: Findings) -> list[str]:
     header = ["set", "points", "clusters", "majority error", PGA, PCA, "kPGA - kPCA"]
     if not found.every_mode:
@@ -606,7 +638,8 @@ def draw(ax: Any, found: Findings, name: str) -> None:
 
 
 def main(quick: bool = False) -> None:
-    publish("clustering", measure(Size.of(quick), quick), page, figure, quick=quick)
+    rows = measure(Size.of(quick), quick)
+    publish("clustering", rows, page, figure, quick=quick, compared=compared)
 
 
 if __name__ == "__main__":

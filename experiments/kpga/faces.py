@@ -5,24 +5,25 @@ kernel <x, y>^d of degree d = 4, 5, 6, and Q = 2 … 256 components. Feature-spa
 the embedding; after it, Euclidean ones between coordinates, and for kernel PGA also those along the
 sphere between the re-mapped points.
 
-    python experiments/kpga/faces.py
+    python experiments/kpga/faces.py [--quick]
 
-writes faces.csv and faces.md beside this file. Needs the faces (ORTHODROME_DATA).
+writes faces.csv, faces.md and faces.png beside this file. Needs the faces (ORTHODROME_DATA).
 """
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import publish
+from pages import Row, command_line, load, new_figure
+from verdicts import Compared
 
-from orthodrome import KernelPCA, KernelPGA, datasets
+from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import Polynomial
 from orthodrome.metrics import neighborhood_area, neighborhood_preservation
+from orthodrome.plots.palette import COLORS, MARKERS
 
-HERE = Path(__file__).parent
 DEGREES = (4, 5, 6)
 COMPONENTS = (2, 4, 8, 16, 32, 64, 128, 256)
 METHODS = {
@@ -33,7 +34,7 @@ METHODS = {
 
 
 def unit_images() -> np.ndarray:
-    images = datasets.load("orl_faces").data.astype(np.float64)
+    images = load("orl_faces").data.astype(np.float64)
     X = images.reshape(len(images), -1)
     X -= X.mean(axis=1, keepdims=True)
     return X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -51,26 +52,26 @@ def curves(gram: np.ndarray) -> dict[tuple[str, int], np.ndarray]:
     return result
 
 
-def measure() -> list[dict[str, Any]]:
+def measure(quick: bool) -> list[Row]:
     X = unit_images()
-    rows = []
-    for degree in DEGREES:
+    rows: list[Row] = []
+    for degree in DEGREES[:1] if quick else DEGREES:
         kept = curves(Polynomial(degree=degree, gamma=1.0, coef0=0.0)(X))
         rows += [
             {
                 "degree": degree,
                 "components": q,
                 "method": name,
-                "mean": curve.mean(),
-                "area": neighborhood_area(curve),
-                "sizes_at_least_kpca": np.mean(curve >= kept["kPCA", q]),
+                "mean": float(curve.mean()),
+                "area": float(neighborhood_area(curve)),
+                "sizes_at_least_kpca": float(np.mean(curve >= kept["kPCA", q])),
             }
             for (name, q), curve in kept.items()
         ]
     return rows
 
 
-def page(rows: list[dict[str, Any]]) -> str:
+def page(rows: list[Row]) -> str:
     found = {(row["degree"], row["components"], row["method"]): row for row in rows}
     text = [
         "# ORL faces: neighbourhoods kept by kernel PCA and kernel PGA",
@@ -82,8 +83,10 @@ def page(rows: list[dict[str, Any]]) -> str:
         "all degrees and numbers of components.",
         "",
         *(summary(name, rows) for name in METHODS if name != "kPCA"),
+        "",
+        "![Neighbourhoods kept over the number of components](faces.png)",
     ]
-    for degree in DEGREES:
+    for degree in dict.fromkeys(row["degree"] for row in rows):
         text += [
             "",
             f"## Degree {degree}",
@@ -99,7 +102,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     return "\n".join(text) + "\n"
 
 
-def summary(name: str, rows: list[dict[str, Any]]) -> str:
+def summary(name: str, rows: list[Row]) -> str:
     """Say in how many settings the claim holds."""
     flat = {(r["degree"], r["components"]): r["mean"] for r in rows if r["method"] == "kPCA"}
     ours = [r for r in rows if r["method"] == name]
@@ -113,16 +116,45 @@ def summary(name: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-def main() -> None:
-    rows = measure()
-    with (HERE / "faces.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.6f}" if isinstance(v, float) else v for k, v in row.items()})
-    (HERE / "faces.md").write_text(page(rows))
-    print(page(rows))
+def compared(rows: list[Row]) -> list[Compared]:
+    """Figures 3 and 4, with distances along the sphere, which fit best."""
+    found = {(row["degree"], row["components"], row["method"]): row["mean"] for row in rows}
+    return [
+        Compared.order(
+            "Figures 3 and 4",
+            f"degree {degree}, {q} components: kPGA (along the sphere) before kPCA",
+            value - found[degree, q, "kPCA"],
+            0.0,
+        )
+        for (degree, q, method), value in found.items()
+        if method == "kPGA, geodesic"
+    ]
+
+
+def figure(rows: list[Row]) -> Any:
+    degrees = list(dict.fromkeys(row["degree"] for row in rows))
+    fig, axes = new_figure(4.2 * len(degrees), 3.6, 1, len(degrees), sharey=True)
+    for ax, degree in zip(axes.flat, degrees, strict=True):
+        for number, method in enumerate(METHODS):
+            own = [row for row in rows if (row["degree"], row["method"]) == (degree, method)]
+            ax.plot(
+                [row["components"] for row in own],
+                [row["mean"] for row in own],
+                color=COLORS[number],
+                marker=MARKERS[number],
+                label=method,
+            )
+        ax.set_xscale("log", base=2)
+        ax.set_title(f"degree {degree}")
+        ax.set_xlabel("components")
+    axes.flat[0].set_ylabel("neighbourhoods kept, mean over κ")
+    axes.flat[0].legend(frameon=False)
+    return fig
+
+
+def main(quick: bool = False) -> None:
+    publish("faces", measure(quick), page, figure, quick=quick, compared=compared)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main, __doc__)

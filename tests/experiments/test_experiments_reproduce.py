@@ -1,0 +1,277 @@
+"""The page of all experiments: the rule of its verdicts, and that it shows what was run."""
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+import tomllib
+from types import SimpleNamespace
+
+import pytest
+
+from real_data import REPOSITORY
+
+FOLDER = REPOSITORY / "experiments"
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        names = ("verdicts", "pages", "reproduce")
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+    del sys.modules["reproduce"]
+
+
+# ---------------------------------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize(
+    ("published", "deviation", "ours", "error", "finding"),
+    [
+        (80.0, 0.0, 82.0, 1.0, "agrees"),  # two standard errors
+        (80.0, 0.0, 82.1, 1.0, "differs"),
+        (80.0, 3.0, 82.9, 0.1, "agrees"),  # the printed deviation
+        (80.0, 3.0, 76.9, 0.1, "differs"),
+        (80.0, 0.0, 80.0, 0.0, "agrees"),
+        (0.3, 0.0, 0.1 + 0.2, 0.0, "agrees"),
+        (80.0, 0.0, math.nan, 1.0, "differs"),
+    ],
+)
+def test_number(shared, published, deviation, ours, error, finding):
+    number = shared.verdicts.Compared.number("Table 1", "x", published, deviation, ours, error)
+    assert number.finding == finding
+
+
+@pytest.mark.parametrize(
+    ("ours", "error", "finding"),
+    [
+        (2.1, 1.0, "holds"),
+        (2.0, 1.0, "open"),
+        (-2.0, 1.0, "open"),
+        (-2.1, 1.0, "contradicted"),
+        (0.0, 0.0, "open"),
+        (1e-9, 0.0, "holds"),
+        (math.nan, 1.0, "open"),
+    ],
+)
+def test_order(shared, ours, error, finding):
+    assert shared.verdicts.Compared.order("Figure 1", "x", ours, error).finding == finding
+
+
+def compared(shared, *findings):
+    ours = {"agrees": 1.0, "differs": 2.0}
+    gains = {"holds": 1.0, "open": 0.0, "contradicted": -1.0}
+    return [
+        shared.verdicts.Compared.number("", each, 1.0, 0.0, ours[each], 0.0)
+        if each in ours
+        else shared.verdicts.Compared.order("", each, gains[each], 0.0)
+        for each in findings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        (["agrees", "agrees"], "reproduced"),
+        (["agrees", "holds"], "reproduced"),
+        (["agrees", "open"], "reproduced"),
+        (["agrees", "contradicted"], "not reproduced"),
+        (["agrees", "differs", "holds"], "same ordering"),
+        (["holds", "holds"], "same ordering"),
+        (["differs", "holds", "open"], "not reproduced"),
+        (["differs"], "not reproduced"),
+        (["open"], "not reproduced"),
+        ([], "not reproduced"),
+    ],
+)
+def test_verdict(shared, findings, verdict):
+    made = compared(shared, *findings)
+    assert shared.verdicts.verdict(made, quick=False) == verdict
+    assert shared.verdicts.verdict(made, quick=True) == "indicative"
+
+
+def test_tally(shared):
+    made = compared(shared, "agrees", "differs", "holds", "contradicted", "open")
+    expected = "1 of 2 numbers agree, 1 of 3 orders hold, 1 contradicted"
+    assert shared.verdicts.tally(made) == expected
+    assert shared.verdicts.tally([]) == "nothing published to compare with"
+
+
+# ---------------------------------------------------------------------------- what is published
+
+
+def test_every_experiment_has_its_script_and_its_words(shared):
+    found = shared.reproduce.experiments()
+    assert {each.paper for each in found} == set(shared.reproduce.PAPERS)
+    for each in found:
+        assert (FOLDER / each.paper / f"{each.name}.py").exists(), each.key
+        for name in ("title", "where", "says", "discussion"):
+            assert each.published[name].strip(), (each.key, name)
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    assert all(each.key in makefile for each in found)
+
+
+def test_unknown_experiment_is_named(shared):
+    with pytest.raises(ValueError, match=r"no experiment kpga/nothing.*kpga/sphere"):
+        shared.reproduce.experiments(["kpga/nothing"])
+
+
+@pytest.mark.parametrize("paper", ["kpga", "kha", "rkpns", "rkhs_geo", "krrc"])
+def test_committed_comparisons_are_of_the_committed_numbers(shared, paper, monkeypatch):
+    said = tomllib.loads((FOLDER / paper / "published.toml").read_text(encoding="utf-8"))
+    for name in said:
+        script = script_of(paper, name, monkeypatch)
+        rows = shared.pages.read_rows(FOLDER / paper / f"{name}.csv")
+        fresh = script.compared(rows)
+        kept = shared.pages.read_compared(FOLDER / paper / f"{name}_compared.csv")
+        assert [(a.what, a.finding) for a in fresh] == [(b.what, b.finding) for b in kept]
+
+
+def script_of(paper, name, monkeypatch):
+    """A script as a module, with its neighbours."""
+    monkeypatch.syspath_prepend(str(FOLDER / paper))
+    for module in ("common", name):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    script = importlib.import_module(name)
+    for module in ("common", name):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    return script
+
+
+def test_a_changed_number_flips_its_verdict(shared, monkeypatch):
+    script = script_of("krrc", "passiflora", monkeypatch)
+    rows = shared.pages.read_rows(FOLDER / "krrc/passiflora.csv")
+    what = "KRRC, VW Gaussian, n = 100, f1"
+    mean = next(each.ours for each in script.compared(rows) if each.what == what)
+    for value, finding in ((mean, "agrees"), (mean + 0.1, "differs")):
+        monkeypatch.setitem(script.PAPER, (script.VWG, 100), (0.85, 0.85, value, 0.96))
+        found = {each.what: each.finding for each in script.compared(rows)}
+        assert found[what] == finding
+
+
+# ---------------------------------------------------------------------------- the page
+
+
+@pytest.fixture
+def made(shared, tmp_path, monkeypatch):
+    """One experiment of a paper that does not exist, run."""
+    monkeypatch.setattr(shared.reproduce, "HERE", tmp_path)
+    monkeypatch.setattr(shared.reproduce, "PAPERS", {"paper": "Somebody (1999)"})
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper/published.toml").write_text(
+        '[made]\ntitle = "Made <b>up</b>"\nwhere = "Table 7"\nsays = "It is 3."\n'
+        'discussion = "Why."\n'
+        '[none]\ntitle = "Without data"\nwhere = "Table 8"\nsays = "?"\ndiscussion = "-"\n'
+    )
+    (tmp_path / "paper/made.py").write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(FOLDER)!r})\n"
+        "from pathlib import Path\n"
+        "from pages import record\n"
+        "from verdicts import Compared\n"
+        "number = Compared.number('Table 7', 'a number', 3.0, 0.5, 3.25, 0.125)\n"
+        "record(Path(__file__).parent, 'made', [number], quick='--quick' in sys.argv)\n"
+    )
+    (tmp_path / "paper/none.py").write_text(
+        "import sys\nsys.stderr.write('Place iris.csv there.\\n')\n"
+        f"sys.exit({shared.pages.NEEDS_DATA})\n"
+    )
+    return tmp_path
+
+
+def run_all(shared, made, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--out", str(made / "out"), *arguments])
+    shared.reproduce.main()
+    return (made / "out/index.html").read_text(encoding="utf-8")
+
+
+def test_page_has_numbers_of_the_run(shared, made, monkeypatch, capsys):
+    text = run_all(shared, made, monkeypatch)
+    assert "Made &lt;b&gt;up&lt;/b&gt;" in text
+    assert "Indicative: 1 of 1 numbers agree." in text
+    assert "3.25" in text
+    assert "0.12" in text
+    assert "python experiments/paper/made.py --quick" in text
+    assert "Not run. Place iris.csv there." in text
+    assert not (made / "RESULTS.md").exists()
+    assert capsys.readouterr().out.strip().endswith("index.html")
+
+
+def test_full_run_makes_verdicts(shared, made, monkeypatch):
+    text = run_all(shared, made, monkeypatch, "--full")
+    assert "Reproduced: 1 of 1 numbers agree." in text
+    table = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert "| [paper/made](paper/made.md) | Made <b>up</b> | Table 7 | reproduced |" in table
+    assert "| not run | Place iris.csv there. |" in table
+    run = json.loads((made / "paper/made_run.json").read_text())
+    assert run["quick"] is False
+    assert run["command"] == "python experiments/paper/made.py"
+
+
+def test_an_older_run_is_not_shown(shared, made, monkeypatch):
+    run_all(shared, made, monkeypatch)
+    (made / "paper/made.py").write_text(f"import sys; sys.exit({shared.pages.NEEDS_DATA})")
+    assert "a number" not in run_all(shared, made, monkeypatch)
+
+
+def test_a_script_that_fails_is_an_error_with_its_words(shared, made, monkeypatch):
+    (made / "paper/made.py").write_text("raise SystemExit('broken here')")
+    with pytest.raises(RuntimeError, match=r"paper/made failed[\s\S]*broken here"):
+        run_all(shared, made, monkeypatch)
+
+
+# ---------------------------------------------------------------------------- kept runs
+
+
+def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
+    script = tmp_path / "counted.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "def job(number):\n"
+        "    file = Path(__file__).with_name('runs.txt')\n"
+        "    with file.open('a') as stream: stream.write(f'{number} ')\n"
+        "    return [{'number': number}]\n"
+    )
+    code = (
+        f"import sys; sys.path[:0] = [{str(FOLDER)!r}, {str(tmp_path)!r}]\n"
+        "import counted, pages\n"
+        "print(pages.side_by_side(counted.job, [(n,) for n in range({n})], quick=False))\n"
+    )
+
+    def run(n):
+        finished = subprocess.run(
+            [sys.executable, "-c", code.replace("{n}", str(n))],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return finished.stdout.splitlines()[-1]
+
+    assert run(2) == "[[{'number': 0}], [{'number': 1}]]"
+    assert run(3) == "[[{'number': 0}], [{'number': 1}], [{'number': 2}]]"
+    counted = (tmp_path / "runs.txt").read_text().split()
+    assert sorted(counted) == ["0", "1", "2"]
+    script.write_text(script.read_text().replace("'number': number", "'number': -number"))
+    assert run(2) == "[[{'number': 0}], [{'number': -1}]]"
+
+
+def test_without_data_a_script_says_so(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, str(FOLDER / "krrc/passiflora.py"), "--quick"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "ORTHODROME_DATA": str(tmp_path),
+            "HOME": str(tmp_path),
+            # nothing leaves the machine: there is no proxy at this address
+            "HTTP_PROXY": "http://127.0.0.1:9",
+            "HTTPS_PROXY": "http://127.0.0.1:9",
+        },
+    )
+    assert finished.returncode == 3
+    last = finished.stderr.strip().split("\n")[-1]
+    assert "passiflora_landmarks.csv" in last
+    assert "Traceback" not in finished.stderr
