@@ -62,8 +62,8 @@ def side_by_side(function: Callable[..., Any], jobs: Sequence[Any], *, quick: bo
 
     What the function prints appears as it happens, each process computes with one thread, and a bar
     tells how much time is left. Of a run that is not quick every finished job is kept in
-    scratch/runs beside the script, and not run again until the script or the library has changed:
-    what the function returns must be lists, dictionaries by strings, strings and numbers.
+    scratch/runs beside the script, and not run again until the script or the library has changed,
+    if what the function returns are lists, dictionaries by strings, strings and numbers.
     """
     if quick:
         return [function(*job) for job in jobs]
@@ -126,15 +126,25 @@ class Kept:
             return None
 
     def write(self, job: Any, result: Any) -> Any:
-        """Keep a result; return it as it will be read."""
-        text = json.dumps(result, default=_as_number)
+        """Keep a result, unless JSON has no form for it, and return it as it will be read."""
+        try:
+            text = json.dumps(_plainly(result))
+        except TypeError:
+            return result
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self._file(job), text.encode())
         return json.loads(text)
 
 
-def _as_number(value: Any) -> Any:
-    return value.item()  # of NumPy
+def _plainly(value: Any) -> Any:
+    """The same in lists, dictionaries by strings, and Python's numbers."""
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("a dictionary by something else than strings")
+        return {key: _plainly(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plainly(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 # ---------------------------------------------------------------------------- what is written

@@ -133,6 +133,28 @@ def test_clusterings(estimator, kernel, make):
 
 
 @every_space
+def test_centres_and_references_by_default(kernel, make):
+    # pre-images, where the kernel has them
+    X = make()
+    for model, word in (
+        (HypersphericalKMeans(3, kernel, random_state=0), "centers='intrinsic'"),
+        (PerTurbo(kernel, geodesic=True), "reference='mean'"),
+    ):
+        if isinstance(kernel, Embedded):
+            with pytest.raises(ValueError, match=word):
+                model.fit(X, CLASSES)
+            continue
+        model.fit(X, CLASSES)
+        if isinstance(model, PerTurbo):
+            assert model.score(make(seed=1), CLASSES) > 0.7
+        else:
+            assert model.cluster_centers_.shape == (3, *X.shape[1:])
+            nearest = model.predict(model.cluster_centers_)
+            np.testing.assert_array_equal(nearest, [0, 1, 2])
+            assert set(model.predict(make(seed=1))) == {0, 1, 2}
+
+
+@every_space
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
 def test_classifiers(estimator, kernel, make):
     X = make()

@@ -84,7 +84,7 @@ class Size:
 
     @staticmethod
     def of(quick: bool) -> Size:
-        return Size(("pendigits",), 60, 60, 2, 2, 1) if quick else Size()
+        return Size(("pendigits",), 40, 60, 2, 1, 1) if quick else Size()
 
     def jobs(self) -> list[tuple[str, str, bool, int, Size]]:
         """Data, kernel, whether training points are zeroed, and repeat; the longest first."""

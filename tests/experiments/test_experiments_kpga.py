@@ -29,9 +29,8 @@ def faces():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORTHODROME_DATA", str(real_folder()))
         patch.syspath_prepend(str(FOLDER))
-        patch.delitem(sys.modules, "common", raising=False)
         module = experiment("faces.py")
-        patch.delitem(sys.modules, "common", raising=False)
+        del sys.modules["common"]
         patch.setattr(module, "COMPONENTS", (2, 16, 64))
         patch.setattr(module, "DEGREES", (4,))
         yield module

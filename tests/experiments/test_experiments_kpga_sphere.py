@@ -1,28 +1,20 @@
 """The simulated sphere of the kPGA paper: what is measured, compared and said, and committed."""
 
-import importlib
 import math
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from real_data import REPOSITORY, load_or_skip, real_folder
+from experiment_scripts import experiment_scripts
+from real_data import REPOSITORY, load_or_skip
 
 FOLDER = REPOSITORY / "experiments/kpga"
 
 
 @pytest.fixture(scope="module")
 def kpga():
-    names = ("common", "sphere")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORTHODROME_DATA", str(real_folder()))
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: importlib.import_module(name) for name in names}
-        yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
-    for name in names:
-        del sys.modules[name]
+    with experiment_scripts("kpga", "sphere") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

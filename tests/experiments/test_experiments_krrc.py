@@ -1,30 +1,20 @@
 """The experiment of the KRRC paper: what is run, counted and said, and what is committed."""
 
-import importlib
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
+from experiment_scripts import experiment_scripts
 from orthodrome.kernels import VeroneseWhitney
-from real_data import REPOSITORY, load_or_skip, real_folder
+from real_data import REPOSITORY, load_or_skip
 
 FOLDER = REPOSITORY / "experiments/krrc"
 
 
 @pytest.fixture(scope="module")
 def krrc():
-    """The script, as a module that finds its neighbours."""
-    names = ("common", "passiflora")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORTHODROME_DATA", str(real_folder()))
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: importlib.import_module(name) for name in names}
-        yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
-    for name in names:
-        del sys.modules[name]
+    with experiment_scripts("krrc", "passiflora") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

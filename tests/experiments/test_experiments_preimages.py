@@ -1,14 +1,12 @@
 """Pre-images of Karcher means on a square and a spiral: what is run, counted and said."""
 
-import importlib
 import math
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from experiment_scripts import experiment_scripts
 from real_data import REPOSITORY
 
 FOLDER = REPOSITORY / "experiments/rkhs_geo"
@@ -16,13 +14,8 @@ FOLDER = REPOSITORY / "experiments/rkhs_geo"
 
 @pytest.fixture(scope="module")
 def geo():
-    names = ("common", "preimages")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: importlib.import_module(name) for name in names}
-        yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
-    for name in names:
-        del sys.modules[name]
+    with experiment_scripts("rkhs_geo", "preimages") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

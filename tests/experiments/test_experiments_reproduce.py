@@ -8,8 +8,10 @@ import sys
 import tomllib
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from experiment_scripts import experiment_scripts
 from real_data import REPOSITORY
 
 FOLDER = REPOSITORY / "experiments"
@@ -119,36 +121,26 @@ def test_unknown_experiment_is_named(shared):
 
 
 @pytest.mark.parametrize("paper", ["kpga", "kha", "rkpns", "rkhs_geo", "krrc"])
-def test_committed_comparisons_are_of_the_committed_numbers(shared, paper, monkeypatch):
+def test_committed_comparisons_are_of_the_committed_numbers(shared, paper):
     said = tomllib.loads((FOLDER / paper / "published.toml").read_text(encoding="utf-8"))
-    for name in said:
-        script = script_of(paper, name, monkeypatch)
-        rows = shared.pages.read_rows(FOLDER / paper / f"{name}.csv")
-        fresh = script.compared(rows)
-        kept = shared.pages.read_compared(FOLDER / paper / f"{name}_compared.csv")
-        assert [(a.what, a.finding) for a in fresh] == [(b.what, b.finding) for b in kept]
-
-
-def script_of(paper, name, monkeypatch):
-    """A script as a module, with its neighbours."""
-    monkeypatch.syspath_prepend(str(FOLDER / paper))
-    for module in ("common", name):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    script = importlib.import_module(name)
-    for module in ("common", name):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    return script
+    with experiment_scripts(paper, *said) as scripts:
+        for name in said:
+            rows = shared.pages.read_rows(FOLDER / paper / f"{name}.csv")
+            fresh = getattr(scripts, name).compared(rows)
+            kept = shared.pages.read_compared(FOLDER / paper / f"{name}_compared.csv")
+            assert [(a.what, a.finding) for a in fresh] == [(b.what, b.finding) for b in kept]
 
 
 def test_a_changed_number_flips_its_verdict(shared, monkeypatch):
-    script = script_of("krrc", "passiflora", monkeypatch)
-    rows = shared.pages.read_rows(FOLDER / "krrc/passiflora.csv")
-    what = "KRRC, VW Gaussian, n = 100, f1"
-    mean = next(each.ours for each in script.compared(rows) if each.what == what)
-    for value, finding in ((mean, "agrees"), (mean + 0.1, "differs")):
-        monkeypatch.setitem(script.PAPER, (script.VWG, 100), (0.85, 0.85, value, 0.96))
-        found = {each.what: each.finding for each in script.compared(rows)}
-        assert found[what] == finding
+    with experiment_scripts("krrc", "passiflora") as scripts:
+        script = scripts.passiflora
+        rows = shared.pages.read_rows(FOLDER / "krrc/passiflora.csv")
+        what = "KRRC, VW Gaussian, n = 100, f1"
+        mean = next(each.ours for each in script.compared(rows) if each.what == what)
+        for value, finding in ((mean, "agrees"), (mean + 0.1, "differs")):
+            monkeypatch.setitem(script.PAPER, (script.VWG, 100), (0.85, 0.85, value, 0.96))
+            found = {each.what: each.finding for each in script.compared(rows)}
+            assert found[what] == finding
 
 
 # ---------------------------------------------------------------------------- the page
@@ -255,6 +247,16 @@ def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
     assert sorted(counted) == ["0", "1", "2"]
     script.write_text(script.read_text().replace("'number': number", "'number': -number"))
     assert run(2) == "[[{'number': 0}], [{'number': -1}]]"
+
+
+def test_what_json_has_no_form_for_is_not_kept(shared, tmp_path):
+    kept = shared.pages.Kept(tmp_path, "origin")
+    for value in ({1: 2.0}, {("a", 1): 2.0}, [object()], SimpleNamespace()):
+        assert kept.write(("job",), value) is value
+        assert kept.read(("job",)) is None
+    written = kept.write(("job",), [{"x": np.float64(1.5), "n": np.int64(2)}, (math.inf, "a")])
+    assert written == kept.read(("job",)) == [{"x": 1.5, "n": 2}, [math.inf, "a"]]
+    assert kept.read(("another",)) is None
 
 
 def test_without_data_a_script_says_so(tmp_path):

@@ -1,14 +1,12 @@
 """The experiments of the RKHS-GEO paper: what is run, counted and said, and what is committed."""
 
-import importlib
 import math
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from real_data import REPOSITORY, load_or_skip, real_folder
+from experiment_scripts import experiment_scripts
+from real_data import REPOSITORY, load_or_skip
 
 FOLDER = REPOSITORY / "experiments/rkhs_geo"
 SCRIPTS = ("clustering", "classification")
@@ -16,15 +14,8 @@ SCRIPTS = ("clustering", "classification")
 
 @pytest.fixture(scope="module")
 def geo():
-    """The scripts, as modules that find each other."""
-    names = ("common", *SCRIPTS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORTHODROME_DATA", str(real_folder()))
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: importlib.import_module(name) for name in names}
-        yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
-    for name in names:
-        del sys.modules[name]
+    with experiment_scripts("rkhs_geo", *SCRIPTS) as found:
+        yield found
 
 
 def committed(geo, name):

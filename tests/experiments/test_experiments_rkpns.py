@@ -1,8 +1,6 @@
 """The experiments of the rkPNS paper: what is run, counted and said, and what is committed."""
 
-import importlib
 import math
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +8,13 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.svm import LinearSVC
 
+from experiment_scripts import experiment_scripts
 from orthodrome import KernelPCA, KernelPNS, NestedSpheresClassifier
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.kernels import Linear, Normalized
 from orthodrome.metrics import neighborhood_area, neighborhood_preservation
 from orthodrome.sphere import nested_spheres
-from real_data import REPOSITORY, load_or_skip, real_folder
+from real_data import REPOSITORY, load_or_skip
 
 FOLDER = REPOSITORY / "experiments/rkpns"
 SCRIPTS = ("variance", "classification")
@@ -23,15 +22,8 @@ SCRIPTS = ("variance", "classification")
 
 @pytest.fixture(scope="module")
 def rkpns():
-    """The scripts, as modules that find each other."""
-    names = ("common", *SCRIPTS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORTHODROME_DATA", str(real_folder()))
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: importlib.import_module(name) for name in names}
-        yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
-    for name in names:
-        del sys.modules[name]
+    with experiment_scripts("rkpns", *SCRIPTS) as found:
+        yield found
 
 
 def committed(rkpns, name):
