@@ -36,6 +36,7 @@ from orthodrome.kernels import (
     HermitianLinear,
     Linear,
     LogEuclidean,
+    Normalized,
     VeroneseWhitney,
 )
 from real_data import load_or_skip
@@ -926,6 +927,10 @@ BAD_PARAMETERS = [
     ({"sigmas": [1.0], "kernel": "rbf"}, "and RBF has no parameter sigma"),
     ({"sigmas": [1.0], "kernel": "precomputed"}, "and Precomputed has no parameter sigma"),
     ({"sigmas": [1.0], "kernel": gaussian}, "and FromCallable has no parameter sigma"),
+    (
+        {"sigmas": [1.0], "kernel": Normalized(Gaussian())},
+        r"and Normalized has no parameter sigma\. .* kernel__kernel__sigma by GridSearchCV",
+    ),
     ({"subspace_size": 0}, f"subspace_size of {OWNER} must be an integer >= 1; got 0"),
     ({"subspace_size": 2.5}, f"subspace_size of {OWNER} must be an integer >= 1"),
     ({"subspace_size": "all"}, f"subspace_size of {OWNER} must be an integer >= 1"),

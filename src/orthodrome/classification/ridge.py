@@ -173,10 +173,14 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         self._random_ = as_random_state(self.random_state, owner)
         if self.sigmas is None:
             return
-        if "sigma" not in self._kernel_object().get_params(deep=False):
+        parameters = self._kernel_object().get_params(deep=False)
+        if "sigma" not in parameters:
+            inner = "kernel" in parameters
+            search = " and search kernel__kernel__sigma by GridSearchCV" if inner else ""
             raise ValueError(
                 f"sigmas of {owner} are scales of the kernel, and "
-                f"{type(self._kernel_object()).__name__} has no parameter sigma. Leave sigmas out."
+                f"{type(self._kernel_object()).__name__} has no parameter sigma. Leave sigmas out"
+                f"{search}."
             )
         if not isinstance(self.sigmas, str):
             grid = check_finite_vector(self.sigmas, np.size(self.sigmas), "sigmas", owner)
