@@ -64,7 +64,7 @@ TOLERANCE = 0.01
 FACTORS = tuple(2.0 ** (step / 2) for step in range(-4, 5))  # of the σ of the rule
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 TURN = 165.0  # of the pictures, in degrees: tips up
-N_COMPONENTS = (10, 20, 40, 80, 160, 320, 640)  # fewer than there are leaves
+N_COMPONENTS = (10, 20, 40, 60, 80, 120, 160, 240, 320, 480, 640)  # fewer than leaves
 RIDGES = tuple(10.0**power for power in range(-1, 6))
 
 

@@ -178,3 +178,16 @@ def test_figure_draws_every_method(krrc, committed):
     drawn = {line.get_label(): line.get_ydata() for line in axes[-1].lines}
     found = p.Findings(committed)
     np.testing.assert_allclose(drawn[p.VWG], [found.mean(p.VWG, n, "f1") for n in found.sizes])
+
+
+def test_no_choice_is_held_back_by_its_grid(krrc, committed):
+    p = krrc.passiflora
+    found = p.Findings(committed)
+    for n_each in found.sizes:
+        most = max(q for q in p.N_COMPONENTS if q < 7 * n_each)
+        assert np.median(found.values(p.KFA, n_each, "n_components")) < most
+        for method in (p.VWG, p.CG, p.RIE, p.SVM, p.SVM_VW, p.GLM):
+            chosen = found.values(method, n_each, "penalty").astype(float)
+            grid = {p.SVM: p.PENALTIES, p.SVM_VW: p.PENALTIES, p.GLM: p.RIDGES}
+            low, high = (f(grid.get(method, (1e-8, 10.0))) for f in (min, max))
+            assert low < np.median(chosen) < high, (method, n_each)
