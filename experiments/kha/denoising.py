@@ -56,7 +56,8 @@ LINEAR, SAME, BEST = (
     "linear PCA, best number",
 )
 MEANS, LOW_PASS = "non-local means", "low-pass filter, 6 Hz"
-PAPER_REMOVED = published(HERE, "denoising")["numbers"][0]["value"] / 100
+SAID = published(HERE, "denoising")
+PAPER_REMOVED = SAID["numbers"][0]["value"] / 100
 
 Image = NDArray[np.float64]
 
@@ -288,7 +289,7 @@ class Findings:
 
 def compared(rows: list[Row]) -> list[Compared]:
     """The share of the error removed from a walk, at the noise that fits best."""
-    found, number = Findings(rows), published(HERE, "denoising")["numbers"][0]
+    found, number = Findings(rows), SAID["numbers"][0]
     shares = [100 * found.value(setting, KERNEL_PAPER) for setting in found.of("motion")]
     nearest = min(shares, key=lambda share: abs(share - number["value"]))
     what = "motion, % of the error removed, σ = √1.5, 25 components, noise that fits best"
