@@ -1,6 +1,6 @@
 """The rule by which a published result is called reproduced.
 
-It was written before the runs that it judges, and it is the only place where a verdict is made.
+It was written before anything was compared by it, and it is the only place where a verdict is made.
 
 - A published **number** agrees with ours if they differ by no more than two standard errors of
   ours, or by no more than the deviation that is printed with it, whichever is more. Where the paper
