@@ -383,6 +383,20 @@ def test_what_nothing_was_chosen_by_is_computed_when_asked_for(options, scale, m
     assert not hasattr(KernelRidgeRegressionClassifier(), "loo_score_")
 
 
+@pytest.mark.parametrize("kind", [KernelRidgeRegressionClassifier, PerTurbo])
+@pytest.mark.parametrize("n", [97, 250, 530])  # more than a panel, than two, than a small class
+def test_large_classes_without_the_spectrum(kind, n, monkeypatch):
+    X, y = three_classes(2 * n)
+    new = X[::7] + 0.1
+    by_spectrum = kind(KERNEL, alphas=[0.05]).fit(X, y)
+    given = kind(KERNEL, alpha=0.05).fit(X, y)
+    assert max(np.bincount(np.searchsorted(given.classes_, y))) >= n
+    assert all(subspace.triangular for subspace in given._subspaces_)
+    close(given.class_residuals(new), by_spectrum.class_residuals(new), 1e-11)
+    monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 20 * n)  # some rows at a time
+    close(given.class_residuals(new), by_spectrum.class_residuals(new), 1e-11)
+
+
 # ------------------------------------------------------------------ subspaces of equal size
 
 
