@@ -95,7 +95,7 @@ class Size:
 
     names: tuple[str, ...] = NAMES
     modes: tuple[int, ...] = tuple(range(1, 31))
-    n_repeats: int = 20
+    n_repeats: int = 50
     other_modes: tuple[int, ...] = (2, 5, 10, 20)
     other_repeats: int = 5
 
