@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from common import (
     new_figure,
     publish,
     published,
+    side_by_side,
     table,
     timed,
 )
@@ -151,33 +153,48 @@ def images(per_digit: int | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
     return usps.X_train[chosen].astype(np.float64), usps.y_train[chosen]
 
 
-def measure(size: Size) -> list[Row]:
+def measure(size: Size, quick: bool) -> list[Row]:
+    jobs = [(RANDOM, 0, size), (EXACT, 0, size)]
+    for method, options in METHODS.items():
+        seeds = size.seeds if options["gain"] == "et" else size.seeds[:1]
+        jobs += [(method, seed, size) for seed in seeds]
+    parts = side_by_side(rows_of, jobs, quick=quick)
+    return [row for part in parts for row in part]
+
+
+def rows_of(method: str, seed: int, size: Size) -> list[Row]:
+    """Cluster with one solver, and one start of it."""
     X, digits = images(size.per_digit)
+
+    row = partial(row_of, len(X), method, seed)
+    if method == RANDOM:
+        rows = []
+        for n in range(size.n_means):
+            labels = np.random.default_rng(n).integers(N_CLUSTERS, size=len(X))
+            rows.append(row(0, n, math.nan, variation_of_information(digits, labels)))
+        return rows
+    matrix, exactly = exact(size)
+    if method == EXACT:
+        return [row(0, n, 0.0, vi) for n, vi in enumerate(exactly)]
     rows = []
-    for seed in range(size.n_means):
-        labels = np.random.default_rng(seed).integers(N_CLUSTERS, size=len(X))
-        rows.append(row_of(RANDOM, 0, 0, seed, math.nan, variation_of_information(digits, labels)))
+    with timed(f"{method}, seed {seed}"):
+        # of the other seeds only what is promised
+        marks = size.marks if seed == size.seeds[0] else PROMISED
+        solver = Passes(matrix, seed, METHODS[method])
+        for n_passes in (0, *marks) if METHODS[method]["start"] == "pilot" else marks:
+            solver.n_passes = n_passes
+            distances = clustered(X, digits, solver, size.n_means)
+            error = matrix.excess(solver.result)
+            rows += [row(n_passes, n, error, vi) for n, vi in enumerate(distances)]
+    return rows
+
+
+@cache
+def exact(size: Size) -> tuple[Matrix, list[float]]:
+    """The matrix, made and solved once in each process, and how far exact clusters are."""
     matrix = Matrix()
     with timed(EXACT):
-        distances = clustered(X, digits, matrix, size.n_means)
-        rows += [row_of(EXACT, 0, 0, n, 0.0, vi) for n, vi in enumerate(distances)]
-    for method, options in METHODS.items():
-        for seed in size.seeds if options["gain"] == "et" else size.seeds[:1]:
-            with timed(f"{method}, seed {seed}"):
-                # of the other seeds only what is promised
-                marks = size.marks if seed == size.seeds[0] else PROMISED
-                if options["start"] == "pilot":
-                    marks = (0, *marks)
-                solver = Passes(matrix, seed, options)
-                for n_passes in marks:
-                    solver.n_passes = n_passes
-                    distances = clustered(X, digits, solver, size.n_means)
-                    error = matrix.excess(solver.result)
-                    rows += [
-                        row_of(method, seed, n_passes, n, error, vi)
-                        for n, vi in enumerate(distances)
-                    ]
-    return [{"n_points": len(X), **row} for row in rows]
+        return matrix, clustered(*images(size.per_digit), matrix, size.n_means)
 
 
 def clustered(X: NDArray[Any], digits: NDArray[Any], solver: Any, n_means: int) -> list[float]:
@@ -199,8 +216,11 @@ def clustered(X: NDArray[Any], digits: NDArray[Any], solver: Any, n_means: int) 
     return [variation_of_information(digits, found) for found in labels]
 
 
-def row_of(method: str, seed: int, n_pass: int, means: int, error: float, vi: float) -> Row:
+def row_of(
+    n_points: int, method: str, seed: int, n_pass: int, means: int, error: float, vi: float
+) -> Row:
     return {
+        "n_points": n_points,
         "method": method,
         "seed": seed,
         "n_pass": n_pass,
@@ -392,7 +412,7 @@ def draw_exact(ax: Any, found: Findings) -> None:
 
 
 def main(quick: bool = False) -> None:
-    rows = measure(Size.of(quick))
+    rows = measure(Size.of(quick), quick)
     publish("clustering", rows, page, figure, quick=quick, compared=compared)
 
 

@@ -40,6 +40,7 @@ from pages import (  # noqa: F401 (the scripts of this folder take them from her
     read_rows,
     record,
     scientific,
+    side_by_side,
     table,
     timed,
     write_rows,

@@ -38,6 +38,7 @@ from common import (
     publish,
     published,
     scientific,
+    side_by_side,
     table,
     timed,
     usps_subset,
@@ -168,26 +169,26 @@ class Tuner:
         return not error < self._problem.error_of_nothing
 
 
-def measure(size: Size) -> list[Row]:
+def measure(size: Size, quick: bool) -> list[Row]:
     """The searches on each kernel, then the curves of what they chose and of automatic gains."""
-    X = usps_subset()
-    rows = []
-    for kernel, make in KERNELS.items():
-        problem = kernel_problem(kernel, X, make(), N_COMPONENTS)
-        rows.append(Setting(kernel, "none", "none").row(0, 0, problem.error_of_nothing))
-        tuner = Tuner(kernel, problem, size)
-        settings = tuner.choose()
-        rows += tuner.rows
-        settings += [Setting(kernel, method, "automatic") for method in METHODS]
-        with timed(f"{kernel}: curves"):
-            for setting in settings:
-                for seed in size.seeds:
-                    options = {"random_state": seed, **setting.options}
-                    errors = curve(problem, size.marks, **options)
-                    rows += [
-                        setting.row(seed, n_pass, error)
-                        for n_pass, error in zip(size.marks, errors, strict=True)
-                    ]
+    parts = side_by_side(on_one_kernel, [(kernel, size) for kernel in KERNELS], quick=quick)
+    return [row for part in parts for row in part]
+
+
+def on_one_kernel(kernel: str, size: Size) -> list[Row]:
+    problem = kernel_problem(kernel, usps_subset(), KERNELS[kernel](), N_COMPONENTS)
+    tuner = Tuner(kernel, problem, size)
+    settings = tuner.choose()
+    settings += [Setting(kernel, method, "automatic") for method in METHODS]
+    rows = [Setting(kernel, "none", "none").row(0, 0, problem.error_of_nothing), *tuner.rows]
+    with timed(f"{kernel}: curves"):
+        for setting in settings:
+            for seed in size.seeds:
+                errors = curve(problem, size.marks, random_state=seed, **setting.options)
+                rows += [
+                    setting.row(seed, n_pass, error)
+                    for n_pass, error in zip(size.marks, errors, strict=True)
+                ]
     return rows
 
 
@@ -419,7 +420,8 @@ def _legend(fig: Any, dashes: dict[str, Any]) -> None:
 
 
 def main(quick: bool = False) -> None:
-    publish("usps", measure(Size.of(quick)), page, figure, quick=quick, compared=compared)
+    rows = measure(Size.of(quick), quick)
+    publish("usps", rows, page, figure, quick=quick, compared=compared)
 
 
 if __name__ == "__main__":
