@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from browser import external, opened
 from experiment_scripts import experiment_scripts
 from real_data import REPOSITORY
 
@@ -189,6 +190,21 @@ def test_page_has_numbers_of_the_run(shared, made, monkeypatch, capsys):
     assert "Not run. Place iris.csv there." in text
     assert not (made / "RESULTS.md").exists()
     assert capsys.readouterr().out.strip().endswith("index.html")
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_page_reads_in_a_browser(browser, shared, made, monkeypatch, width):
+    run_all(shared, made, monkeypatch)
+    with opened(browser, made / "out/index.html", width=width) as shown:
+        titles = shown.page.locator("h2").all_inner_texts()
+        assert titles == ["Summary", "Made <b>up</b> (paper/made)", "Without data (paper/none)"]
+        first = shown.page.locator("table").first
+        assert first.locator("tbody tr").count() == 2
+        assert "indicative" in first.inner_text()
+        # tables may scroll, the page must not
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert shown.complaints == []
+        assert external(shown.requests) == []
 
 
 def test_full_run_makes_verdicts(shared, made, monkeypatch):

@@ -1,10 +1,7 @@
 """The demonstration, small: its page in a parser and in a browser, and the Python lines on it."""
 
 import html
-import os
 import re
-import shutil
-import subprocess
 import warnings
 
 import numpy as np
@@ -12,6 +9,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from browser import external, opened
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.metrics import neighborhood_area, neighborhood_preservation
@@ -187,60 +185,29 @@ def test_the_verdict_says_who_wins_whoever_it_is(pairs, expected, absent):
 # ---------------------------------------------------------------------- in a browser
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next((path for name in names if (path := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no chromium or google-chrome on this machine")
-
-    def run(*arguments):
-        profile = tmp_path_factory.mktemp("profile")
-        options = "headless no-sandbox disable-gpu disable-quic no-first-run hide-scrollbars "
-        options += "disable-background-networking disable-component-update disable-sync"
-        return subprocess.run(
-            [
-                program,
-                *(f"--{option}" for option in options.split()),
-                f"--user-data-dir={profile}",
-                "--enable-logging=stderr",
-                "--v=0",
-                *arguments,
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-            env={**os.environ, "HOME": str(profile)},
-        )
-
-    return run
-
-
 def test_browser_renders_every_section_without_complaint(browser, page):
-    result = browser("--dump-dom", page.as_uri())
-    for title in SECTIONS:
-        assert title in html.unescape(result.stdout)
-    complaints = [line for line in result.stderr.splitlines() if "CONSOLE" in line]
-    assert complaints == []
+    with opened(browser, page) as shown:
+        assert tuple(shown.page.locator("h2").all_inner_texts()) == SECTIONS
+        assert shown.complaints == []
+        assert external(shown.requests) == []
 
 
-def screenshot(browser, page, target, width, *options):
+def screenshot(browser, page, target, **options):
     image = pytest.importorskip("PIL.Image")
-    browser(f"--screenshot={target}", f"--window-size={width},1600", *options, page.as_uri())
-    with image.open(target) as opened:
-        return opened.convert("L").copy()
+    with opened(browser, page, **options) as shown:
+        shown.page.screenshot(path=target)
+    with image.open(target) as picture:
+        return picture.convert("L").copy()
 
 
 @pytest.mark.parametrize("width", [1200, 500])
 def test_screenshot_is_not_blank(browser, page, tmp_path, width):
-    picture = screenshot(browser, page, tmp_path / "page.png", width)
+    picture = screenshot(browser, page, tmp_path / "page.png", width=width)
     histogram = picture.histogram()
     assert sum(histogram[:128]) > 0.005 * picture.width * picture.height
     assert histogram[255] > 0.5 * picture.width * picture.height
 
 
 def test_dark_mode_is_dark(browser, page, tmp_path):
-    dark = "--blink-settings=preferredColorScheme=0"
-    picture = screenshot(browser, page, tmp_path / "dark.png", 1200, dark)
+    picture = screenshot(browser, page, tmp_path / "dark.png", color_scheme="dark")
     assert picture.getpixel((2, 2)) < 60

@@ -1,0 +1,5 @@
+"""Fixtures of several folders."""
+
+from browser import browser
+
+__all__ = ["browser"]
