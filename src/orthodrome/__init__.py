@@ -4,6 +4,7 @@ from .classification import KernelRidgeRegressionClassifier, NestedSpheresClassi
 from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from .denoising import PatchDenoiser
+from .persist import load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -21,4 +22,6 @@ __all__ = [
     "PerTurbo",
     "RobustKernelPCA",
     "__version__",
+    "load",
+    "save",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from .._core.checks import check_finite_vector, check_integer, check_positive
@@ -163,6 +163,10 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         self.random_state = random_state
         self.memory_budget = memory_budget
         self.verbose = verbose
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        super()._fit(X, y, sample_weight)
+        del self._random_  # of the choice of subspaces alone: the fitted model is plain data
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

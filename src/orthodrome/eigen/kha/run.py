@@ -77,10 +77,15 @@ class HebbianResult:
     eigenvectors: NDArray[Any]
     residuals: NDArray[Any]
     n_passes: int
-    status: Status
+    ended: str  # the status by its value: an estimator keeps results, and then plain data alone
     history: tuple[dict[str, Any], ...]
     state: State
     seed: int
+
+    @property
+    def status(self) -> Status:
+        """How it ended."""
+        return Status(self.ended)
 
     @property
     def converged(self) -> bool:
@@ -441,7 +446,7 @@ class _Run:
             eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
             residuals=residuals.astype(dtype),
             n_passes=state.n_passes,
-            status=status,
+            ended=status.value,
             history=tuple(self._history),
             state=state,
             seed=self._seed,

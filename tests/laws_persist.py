@@ -1,0 +1,218 @@
+"""Fitted models of every kind, what they say of new data, and files made by hand."""
+
+import functools
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any
+from zipfile import ZIP_STORED, ZipFile
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelKMeans,
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    KernelRidgeRegressionClassifier,
+    KernelSpectralClustering,
+    NestedSpheresClassifier,
+    PatchDenoiser,
+    PerTurbo,
+    RobustKernelPCA,
+)
+from orthodrome.datasets import make_landmark_shapes
+from orthodrome.denoising import SequenceDenoiser
+from orthodrome.eigen import Krylov
+from orthodrome.kernels import Gaussian, Matern, Normalized, Polynomial
+
+N, M = 36, 9
+
+#: Estimators by name; each is made with a kernel.
+ESTIMATORS: dict[str, Callable[[Any], Any]] = {
+    "KernelPCA": lambda kernel: KernelPCA(3, kernel=kernel),
+    "KernelPGA": lambda kernel: KernelPGA(3, kernel=kernel),
+    "KernelPNS": lambda kernel: KernelPNS(3, kernel=kernel, sphere="great"),
+    "RobustKernelPCA": lambda kernel: RobustKernelPCA(2, kernel=kernel),
+    "GeodesicMixture": lambda kernel: GeodesicMixture(2, kernel=kernel, random_state=0),
+    "HypersphericalKMeans": lambda kernel: HypersphericalKMeans(
+        2, kernel=kernel, centers="intrinsic", random_state=0
+    ),
+    "KernelKMeans": lambda kernel: KernelKMeans(2, kernel=kernel, random_state=0),
+    "KernelSpectralClustering": lambda kernel: KernelSpectralClustering(
+        2, kernel=kernel, random_state=0
+    ),
+    "KernelRidgeRegressionClassifier": KernelRidgeRegressionClassifier,
+    "PerTurbo": PerTurbo,
+    "NestedSpheresClassifier": lambda kernel: NestedSpheresClassifier(2, kernel=kernel),
+}
+
+KERNELS: dict[str, Any] = {
+    "gaussian": Gaussian(sigma=2.0),
+    "exponential": "exponential",
+    "polynomial": Normalized(Polynomial(degree=2)),
+    "precomputed": "precomputed",
+    "veronese_whitney": "veronese_whitney",
+    "complex_gaussian": "complex_gaussian",
+    "log_euclidean": "log_euclidean",
+}
+
+#: What else the state of a model depends on.
+OTHERS: dict[str, Callable[[], Any]] = {
+    "krylov": lambda: KernelPCA(2, kernel="gaussian", solver=Krylov(random_state=0)),
+    "warm hebbian": lambda: KernelPCA(
+        2, kernel="gaussian", solver="hebbian", warm_start=True, random_state=0, tol=0.5
+    ),
+    "matern": lambda: KernelPCA(2, kernel=Matern(nu=1.7)),
+    "sparse": lambda: KernelPCA(2, kernel="gaussian"),
+    "preimages": lambda: HypersphericalKMeans(2, kernel="gaussian", random_state=0),
+    "kernel-pca": lambda: KernelSpectralClustering(2, laplacian="kernel-pca", random_state=0),
+    "ncut": lambda: KernelSpectralClustering(2, laplacian="ncut", random_state=0),
+    "alpha given": lambda: KernelRidgeRegressionClassifier("gaussian", alpha=0.1),
+    "subspaces": lambda: KernelRidgeRegressionClassifier(
+        "gaussian", sigmas="auto", subspace_size=8, random_state=0
+    ),
+    "geodesic": lambda: PerTurbo("gaussian", geodesic=True),
+    "truncated": lambda: PerTurbo("gaussian", n_components=2),
+    "pipeline": lambda: make_pipeline(StandardScaler(), KernelPGA(2, kernel="gaussian")),
+    "PatchDenoiser": lambda: PatchDenoiser(4, max_train=40, noise=0.1, random_state=0),
+    "SequenceDenoiser": lambda: SequenceDenoiser(noise=0.1, random_state=0),
+}
+
+NAMES = [*(f"{name}-{kernel}" for name in ESTIMATORS for kernel in KERNELS), *OTHERS]
+
+
+@functools.cache
+def vectors() -> tuple[NDArray, NDArray, NDArray]:
+    """Two groups, as training rows, new rows and labels."""
+    rng = np.random.default_rng(7)
+    X = rng.gumbel(size=(N + M, 4))
+    labels = np.array(["left", "right"])[np.arange(N + M) % 2]
+    X[labels == "right"] += 2.5
+    return X[:N], X[N:], labels[:N]
+
+
+@functools.cache
+def data_for(kernel: str) -> tuple[Any, Any, NDArray]:
+    """Training data, new data and labels that suit a kernel."""
+    X, new, labels = vectors()
+    if kernel == "precomputed":
+        values = Gaussian(sigma=2.0)
+        return values(X), values(new, X), labels
+    if kernel in ("veronese_whitney", "complex_gaussian"):
+        shapes, kinds = make_landmark_shapes(N + M, variation=0.8, random_state=0)
+        return shapes[:N], shapes[N:], np.array(["a", "b", "c"])[kinds[:N]]
+    if kernel == "log_euclidean":
+        factors = np.random.default_rng(8).normal(size=(N + M, 3, 5))
+        factors[::2] *= 2.0
+        matrices = factors @ factors.transpose(0, 2, 1) + np.eye(3)
+        return matrices[:N], matrices[N:], labels
+    if kernel == "sparse":
+        keep = scipy.sparse.csr_array(np.where(X > 0, X, 0.0))
+        return keep, scipy.sparse.csr_array(np.where(new > 0, new, 0.0)), labels
+    if kernel == "warm hebbian":
+        many = np.random.default_rng(9).normal(size=(300, 4))
+        return many, new, np.arange(300) % 2
+    return X, new, labels
+
+
+def data_of(name: str) -> tuple[Any, Any, NDArray]:
+    return data_for(name.split("-")[-1] if name not in OTHERS else name)
+
+
+@functools.cache
+def fitted(name: str) -> Any:
+    """The model of this name, fitted; to be looked at and not changed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name in ("PatchDenoiser", "SequenceDenoiser"):
+            model = OTHERS[name]()
+            model.denoise(image() if name == "PatchDenoiser" else walk())
+            return model
+        estimator, _, kernel = name.partition("-")
+        known = name in OTHERS
+        model = OTHERS[name]() if known else ESTIMATORS[estimator](KERNELS[kernel])
+        X, _, labels = data_of(name)
+        return model.fit(X, labels)
+
+
+def image() -> NDArray:
+    rng = np.random.default_rng(3)
+    return np.clip(np.add.outer(np.linspace(0, 1, 16), np.zeros(16)), 0, 1) + 0.1 * rng.normal(
+        size=(16, 16)
+    )
+
+
+def walk() -> NDArray:
+    steps = np.random.default_rng(4).normal(size=(40, 3, 3))
+    return np.sin(np.linspace(0, 6, 40))[:, None, None] + 0.1 * steps
+
+
+def answers(model: Any, name: str) -> dict[str, NDArray]:
+    """Everything that a fitted model says of new data."""
+    if name in ("PatchDenoiser", "SequenceDenoiser"):
+        return {"ratios": model.explained_variance_ratio_, "model": model.model_.eigenvectors_}
+    new, found = data_of(name)[1], {}
+    methods = ("transform", "predict", "predict_proba", "decision_function", "score_samples")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for method in methods:
+            if hasattr(model, method):
+                found[method] = np.asarray(getattr(model, method)(new))
+        if hasattr(model, "inverse_transform") and inverts(name):
+            found["inverse_transform"] = np.asarray(model.inverse_transform(found["transform"][:4]))
+        if hasattr(model, "loo_score_"):
+            found["loo_score_"] = np.asarray(model.loo_score_)
+    assert found
+    return found
+
+
+def inverts(name: str) -> bool:
+    """Whether there are inputs to go back to."""
+    return "precomputed" not in name and name != "sparse"
+
+
+def assert_same_answers(actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert actual.keys() == expected.keys()
+    for key, value in expected.items():
+        if value.dtype.kind in "fc":
+            scale = np.abs(value).max(initial=0.0)
+            np.testing.assert_allclose(actual[key], value, rtol=0, atol=1e-12 * scale, err_msg=key)
+        else:
+            np.testing.assert_array_equal(actual[key], value, err_msg=key)
+
+
+# Files made by hand ------------------------------------------------------------------------------
+
+
+def members_of(data: bytes) -> dict[str, bytes]:
+    with ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest: Any) -> bytes:
+    """An archive of these members with digests that agree, as whoever knows the format makes."""
+    told = json.loads(members["orthodrome.json"]) | manifest
+    told["sha256"] = {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in members.items()
+        if name != "orthodrome.json"
+    }
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", compression) as archive:
+        for name, content in (members | {"orthodrome.json": json.dumps(told).encode()}).items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def attributes(schema: Any) -> dict[str, Any]:
+    """The description of the attributes of the model."""
+    return schema["content"]["content"]
