@@ -80,7 +80,7 @@ def directions() -> Figure:
         legend_title="degrees from the mean",
         title="200 directions, as kernel PGA sees them",
     )
-    plots.neighborhoods(kept, ax=right, title="Two components")
+    plots.neighborhood(kept, ax=right, title="Two components")
     return figure
 
 

@@ -64,7 +64,7 @@ kept = {
 kept["kernel PGA, geodesic"] = neighborhood_preservation(
     X, models["kernel PGA"].embedding_, kernel=kernel, metric="geodesic"
 )
-plots.neighborhoods(
+plots.neighborhood(
     kept,
     xscale="log",
     ax=plt.figure(figsize=(5.4, 4.2), layout="constrained").subplots(),

@@ -68,7 +68,7 @@ kept = {
     "kernel PGA": neighborhood_preservation(X, curved.embedding_),
     "kernel PGA, geodesic": neighborhood_preservation(X, curved.embedding_, metric="geodesic"),
 }
-plots.neighborhoods(
+plots.neighborhood(
     kept,
     xscale="log",
     ax=plt.figure(figsize=(5.4, 4.2), layout="constrained").subplots(),

@@ -309,7 +309,7 @@ def test_plots_touch_neither_pyplot_nor_a_display():
         "assert 'matplotlib' not in sys.modules\n"
         "plots.embedding(np.eye(4), [0, 0, 1, 1]).savefig('/dev/null', format='png')\n"
         "plots.sphere(np.eye(3), [0, 0, 1]).savefig('/dev/null', format='png')\n"
-        "plots.neighborhoods({'a': [0.5, 1.0]}, xscale='log').savefig('/dev/null', format='png')\n"
+        "plots.neighborhood({'a': [0.5, 1.0]}, xscale='log').savefig('/dev/null', format='png')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     assert result.returncode == 0, result.stderr

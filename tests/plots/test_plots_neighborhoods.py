@@ -27,7 +27,7 @@ def legend_texts(figure):
 
 
 def test_curves_and_random_line_are_drawn_over_all_sizes(three):
-    figure = plots.neighborhoods(three)
+    figure = plots.neighborhood(three)
     *lines, random = figure.axes[0].lines
     for line, (_, row) in zip(lines, three.items(), strict=True):
         np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 31))
@@ -41,20 +41,20 @@ def test_curves_and_random_line_are_drawn_over_all_sizes(three):
 def test_it_takes_what_the_metric_returns():
     points = np.random.default_rng(0).standard_normal((20, 3))
     kept = neighborhood_preservation(points, points[:, :2])
-    line = plots.neighborhoods({"two of three": kept}).axes[0].lines[0]
+    line = plots.neighborhood({"two of three": kept}).axes[0].lines[0]
     np.testing.assert_array_equal(line.get_ydata(), kept)
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_horizontal_axis(three, scale):
-    ax = plots.neighborhoods(three, xscale=scale).axes[0]
+    ax = plots.neighborhood(three, xscale=scale).axes[0]
     assert ax.get_xscale() == scale
     assert ax.get_xlim() == (1, 30)
 
 
 @pytest.mark.parametrize("lowest", [0.5, 0.62, 0.9, 0.98, 0.985, 0.9991])
 def test_a_cut_axis_shows_all_says_so_and_wastes_little(lowest):
-    figure = plots.neighborhoods({"a": quality(lowest), "b": quality(0.5 + lowest / 2)})
+    figure = plots.neighborhood({"a": quality(lowest), "b": quality(0.5 + lowest / 2)})
     ax = figure.axes[0]
     bottom, top = ax.get_ylim()
     assert 0 < bottom < lowest
@@ -66,11 +66,11 @@ def test_a_cut_axis_shows_all_says_so_and_wastes_little(lowest):
 
 
 def test_an_axis_from_zero_needs_no_words(three):
-    ax = plots.neighborhoods(three).axes[0]
+    ax = plots.neighborhood(three).axes[0]
     assert ax.get_ylim()[0] == 0
     assert "axis" not in ax.get_ylabel()
-    assert plots.neighborhoods({"a": quality(0.9)}, bottom=0).axes[0].get_ylim()[0] == 0
-    cut = plots.neighborhoods(three, bottom=0.5).axes[0]
+    assert plots.neighborhood({"a": quality(0.9)}, bottom=0).axes[0].get_ylim()[0] == 0
+    cut = plots.neighborhood(three, bottom=0.5).axes[0]
     assert cut.get_ylim()[0] == 0.5
     assert "axis from 0.5 to 1" in cut.get_ylabel()
 
@@ -80,7 +80,7 @@ def test_an_axis_from_zero_needs_no_words(three):
 def test_legend_covers_no_line_and_no_title(n_curves, prefix):
     with house_style():
         curves = {f"{prefix}{index}": quality(index / 10) for index in range(n_curves)}
-        figure = plots.neighborhoods(curves, title="Title")
+        figure = plots.neighborhood(curves, title="Title")
     figure.draw_without_rendering()
     ax = figure.axes[0]
     legend, title = ax.get_legend().get_window_extent(), ax._left_title.get_window_extent()
@@ -93,7 +93,7 @@ def test_legend_covers_no_line_and_no_title(n_curves, prefix):
 
 @pytest.mark.parametrize("name", ["_hidden", "$x$ $\\frac", "</script>"])
 def test_any_name_is_shown_as_it_is(name):
-    figure = plots.neighborhoods({name: quality(0.3)})
+    figure = plots.neighborhood({name: quality(0.3)})
     png(figure)
     assert legend_texts(figure)[0] == name
     assert len(figure.axes[0].lines) == 2
@@ -103,7 +103,7 @@ def test_given_axes_are_used_and_what_was_there_stays(three):
     figure = Figure()
     left, right = figure.subplots(1, 2)
     right.plot([1, 30], [0.5, 0.5], color="red")
-    assert plots.neighborhoods(three, ax=right) is figure
+    assert plots.neighborhood(three, ax=right) is figure
     assert len(left.lines) == 0
     handles = right.get_legend().get_lines()
     assert [line.get_color() for line in handles] == [line.get_color() for line in right.lines[1:]]
@@ -113,27 +113,27 @@ def test_given_axes_are_used_and_what_was_there_stays(three):
     ("curves", "options", "message"),
     [
         ({}, {}, "at least one curve"),
-        ([0.5, 1.0], {}, "curves of neighborhoods must be a mapping, .*; got list"),
-        ({"a": [1.0]}, {}, r"curves\['a'\] of neighborhoods must be Q\(1\)"),
+        ([0.5, 1.0], {}, "curves of neighborhood must be a mapping, .*; got list"),
+        ({"a": [1.0]}, {}, r"curves\['a'\] of neighborhood must be Q\(1\)"),
         ({"a": [[0.5, 1.0]]}, {}, "at least three points"),
         ({"a": [0.5, np.nan]}, {}, r"curves\['a'\] contains NaN"),
         ({"a": [-0.1, 1.0]}, {}, "fractions from 0 to 1; got -0.1 to 1"),
         ({"a": [50.0, 100.0]}, {}, "fractions from 0 to 1"),
         ({"a": [0.5, 0.9]}, {}, r"must end with Q\(n - 1\) = 1"),
         ({"a": [0.5, 1.0], "b": [0.5, 0.6, 1.0]}, {}, r"same length.*'a': 2, 'b': 3"),
-        ({"a": [0.5, 1.0]}, {"xscale": "log2"}, "xscale of neighborhoods must be one of"),
-        ({"a": [0.5, 1.0]}, {"bottom": 1.0}, "bottom of neighborhoods must be below 1"),
-        ({"a": [0.5, 1.0]}, {"bottom": -0.1}, "bottom of neighborhoods must be a finite number"),
+        ({"a": [0.5, 1.0]}, {"xscale": "log2"}, "xscale of neighborhood must be one of"),
+        ({"a": [0.5, 1.0]}, {"bottom": 1.0}, "bottom of neighborhood must be below 1"),
+        ({"a": [0.5, 1.0]}, {"bottom": -0.1}, "bottom of neighborhood must be a finite number"),
     ],
 )
-def test_neighborhoods_refuses(curves, options, message):
+def test_neighborhood_refuses(curves, options, message):
     with pytest.raises(ValueError, match=message):
-        plots.neighborhoods(curves, **options)
+        plots.neighborhood(curves, **options)
 
 
 def test_names_need_not_be_strings():
-    figure = plots.neighborhoods({2: [0.5, 1.0], 3: [0.7, 1.0]}, bottom=0)
+    figure = plots.neighborhood({2: [0.5, 1.0], 3: [0.7, 1.0]}, bottom=0)
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert names[:2] == ["2", "3"]
     with pytest.raises(ValueError, match="names that differ as text"):
-        plots.neighborhoods({1: [0.5, 1.0], "1": [0.7, 1.0]})
+        plots.neighborhood({1: [0.5, 1.0], "1": [0.7, 1.0]})

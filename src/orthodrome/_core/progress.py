@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
-__all__ = ["CallbackSupportMixin", "Progress", "tracked", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Progress", "reporting", "tracked", "with_callbacks"]
 
 
 TICKS = 20
@@ -85,3 +85,39 @@ def _attach_bar(estimator: Any) -> Any:
 def _detach_bar(estimator: Any, bar: Any) -> None:
     """Leave the callbacks as they were; the running fit keeps its own list for the teardown."""
     estimator.set_callbacks(*[c for c in estimator._skl_callbacks if c is not bar])
+
+
+@contextmanager
+def reporting(estimator: Any, report: Callable[[float], None]) -> Iterator[None]:
+    """Let an estimator's fits call ``report(fraction)`` as they go on, while this is open."""
+    callbacks = list(getattr(estimator, "_skl_callbacks", []))
+    estimator.set_callbacks(*callbacks, _Reporter(report))
+    try:
+        yield
+    finally:
+        if callbacks:
+            estimator.set_callbacks(*callbacks)
+        else:  # as if none had ever been set
+            del estimator._skl_callbacks
+
+
+class _Reporter:
+    """Counts the finished twentieths of a fit."""
+
+    def __init__(self, report: Callable[[float], None]) -> None:
+        self._report = report
+        self._done = 0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        self._done = 0
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        self._report(1.0)
+
+    def on_fit_task_begin(self, estimator: Any, context: Any, **given: Any) -> None:
+        pass
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **given: Any) -> None:
+        if context.parent is not None:  # the last one to end is the fit itself
+            self._done += 1
+            self._report(min(self._done / TICKS, 1.0))

@@ -8,35 +8,39 @@
 :func:`shape_modes`             how shapes change along the modes of a decomposition
 :func:`karcher_objective`       where the squared distances to all points of the plane are least
 :func:`spectrum`                the variance that each component explains, and their sum
-:func:`neighborhoods`           which part of the nearest neighbours embeddings keep
+:func:`neighborhood`            which part of the nearest neighbours embeddings keep
+:func:`confusion`               which classes are taken for which
 :func:`curves`                  several curves over one axis
 :func:`images`                  rows of small images, such as pre-images beside originals
 ==============================  ==================================================================
 
 Every function returns the matplotlib Figure. None touches pyplot: nothing needs a display, and
 nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
-``fig.savefig(…)``. ``plots.report`` writes figures, tables and text as one HTML page.
+``fig.savefig(…)``. ``plots.report`` writes figures, tables and text as one HTML page, and
+``plots.interactive`` has a scatter for it that can be explored there.
 """
 
 from ._matplotlib import MissingExtraError
 from .clusters import clusters
+from .confusion import confusion
 from .curves import curves
 from .embedding import embedding
 from .images import images
 from .karcher import karcher_objective
 from .landmarks import shape_modes, shapes
-from .neighborhoods import neighborhoods
+from .neighborhoods import neighborhood
 from .spectrum import spectrum
 from .sphere import sphere
 
 __all__ = [
     "MissingExtraError",
     "clusters",
+    "confusion",
     "curves",
     "embedding",
     "images",
     "karcher_objective",
-    "neighborhoods",
+    "neighborhood",
     "shape_modes",
     "shapes",
     "spectrum",

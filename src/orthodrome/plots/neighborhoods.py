@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["neighborhoods"]
+__all__ = ["neighborhood"]
 
 _ZERO_BELOW = 0.5  # an axis that has to reach down to here may as well begin at 0
 _LEAST_ROOM = 0.01  # on the vertical axis: less would make something of nothing
@@ -26,7 +26,7 @@ _WIDTH = 38  # characters that two columns of the legend above the axes hold
 _ROUNDING = 1e-9
 
 
-def neighborhoods(
+def neighborhood(
     curves: Mapping[str, ArrayLike],
     *,
     xscale: str = "linear",
@@ -69,11 +69,11 @@ def neighborhoods(
     ...     f"{q} components": neighborhood_preservation(X, KernelPCA(q, "linear").fit_transform(X))
     ...     for q in (2, 3)
     ... }
-    >>> fig = plots.neighborhoods(kept, xscale="log")
+    >>> fig = plots.neighborhood(kept, xscale="log")
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['2 components', '3 components', 'random, seen from κ = 154']
     """
-    check_choice(xscale, ("linear", "log"), "xscale", "neighborhoods")
+    check_choice(xscale, ("linear", "log"), "xscale", "neighborhood")
     rows = _check_curves(curves)
     others = len(next(iter(rows.values())))
     low = _bottom(rows, bottom)
@@ -97,37 +97,37 @@ def neighborhoods(
 def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     if not isinstance(curves, Mapping):
         raise ValueError(
-            "curves of neighborhoods must be a mapping, {name: Q(1), …, Q(n - 1)}; "
+            "curves of neighborhood must be a mapping, {name: Q(1), …, Q(n - 1)}; "
             f"got {type(curves).__name__}."
         )
     if not curves:
-        raise ValueError("curves of neighborhoods must hold at least one curve.")
+        raise ValueError("curves of neighborhood must hold at least one curve.")
     if len({str(name) for name in curves}) < len(curves):
-        raise ValueError("curves of neighborhoods must have names that differ as text.")
+        raise ValueError("curves of neighborhood must have names that differ as text.")
     rows: dict[str, NDArray[np.float64]] = {}
     for name, curve in ((str(name), curve) for name, curve in curves.items()):
         row = check_array(curve, ensure_2d=False, dtype=np.float64, input_name=f"curves[{name!r}]")
         if row.ndim != 1 or len(row) < 2:
             raise ValueError(
-                f"curves[{name!r}] of neighborhoods must be Q(1), …, Q(n - 1) of at least three "
+                f"curves[{name!r}] of neighborhood must be Q(1), …, Q(n - 1) of at least three "
                 f"points; got shape {row.shape}."
             )
         if np.any(row < 0) or np.any(row > 1 + _ROUNDING):
             raise ValueError(
-                f"curves[{name!r}] of neighborhoods must hold fractions from 0 to 1; got "
+                f"curves[{name!r}] of neighborhood must hold fractions from 0 to 1; got "
                 f"{row.min():g} to {row.max():g}."
             )
         if abs(row[-1] - 1) > _ROUNDING:
             # N, and with it the random line, is known from the length of the whole curve only
             raise ValueError(
-                f"curves[{name!r}] of neighborhoods must end with Q(n - 1) = 1, the neighbourhood "
+                f"curves[{name!r}] of neighborhood must end with Q(n - 1) = 1, the neighbourhood "
                 f"of all points; got {row[-1]:g}. Pass all that neighborhood_preservation returned."
             )
         rows[name] = row
     lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
-            f"curves of neighborhoods must all have the same length, as they have for the same "
+            f"curves of neighborhood must all have the same length, as they have for the same "
             f"data; got {lengths}."
         )
     return rows
@@ -136,9 +136,9 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float
 def _bottom(rows: dict[str, NDArray[np.float64]], bottom: float | None) -> float:
     """Return where the axis begins: 0, or a round number a little under the lowest curve."""
     if bottom is not None:
-        low = check_positive(bottom, "bottom", "neighborhoods", or_zero=True, maximum=1.0)
+        low = check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=1.0)
         if low == 1:
-            raise ValueError("bottom of neighborhoods must be below 1, where the axis ends.")
+            raise ValueError("bottom of neighborhood must be below 1, where the axis ends.")
         return low
     lowest = min(float(row.min()) for row in rows.values())
     if lowest < _ZERO_BELOW:

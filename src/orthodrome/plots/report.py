@@ -1,19 +1,24 @@
 """One self-contained HTML page: text, figures, tables and code, and no request to anywhere.
 
 A page is a list of sections, a section a list of blocks, and a block knows its own HTML; a new
-kind of block needs an ``html`` method and nothing else. All text is escaped where it becomes HTML,
-so that nothing from the data (a column's or a class's name) can act on the page.
+kind of block needs an ``html`` method and, if it needs styles or scripts on the page, a method
+``assets``. All text is escaped where it becomes HTML, so that nothing from the data (a column's or
+a class's name) can act on the page; scripts run only by the hash of what the blocks declare.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .._core.files import write_atomically
 from .._core.machine import versions
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "Assets",
     "Block",
     "Code",
     "Note",
@@ -44,6 +50,38 @@ class Block(Protocol):
     def html(self) -> str:
         """Return the block as HTML, everything in it escaped."""
         ...
+
+
+@runtime_checkable
+class _WithAssets(Protocol):
+    def assets(self) -> Assets: ...
+
+
+@dataclass(frozen=True)
+class Assets:
+    """What blocks of a kind need on the page, once however many there are.
+
+    Attributes
+    ----------
+    styles : tuple of str
+        Style sheets, after the page's own.
+    scripts : tuple of str
+        Scripts that run when the page has been read, in this order.
+    """
+
+    styles: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A closing tag, or an opening one in a comment, would move the end of the element; line
+        # ends of other kinds and zeros a browser reads as another text than the hash is of.
+        for name, texts, forbidden in (
+            ("styles", self.styles, "</style"),
+            ("scripts", self.scripts, "</script|<!--.*<script|\r|\0"),
+        ):
+            found = [re.search(forbidden, text, re.IGNORECASE | re.DOTALL) for text in texts]
+            for match in filter(None, found):
+                raise ValueError(f"{name} of Assets must not contain {match.group()[:40]!r}.")
 
 
 @dataclass(frozen=True)
@@ -141,7 +179,9 @@ class Table:
             for i, name in enumerate(self.header)
         )
         body = "".join(
-            "<tr>" + "".join(_cell(cell, first=i == 0) for i, cell in enumerate(row)) + "</tr>"
+            "<tr>"
+            + "".join(_cell(cell, i == 0, self._is_number(i)) for i, cell in enumerate(row))
+            + "</tr>"
             for row in self.rows
         )
         caption = html.escape(self.caption)
@@ -216,7 +256,8 @@ def write_report(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    page = render_report(title, sections, lead=lead).encode("utf-8")
+    # A name of a file that is not UTF-8 has halves of surrogates; they become question marks.
+    page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
     if pictures_beside:
         pictures = [picture for section in sections for picture in section.pictures()]
         names = [picture.name for picture in pictures]
@@ -246,7 +287,42 @@ def render_report(title: str, sections: Sequence[Section], *, lead: str = "") ->
         for n, section in numbered
     )
     opening = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
-    return _PAGE.format(title=name, style=_STYLE, lead=opening, contents=contents, body=body)
+    assets = _assets(sections)
+    return _PAGE.format(
+        policy=_policy(assets.scripts),
+        title=name,
+        style="\n".join((_page_style(), *assets.styles)),
+        lead=opening,
+        contents=contents,
+        body=body,
+        scripts="".join(f"<script>{script}</script>\n" for script in assets.scripts),
+    )
+
+
+def _assets(sections: Sequence[Section]) -> Assets:
+    """Return the styles and scripts of all blocks, each once, in the order of their first use."""
+    wanted = [
+        block.assets()
+        for section in sections
+        for block in section.blocks
+        if isinstance(block, _WithAssets)
+    ]
+    return Assets(
+        tuple(dict.fromkeys(style for assets in wanted for style in assets.styles)),
+        tuple(dict.fromkeys(script for assets in wanted for script in assets.scripts)),
+    )
+
+
+@cache
+def _page_style() -> str:
+    return files(__package__).joinpath("report.css").read_text("utf-8")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return the page's policy: no request, and no script but these."""
+    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
+    hashes = "".join(f" 'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
+    return _POLICY + (f"; script-src{hashes}" if scripts else "")
 
 
 _NUMBER = ' class="number"'
@@ -261,22 +337,25 @@ def _numeric(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
-def _cell(value: Any, *, first: bool) -> str:
+def _cell(value: Any, first: bool, number: bool) -> str:
     formatted = isinstance(value, str | int) or not _numeric(value)
     text = str(value) if formatted else f"{float(value):.4g}"
     if first:
         return f'<th scope="row">{html.escape(text)}</th>'
-    return f"<td{_NUMBER if _numeric(value) else ''}>{html.escape(text)}</td>"
+    return f"<td{_NUMBER if number else ''}>{html.escape(text)}</td>"
 
 
 # Figures are drawn for a white background and stand on a white card in both colour schemes. The
-# policy forbids every request; images and styles are inside the page.
+# policy forbids every request; images and styles are inside the page, and so are scripts.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
@@ -289,57 +368,6 @@ _PAGE = """<!DOCTYPE html>
 <main>
 {body}
 </main>
-</body>
+{scripts}</body>
 </html>
-"""
-
-_STYLE = """
-:root { color-scheme: light dark; --back: #ffffff; --text: #1c2127; --soft: #57606a;
-  --line: #d0d7de; --panel: #f5f7f9; --link: #0060a0; --accent: #d55e00; }
-@media (prefers-color-scheme: dark) {
-  :root { --back: #14181d; --text: #e4e8ec; --soft: #a9b3bd; --line: #3a424b; --panel: #1e242b;
-    --link: #79bdf0; --accent: #f0a35e; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; background: var(--back);
-  color: var(--text); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
-h1 { font-size: 1.8rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.5rem 0 .5rem; padding-top: .75rem;
-  border-top: 1px solid var(--line); }
-p { max-width: 44rem; margin: .75rem 0; }
-.lead { font-size: 1.08rem; }
-.note { padding: .5rem .9rem; border-left: 4px solid var(--accent); background: var(--panel); }
-a { color: var(--link); }
-nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-style: none; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; }
-.row figure { flex: 1 1 19rem; }
-figure { margin: 1rem 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px;
-  background: #ffffff; color: #3d4650; }
-.row figure { margin: 0; }
-.row + .row { margin-top: 1rem; }
-img { display: block; width: 100%; height: auto; }
-figcaption { margin-top: .6rem; font-size: .9rem; line-height: 1.45; }
-.scroll { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: .93rem; }
-caption { text-align: left; color: var(--soft); padding-bottom: .4rem;
-  max-width: min(44rem, calc(100vw - 2rem)); }
-th, td { padding: .35rem .8rem .35rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-thead th { white-space: nowrap; vertical-align: bottom; }
-tbody th { font-weight: 500; white-space: nowrap; }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { overflow-x: auto; padding: .8rem 1rem; background: var(--panel); border-radius: 6px;
-  border: 1px solid var(--line); font: .86rem/1.5 ui-monospace, monospace; }
-@media (max-width: 40rem) { th { white-space: normal !important; } }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-@media print {
-  :root { color-scheme: light; --back: #ffffff; --text: #000000; --soft: #333333; --line: #bbbbbb;
-    --panel: #ffffff; --link: #000000; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  nav { display: none; }
-  figure, tr, .note, .scroll { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  .row { display: grid; grid-template-columns: 1fr 1fr; }
-  .scroll, pre { overflow: visible; }
-  pre { white-space: pre-wrap; }
-}
 """

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ..._core.files import writable_folder
 from .._matplotlib import house_style, require_matplotlib
 from ..report import write_report
 from .geodesic import GEODESIC_TASKS, run_geodesic
@@ -71,7 +69,7 @@ def run_demo(
         done = next(steps)
         progress(done, len(names) - 1, names[done])
 
-    with _writable(Path(folder)) as target:
+    with writable_folder(Path(folder)) as target:
         studies = run_studies(settings, begin)
         geodesic = run_geodesic(studies, begin)
         begin()
@@ -81,24 +79,3 @@ def run_demo(
         page = write_report(target / "index.html", TITLE, sections, lead=lead, pictures_beside=True)
         begin()
     return page
-
-
-@contextmanager
-def _writable(folder: Path) -> Iterator[Path]:
-    """Make the folder and see that it can be written, before a minute is spent on computing.
-
-    If the work fails or is interrupted, folders that were made and are still empty are removed.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-        yield folder
-    except BaseException:
-        for path in made:
-            if path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
-        raise

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...sphere import exp_at_pole
 from ..embedding import embedding
-from ..neighborhoods import neighborhoods
+from ..neighborhoods import neighborhood
 from ..report import Note, Picture, Row, Section, Table, Text
 from ..spectrum import spectrum
 from ..sphere import sphere
@@ -222,7 +222,7 @@ def _verdict(compared: list[tuple[str, int, Comparison]]) -> str:
 
 
 def _curves(comparison: Comparison, count: int, name: str, title: str) -> Picture:
-    figure: Figure = neighborhoods(comparison.quality[count], xscale="log", title=title)
+    figure: Figure = neighborhood(comparison.quality[count], xscale="log", title=title)
     areas = "; ".join(f"{method} {comparison.area(count, method):.3f}" for method in METHODS)
     return Picture.of(
         figure,

@@ -1,0 +1,215 @@
+"""Confusion matrices: which classes are taken for which."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
+
+from .._core.checks import check_choice
+from ._matplotlib import axes_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+__all__ = ["confusion"]
+
+# One hue from light to dark: lightness alone tells the values, to all colour visions.
+_SCALE = "Blues"
+_FEW = 8  # classes whose cells have room for the share under the count
+_NUMBERED = 40  # classes whose cells have room for a count
+_DARK = 0.179  # luminance where black and white stand out alike: (L + 0.05)² = 1.05 · 0.05
+_SHARES = {
+    "true": "Share of the true class",
+    "pred": "Share of the predicted class",
+    "all": "Share of all points",
+}
+
+
+def confusion(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    normalize: str | None = "true",
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    r"""Draw how many points of each class are taken for which class.
+
+    A row is a true class and a column a predicted one; right answers are on the diagonal, which
+    is outlined. Cells have their counts, and of up to eight classes their shares in percent;
+    empty cells stay empty. Colour is the share.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True classes.
+    y_pred : array-like of shape (n_samples,)
+        Predicted classes.
+    labels : array-like of shape (n_classes,), optional
+        All classes, in the order in which they are drawn; sorted if absent.
+    normalize : {"true", "pred", "all"} or None, default="true"
+        What shares are of: all points of the true class (the diagonal has each class's recall),
+        all of the predicted class (its precision), or all points. Counts alone if None.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure, larger for more classes, if absent.
+    title : str, optional
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure that holds the axes.
+
+    Examples
+    --------
+    >>> from orthodrome import plots
+    >>> fig = plots.confusion(["cat", "cat", "dog"], ["cat", "dog", "dog"])
+    >>> [text.get_text() for text in fig.axes[0].texts]
+    ['1\n50%', '1\n50%', '1\n100%']
+    """
+    check_choice(normalize, (*_SHARES, None), "normalize", "confusion")
+    true, predicted = (_check_labels(y, name) for y, name in ((y_true, "true"), (y_pred, "pred")))
+    if len(true) != len(predicted):
+        raise ValueError(
+            "y_true and y_pred of confusion must have the same length; "
+            f"got {len(true)} and {len(predicted)}."
+        )
+    classes = _check_classes(labels, true, predicted)
+    counts = _counts(true, predicted, classes)
+    values = _shares(counts, normalize)
+    n = len(classes)
+    cell = 0.62 if n <= _FEW else 0.34 if n <= _NUMBERED else 0.2
+    ax = axes_of(ax, (max(n * cell, 1.6) + 2.4, max(n * cell, 1.6) + 1.3))
+    image = ax.imshow(values, cmap=_SCALE, vmin=0.0, vmax=1.0 if normalize else None)
+    if n <= _NUMBERED:
+        _write_cells(ax, image, counts, shares=normalize is not None and n <= _FEW)
+    _outline_diagonal(ax, n)
+    _name_classes(ax, [str(name) for name in classes])
+    ax.figure.colorbar(
+        image, ax=ax, label=_SHARES.get(normalize or "", "Points"), shrink=0.8, aspect=25
+    )
+    if title is not None:
+        ax.set_title(title)
+    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+
+
+def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(y)
+    if array.dtype == object:  # None, strings and numbers side by side have no order
+        array = array.astype(str)
+    array = column_or_1d(array)
+    if len(array) == 0:
+        raise ValueError(f"y_{name} of confusion must hold at least one point.")
+    return array
+
+
+def _check_classes(
+    labels: ArrayLike | None, true: NDArray[Any], predicted: NDArray[Any]
+) -> NDArray[Any]:
+    if (true.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+        raise ValueError(
+            "y_true and y_pred of confusion must both be text or both be numbers; "
+            f"got {true.dtype} and {predicted.dtype}."
+        )
+    found = np.union1d(true, predicted)
+    if labels is None:
+        return found
+    classes = np.asarray(labels)
+    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
+        raise ValueError("labels of confusion must be a list of different classes.")
+    strange = found[~np.isin(found, classes)]
+    if len(strange):
+        raise ValueError(
+            f"labels of confusion must hold every class of y_true and y_pred; "
+            f"{strange[0].item()!r} is absent."
+        )
+    return classes
+
+
+def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the matrix of counts; scikit-learn's warns when there is one class."""
+    order = np.argsort(classes)
+    rows, columns = (order[np.searchsorted(classes, y, sorter=order)] for y in (true, predicted))
+    counts = np.zeros((len(classes), len(classes)), dtype=np.intp)
+    np.add.at(counts, (rows, columns), 1)
+    return counts
+
+
+def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
+    """Return what colours the cells; 0 in the row or the column of a class without points."""
+    values = counts.astype(np.float64)
+    if normalize is None:
+        return values
+    axis = {"true": 1, "pred": 0, "all": None}[normalize]
+    return values / np.maximum(values.sum(axis=axis, keepdims=True), 1.0)
+
+
+def _write_cells(ax: Axes, image: AxesImage, counts: NDArray[np.intp], *, shares: bool) -> None:
+    values = np.asarray(image.get_array())
+    dark = _luminance(image.to_rgba(values)[..., :3]) < _DARK
+    digits = len(str(counts.max()))
+    size = 9.5 if len(counts) <= _FEW else min(7.5, 28.0 / digits)  # points: it fits the cell
+    for row, column in np.argwhere(counts):
+        share = "\n" + _percent(values[row, column]) if shares else ""
+        ax.text(
+            column,
+            row,
+            f"{counts[row, column]}{share}",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color="white" if dark[row, column] else "black",
+        )
+
+
+def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the relative luminance of sRGB colours, as WCAG 2 defines it."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+def _percent(share: float) -> str:
+    """Return whole percents, and neither 0% of something nor 100% of not all."""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
+def _outline_diagonal(ax: Axes, n: int) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    squares = [Rectangle((i - 0.5, i - 0.5), 1, 1) for i in range(n)]
+    ax.add_collection(
+        PatchCollection(squares, facecolor="none", edgecolor="#666666", linewidth=0.8)
+    )
+
+
+def _name_classes(ax: Axes, names: list[str]) -> None:
+    """Write the classes along both axes: wrapped where there is room for lines, else shortened."""
+    few = len(names) <= _FEW
+    shown = [_fit(name, 16 if few else 22, lines=3 if few else 1) for name in names]
+    places = np.arange(len(names))
+    upright = few and max(len(line) for name in shown for line in name.split("\n")) <= 7
+    size = "medium" if few else "small" if len(names) <= _NUMBERED else "xx-small"
+    ax.set_xticks(places, [" "] * len(names), rotation=0 if upright else 90, fontsize=size)
+    ax.set_yticks(places, [" "] * len(names), fontsize=size)
+    ax.tick_params(length=0)
+    for axis in (ax.xaxis, ax.yaxis):
+        for tick in axis.get_major_ticks():
+            tick.label1.set_parse_math(False)
+        axis.set_ticklabels(shown)  # after that, so that no name is read as mathematics
+    ax.spines[:].set_visible(False)
+    ax.set(xlabel="Predicted class", ylabel="True class")
+
+
+def _fit(name: str, width: int, lines: int) -> str:
+    rows = textwrap.wrap(name, width, max_lines=lines, placeholder="…")
+    return "\n".join(rows) or "(empty)"

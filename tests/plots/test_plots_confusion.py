@@ -1,0 +1,159 @@
+"""Confusion matrices: counts and shares are right, names are read as names, and all of it fits."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, precision_score, recall_score
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from orthodrome import plots
+
+
+def answers(classes, n=400, mistakes=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    true = rng.choice(classes, n)
+    return true, np.where(rng.random(n) < mistakes, rng.choice(classes, n), true)
+
+
+def cells(figure):
+    """The texts of the cells by (row, column)."""
+    return {
+        (round(text.get_position()[1]), round(text.get_position()[0])): text.get_text()
+        for text in figure.axes[0].texts
+    }
+
+
+def colors(figure):
+    return np.asarray(figure.axes[0].images[0].get_array())
+
+
+def names(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+@pytest.mark.parametrize("classes", [["b", "a"], [3, 1, 2], [True, False]])
+def test_counts_are_scikit_learns(classes):
+    true, predicted = answers(classes)
+    figure = plots.confusion(true, predicted)
+    expected = confusion_matrix(true, predicted)
+    assert {place: int(text.split("\n")[0]) for place, text in cells(figure).items()} == {
+        (i, j): count for (i, j), count in np.ndenumerate(expected) if count
+    }
+    assert names(figure.axes[0].xaxis) == [str(name) for name in np.unique(classes)]
+    assert names(figure.axes[0].yaxis) == [str(name) for name in np.unique(classes)]
+
+
+def test_rows_are_true_and_columns_predicted():
+    figure = plots.confusion(["a", "a", "a"], ["a", "b", "b"])
+    assert cells(figure) == {(0, 0): "1\n33%", (0, 1): "2\n67%"}
+    assert figure.axes[0].get_ylabel() == "True class"
+    assert figure.axes[0].get_xlabel() == "Predicted class"
+
+
+def test_shares_are_recall_precision_or_of_all():
+    true, predicted = answers(["a", "b", "c"])
+    recall = recall_score(true, predicted, average=None)
+    precision = precision_score(true, predicted, average=None)
+    np.testing.assert_allclose(np.diag(colors(plots.confusion(true, predicted))), recall)
+    by_column = colors(plots.confusion(true, predicted, normalize="pred"))
+    np.testing.assert_allclose(np.diag(by_column), precision)
+    overall = colors(plots.confusion(true, predicted, normalize="all"))
+    assert np.trace(overall) == pytest.approx(np.mean(true == predicted))
+    counts = plots.confusion(true, predicted, normalize=None)
+    np.testing.assert_array_equal(colors(counts), confusion_matrix(true, predicted))
+    assert not any("%" in text for text in cells(counts).values())
+
+
+def test_labels_give_the_order_and_classes_without_points():
+    true, predicted = ["b", "a", "b"], ["b", "b", "b"]
+    figure = plots.confusion(true, predicted, labels=["c", "b", "a"])
+    assert names(figure.axes[0].xaxis) == ["c", "b", "a"]
+    assert cells(figure) == {(1, 1): "2\n100%", (2, 1): "1\n100%"}
+    np.testing.assert_array_equal(colors(figure)[0], 0.0)
+
+
+def test_a_share_is_not_rounded_to_nothing_or_to_all():
+    true = ["a"] * 1000
+    figure = plots.confusion(true, ["b", *true[1:]])
+    assert cells(figure) == {(0, 0): "999\n>99%", (0, 1): "1\n<1%"}
+
+
+def test_one_class_is_drawn_without_a_warning():
+    assert cells(plots.confusion(["a", "a"], ["a", "a"])) == {(0, 0): "2\n100%"}
+
+
+def test_text_can_be_read_on_its_cell():
+    for normalize in ("true", None):
+        figure = plots.confusion(*answers(list("abcdef")), normalize=normalize)
+        image = figure.axes[0].images[0]
+        for text in figure.axes[0].texts:
+            column, row = map(round, text.get_position())
+            back = luminance(image.to_rgba(image.get_array())[row, column, :3])
+            front = luminance(to_rgb(text.get_color()))
+            low, high = sorted((back, front))
+            assert (high + 0.05) / (low + 0.05) > 4.5
+
+
+def luminance(rgb):
+    rgb = np.asarray(rgb)
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("n", [2, 8, 26])
+def test_names_and_numbers_touch_neither_each_other_nor_the_edge(n):
+    classes = [f"{i}, a class with quite a long name that goes on and on" for i in range(n)]
+    figure = plots.confusion(*answers(classes, 20000))
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    for axis in (ax.xaxis, ax.yaxis):
+        boxes = [label.get_window_extent() for label in axis.get_ticklabels()]
+        assert len(boxes) == n
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+        assert all(box.x0 >= 0 and box.y0 >= 0 for box in boxes)
+    cell = ax.get_window_extent().width / n
+    assert cell > 20
+    assert all(text.get_window_extent().width < cell for text in ax.texts)
+    assert len(ax.texts) == n * n
+
+
+def test_names_are_not_mathematics_and_may_be_empty():
+    figure = plots.confusion(["$x^2$", "", "$\\bad"], ["$x^2$", "", "$\\bad"])
+    figure.draw_without_rendering()
+    assert names(figure.axes[0].yaxis) == ["(empty)", "$\\bad", "$x^2$"]
+    assert not any(label.get_parse_math() for label in figure.axes[0].get_yticklabels())
+
+
+def test_more_classes_than_have_room_for_numbers_are_colours():
+    figure = plots.confusion(np.arange(60), np.arange(60))
+    assert not figure.axes[0].texts
+    assert colors(figure).shape == (60, 60)
+
+
+def test_draws_into_given_axes():
+    figure = Figure(layout="constrained")
+    left, right = figure.subplots(1, 2)
+    assert plots.confusion([0, 1], [0, 0], ax=right, title="Title") is figure
+    assert right.get_title() == "Title"
+    assert not left.images
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [0]), {}, "must have the same length; got 2 and 1"),
+        (([], []), {}, "y_true of confusion must hold at least one point"),
+        ((["a"], [1]), {}, "both be text or both be numbers"),
+        (([0, 1], [0, 1]), {"normalize": "rows"}, "normalize of confusion must be one of"),
+        (([0, 1], [0, 1]), {"labels": [0, 0, 1]}, "list of different classes"),
+        (([0, 1], [0, 2]), {"labels": [0, 1]}, "every class of y_true and y_pred; 2 is absent"),
+    ],
+)
+def test_confusion_refuses(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.confusion(*arguments, **options)
