@@ -22,6 +22,7 @@ ORDER = (
     {"decomposition"},
     {"cluster", "classification", "denoising"},
     {"plots", "persist"},
+    {"runs"},
     # The package's own namespace gathers the rooms before it, so only cli may import from it.
     {PACKAGE},
     {"cli"},

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import orthodrome
 from orthodrome import cli
+from orthodrome.cli.progress import progress
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,14 +59,27 @@ def test_commands_that_cannot_be_understood(arguments, capsys):
     assert cli.main(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "error:" in captured.err
+    assert "Error" in captured.err
 
 
 def test_unknown_command_in_a_process():
     result = run("nonsense")
     assert result.returncode == 2
-    assert "invalid choice: 'nonsense'" in result.stderr
+    assert "No such command 'nonsense'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_missing_typer_is_one_line_of_advice():
+    code = (
+        "import sys; sys.modules['typer'] = None\n"
+        "from orthodrome.cli import main\nsys.exit(main(['--version']))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 1
+    assert_one_line(result.stderr)
+    assert "pip install 'orthodrome[cli]'" in result.stderr
 
 
 @pytest.mark.parametrize("below", ["", "report"])
@@ -110,7 +125,7 @@ def test_interrupt_leaves_no_file(tmp_path):
     first = process.stderr.readline()
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=120)
-    assert first.startswith("[1/")
+    assert first.startswith("[  0%] ")
     assert process.returncode == 130
     assert stdout == ""
     assert "Traceback" not in stderr
@@ -122,34 +137,31 @@ def test_interrupt_leaves_no_file(tmp_path):
 
 
 def test_progress_without_a_terminal_is_plain_lines(capsys):
-    with cli._progress(quiet=False) as report:
-        report(0, 2, "first")
-        report(1, 2, "second")
-        report(2, 2, "")
+    with progress(quiet=False) as report:
+        report(0.0, "first")
+        report(0.2, "first")
+        report(0.5, "second")
+        report(1.0, "")
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "[1/2] first\n[2/2] second\n")
+    assert (captured.out, captured.err) == ("", "[  0%] first\n[ 50%] second\n")
 
 
 def test_progress_is_silent_when_asked(capsys):
-    with cli._progress(quiet=True) as report:
-        report(0, 2, "first")
+    with progress(quiet=True) as report:
+        report(0.0, "first")
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("with_rich", [True, False])
-def test_progress_on_a_terminal(monkeypatch, capsys, with_rich):
-    if with_rich:
-        pytest.importorskip("rich")
-    else:
-        monkeypatch.setattr(cli, "_rich", lambda: None)
+def test_progress_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with cli._progress(quiet=False) as report:
-        report(0, 2, "first")
-        report(1, 2, "second")
+    with progress(quiet=False) as report:
+        report(0.0, "first")
+        report(0.5, "second")
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "second" in captured.err
+    assert "50%" in captured.err
 
 
 # ---------------------------------------------------------------------- the real thing
@@ -162,7 +174,7 @@ def test_demo_writes_its_page_and_prints_the_path(tmp_path):
     page = Path(result.stdout.splitlines()[-1])
     assert page == (tmp_path / "my report" / "index.html").resolve()
     assert "python -m orthodrome demo --out &#x27;my report&#x27;" in page.read_text("utf-8")
-    assert all(re.match(r"\[\d+/\d+\] ", line) for line in result.stderr.splitlines())
+    assert all(re.match(r"\[ *\d+%\] ", line) for line in result.stderr.splitlines())
     assert not list(page.parent.glob(".*"))
 
 
@@ -178,7 +190,8 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions, passes, applications, groups, nested, shapes = printed
+    digits, directions, passes, applications, groups, nested, shapes, saved = printed
+    assert saved == "(1, 2)\n"
     assert re.fullmatch(
         r"9\d\.\d% of new outlines of shape \(10, 2\) right\n"
         r"three outlines along the first mode: \(3, 10, 2\)\n"
@@ -212,6 +225,22 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
         r"kPGA: 100\.0% of all neighbourhoods kept in two dimensions\n",
         directions,
     )
+
+
+def test_readme_commands_run(capsys, tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text("utf-8")
+    lines = [shlex.split(line) for line in re.findall(r"^    orthodrome (.*)$", text, re.MULTILINE)]
+    assert [line[0] for line in lines] == [
+        *("info", "embed", "cluster", "classify", "predict", "compare")
+    ]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert cli.main(line) == 0, capsys.readouterr().err
+    printed = capsys.readouterr().out
+    assert "0.0% of the rows disagree with the labels" in printed
+    pages = sorted(path.parent.name for path in tmp_path.glob("*/report.html"))
+    assert pages == ["classification", "clustering", "comparison", "embedding"]
 
 
 def test_readme_names_files_that_exist():

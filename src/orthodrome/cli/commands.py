@@ -1,0 +1,666 @@
+"""The commands: each reads, runs, writes and says what it did."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from .. import __version__, load, save
+from .._core.files import writable_folder
+from ..plots import MissingExtraError
+from ..plots.report import Section, render_report
+from ..runs import (
+    Choice,
+    Data,
+    Denoising,
+    InputError,
+    classify,
+    cluster,
+    compare,
+    denoise,
+    describe,
+    embed,
+    read_data,
+    read_image,
+    write_image,
+)
+from ..runs.classification import check_same_columns
+from ..runs.models import CLASSIFIERS, CLUSTERINGS, DECOMPOSITIONS
+from ..runs.pages import (
+    How,
+    classification_page,
+    clustering_page,
+    comparison_page,
+    denoising_page,
+    embedding_page,
+)
+from ..runs.results import (
+    clusters_table,
+    coordinates_table,
+    predictions_table,
+    table_of,
+    table_text,
+    write_files,
+)
+from .progress import progress
+
+__all__ = ["application", "run"]
+
+FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as shells have it
+MODEL, PAGE, CLEANED = "model.orthodrome", "report.html", "cleaned.png"
+
+Found = TypeVar("Found")
+
+#: What follows the program's name, for the page to show.
+_GIVEN: ContextVar[list[str]] = ContextVar("arguments")
+
+application = typer.Typer(
+    name="orthodrome",
+    help="Kernel methods on Hilbert spheres and shape spaces, for a CSV, a TPS file or an image.",
+    epilog="Begin with: orthodrome demo. Then: orthodrome info my.csv. Exit codes: 0 done, 1 "
+    "failed (the last line on stderr says why), 2 command not understood, 130 interrupted.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code."""
+    token = _GIVEN.set(arguments)
+    try:
+        application(arguments or ["--help"], prog_name="orthodrome")
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    finally:
+        _GIVEN.reset(token)
+    return 0
+
+
+# ---------------------------------------------------------------------------- options
+
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help="csv, tsv, parquet, npy, npz or tps")]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="COL", help="column that holds the labels")
+]
+Labels = Annotated[
+    str | None,
+    typer.Option("--labels", metavar="FILE", help="table of labels, joined on ID or IMAGE (TPS)"),
+]
+LabelRegex = Annotated[
+    str | None,
+    typer.Option(
+        "--label-regex", metavar="REGEX", help="labels are its first group in IMAGE or ID (TPS)"
+    ),
+]
+KeepNegative = Annotated[
+    bool,
+    typer.Option("--keep-negative", help="negative coordinates are no missing landmarks (TPS)"),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,…", help="use these columns only, by their names"),
+]
+KernelName = Annotated[
+    str | None,
+    typer.Option("--kernel", metavar="NAME", help="default: gaussian; veronese_whitney of shapes"),
+]
+Sigma = Annotated[
+    str | None,
+    typer.Option("--sigma", metavar="σ", help="bandwidth: a number, mean or median"),
+]
+Standardize = Annotated[
+    bool,
+    typer.Option("--standardize", help="bring every column to mean 0 and variance 1 first"),
+]
+Components = Annotated[int, typer.Option("--components", "-q", min=1, help="how many coordinates")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever is random")]
+AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON on stdout")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="no progress and no notes on stderr")]
+
+
+def _folder() -> Any:
+    return typer.Option("--out", metavar="DIR", help="folder to write")
+
+
+def _one_of(names: Sequence[str]) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in names:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
+        return value
+
+    return check
+
+
+def _method(names: Sequence[str]) -> Any:
+    return typer.Option(
+        "--method", metavar="NAME", help="one of " + ", ".join(names), callback=_one_of(names)
+    )
+
+
+def _given_sigma(sigma: str | None) -> float | str | None:
+    if sigma in (None, "mean", "median"):
+        return sigma
+    try:
+        return float(sigma or "")
+    except ValueError:
+        raise InputError(f"--sigma {sigma}: give a number, mean or median.") from None
+
+
+def count(n: int, thing: str) -> str:
+    """So many things."""
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command; what goes wrong in it becomes one line on stderr and an exit code."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def guarded(*arguments: Any, **options: Any) -> None:
+            try:
+                function(*arguments, **options)
+            except KeyboardInterrupt:
+                sys.stderr.write("\northodrome: interrupted\n")
+                raise typer.Exit(INTERRUPTED) from None
+            except BrokenPipeError:  # the reader of a pipe has had enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(0) from None
+            except (ValueError, OSError, MissingExtraError, ImportError, MemoryError) as error:
+                sys.stderr.write(f"orthodrome: {_words(error)}\n")
+                raise typer.Exit(FAILED) from None
+            except typer.Exit:
+                raise
+            except Exception as error:
+                if os.environ.get("ORTHODROME_DEBUG"):
+                    raise
+                sys.stderr.write(
+                    f"orthodrome: unexpectedly, {type(error).__name__}: {_words(error)}. This is a "
+                    "fault of orthodrome; with ORTHODROME_DEBUG=1 it tells where.\n"
+                )
+                raise typer.Exit(FAILED) from None
+
+        summary = (function.__doc__ or "").split("\n")[0]
+        return application.command(name, short_help=summary, epilog=epilog)(guarded)
+
+    return register
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says, on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return "out of memory; orthodrome info DATA says what a run would take"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+# ---------------------------------------------------------------------------- what is done and said
+
+
+def _read(path: str, **options: Any) -> tuple[Data, str]:
+    """The data, and the Python expression that reads them."""
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    if isinstance(given.get("columns"), str):
+        given["columns"] = next(csv.reader([given["columns"]], skipinitialspace=True))
+    words = "".join(f", {name}={value!r}" for name, value in given.items())
+    return read_data(path, **given), f"read_data({path!r}{words})"
+
+
+def _has_names(path: str) -> bool:
+    """Whether the columns of such a file have names."""
+    return not path.lower().endswith((".npy", ".npz"))
+
+
+def _how(reading: str) -> How:
+    as_module = Path(sys.argv[0]).name == "__main__.py"
+    program = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
+    return How([*program, *_GIVEN.get()], reading)
+
+
+class _Session:
+    """One run of a command: where it writes, and how much it says."""
+
+    def __init__(self, out: str, as_json: bool, quiet: bool) -> None:
+        self._out, self._json, self._quiet = Path(out), as_json, quiet
+        self._files: dict[str, Path] = {}
+
+    def carry_out(
+        self,
+        title: str,
+        compute: Callable[[Any], Found],
+        sections: Callable[[Found], list[Section]],
+        write: Callable[[Path, Found], dict[str, Path]],
+    ) -> Found:
+        """Compute, and only then write: what `write` writes, and last the page."""
+        with writable_folder(self._out) as folder:
+            with progress(self._quiet) as report:
+                found = compute(report)
+                page = render_report(title, sections(found))
+            self._files = write(folder, found)
+            self._files |= write_files(folder, {PAGE: page.encode("utf-8")})
+        return found
+
+    def summary(self, facts: dict[str, Any], lines: Sequence[str], notes: Sequence[str]) -> None:
+        """Print notes on stderr; facts and files as JSON, or lines for people, the page last."""
+        if not self._quiet:
+            for text in notes:
+                sys.stderr.write(f"note: {text}\n")
+        if self._json:
+            paths = {name: str(path.resolve()) for name, path in self._files.items()}
+            sys.stdout.write(json.dumps(facts | {"files": paths}, ensure_ascii=False) + "\n")
+        else:
+            paths = {name: str(path.resolve()) for name, path in self._files.items()}
+            sys.stdout.write("\n".join([*lines, *paths.values()]) + "\n")
+        sys.stdout.flush()
+
+
+def _with_model(
+    folder: Path, found: Any, tables: dict[str, str], **more: str | None
+) -> dict[str, Path]:
+    """Write tables and the fitted model, which remembers the columns that it has learned from."""
+    written = write_files(folder, {name: text.encode("utf-8") for name, text in tables.items()})
+    notes = {"columns": list(found.data.columns), "kind": found.data.kind, **more}
+    save(found.model, folder / MODEL, notes=notes)
+    return written | {MODEL: folder / MODEL}
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+@application.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
+) -> None:
+    if version:
+        sys.stdout.write(f"orthodrome {__version__}\n")
+        raise typer.Exit(0)
+
+
+@_command("demo", "Example: orthodrome demo --out report && xdg-open report/index.html")
+def demo(
+    out: Annotated[str, _folder()] = "report",
+    quiet: Annotated[bool, typer.Option("--quiet", help="show no progress on stderr")] = False,
+) -> None:
+    """PCA, kernel PCA and kernel PGA side by side, as one HTML page.
+
+    Data that ship with scikit-learn (digits, wine) and simulated directions: embeddings, spectra,
+    pre-images and how they were computed, with the figures as PNG files beside the page. The last
+    line on stdout is the path of the page. Needs no network and takes less than a minute.
+    """
+    from ..plots.demo import run_demo
+
+    with progress(quiet) as report:
+        page = run_demo(
+            out,
+            command=_how("").command,
+            progress=lambda done, total, task: report(done / total, task),
+        )
+    sys.stdout.write(f"{page.resolve()}\n")
+
+
+@_command("info", "Example: orthodrome info measurements.csv --label species")
+def info(
+    data: DataFile,
+    label: Label = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_regex: LabelRegex = None,
+    keep_negative: KeepNegative = False,
+    components: Components = 10,
+    as_json: AsJson = False,
+) -> None:
+    """What the data are, which kernel suits them, and what a run will take.
+
+    Size, kind and scales of the columns; a kernel and its bandwidth; how far around the sphere of
+    the feature space the data reach (if not far, flat methods do as well); which solver would be
+    chosen; memory and time, estimated before anything is run.
+    """
+    read, _ = _read(
+        data,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    found = describe(read, n_components=components)
+    if as_json:
+        sys.stdout.write(json.dumps(found.as_dict(), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write("\n".join(found.lines()) + "\n")
+
+
+@_command("embed", "Example: orthodrome embed measurements.csv --label species --method kpga")
+def embed_command(
+    data: DataFile,
+    method: Annotated[str, _method(list(DECOMPOSITIONS))] = "kpga",
+    kernel: KernelName = None,
+    sigma: Sigma = None,
+    components: Components = 2,
+    label: Label = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_regex: LabelRegex = None,
+    keep_negative: KeepNegative = False,
+    standardize: Standardize = False,
+    seed: Seed = 0,
+    out: Annotated[str, _folder()] = "embedding",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Coordinates of the rows, by kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
+
+    Writes coordinates.csv, the fitted model (for orthodrome predict) and report.html, a page that
+    needs nothing else: the points to explore, the spectrum, which neighbours are kept, and the
+    lines of Python that do the same. Labels only colour the points.
+    """
+    read, reading = _read(
+        data,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    parameters = {"n_components": components}
+    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
+    session = _Session(out, as_json, quiet)
+    found = session.carry_out(
+        f"Embedding of {Path(data).name}",
+        lambda report: embed(read, choice, report),
+        lambda found: embedding_page(found, _how(reading)),
+        lambda folder, found: _with_model(
+            folder, found, {"coordinates.csv": coordinates_table(found)}
+        ),
+    )
+    q = found.coordinates.shape[1]
+    facts = {"command": "embed", "method": method, "n_rows": len(read), "n_components": q}
+    lines = [f"{count(len(read), 'row')}, {count(q, 'coordinate')} by {method}."]
+    if found.quality is not None:
+        facts["neighborhood_area"] = found.quality.area
+        lines.append(f"Area of kept neighbours: {found.quality.area:.3f} (1 all, 0 chance).")
+    session.summary(facts, lines, [*read.notes, *found.notes])
+
+
+@_command("cluster", "Example: orthodrome cluster measurements.csv -k 3 --label species")
+def cluster_command(
+    data: DataFile,
+    k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="how many clusters")],
+    method: Annotated[str, _method(list(CLUSTERINGS))] = "mixture",
+    kernel: KernelName = None,
+    sigma: Sigma = None,
+    label: Label = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_regex: LabelRegex = None,
+    keep_negative: KeepNegative = False,
+    standardize: Standardize = False,
+    seed: Seed = 0,
+    out: Annotated[str, _folder()] = "clustering",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Groups of rows, by a mixture on the sphere, k-means on it, kernel k-means or spectrally.
+
+    Writes clusters.csv, the fitted model and report.html. Labels are not used to cluster; with
+    them the page says how well clusters and labels agree.
+    """
+    read, reading = _read(
+        data,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    parameters = {"n_components" if method == "mixture" else "n_clusters": k}
+    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
+    session = _Session(out, as_json, quiet)
+    found = session.carry_out(
+        f"Clusters of {Path(data).name}",
+        lambda report: cluster(read, choice, report),
+        lambda found: clustering_page(found, _how(reading)),
+        lambda folder, found: _with_model(folder, found, {"clusters.csv": clusters_table(found)}),
+    )
+    sizes = found.sizes.tolist()
+    facts = {"command": "cluster", "method": method, "n_rows": len(read), "sizes": sizes}
+    lines = [f"{count(len(read), 'row')} in clusters of {', '.join(map(str, sizes))} by {method}."]
+    if found.agreement is not None:
+        error, majority_error = found.agreement.error, found.agreement.majority_error
+        facts |= {"error": error, "majority_error": majority_error}
+        lines.append(
+            f"{error:.1%} of the rows disagree with the labels (one cluster of all: "
+            f"{majority_error:.1%})."
+        )
+    session.summary(facts, lines, [*read.notes, *found.notes])
+
+
+@_command("classify", "Example: orthodrome classify train.csv --label species --test new.csv")
+def classify_command(
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help="csv, tsv, parquet, npz or tps")],
+    label: Label = None,
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="FILE", help="rows to predict")
+    ] = None,
+    cv: Annotated[
+        int | None, typer.Option("--cv", metavar="FOLDS", help="folds to test by (default: 5)")
+    ] = None,
+    method: Annotated[str, _method(list(CLASSIFIERS))] = "krrc",
+    kernel: KernelName = None,
+    sigma: Sigma = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_regex: LabelRegex = None,
+    keep_negative: KeepNegative = False,
+    standardize: Standardize = False,
+    seed: Seed = 0,
+    out: Annotated[str, _folder()] = "classification",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """A classifier by kernel ridge regression, PerTurbo or nested spheres, and how good it is.
+
+    Tested on the rows of another file (--test), or by folds (--cv). Writes predictions.csv, the
+    model of all training rows (for orthodrome predict) and report.html with accuracy and
+    confusions. A TPS file has no columns: give --labels FILE or --label-regex.
+    """
+    if test is not None and cv is not None:
+        raise InputError("--test and --cv exclude each other: give one of them.")
+    read, reading = _read(
+        train,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    other = None
+    if test is not None:
+        other = _test_rows(
+            test,
+            read,
+            label=label,
+            labels=labels,
+            label_regex=label_regex,
+            keep_negative=keep_negative,
+        )
+    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed)
+    session = _Session(out, as_json, quiet)
+    found = session.carry_out(
+        f"Classes of {Path(train).name}",
+        lambda report: classify(
+            read, choice, test=other, n_folds=5 if cv is None else cv, report=report
+        ),
+        lambda found: classification_page(found, _how(reading)),
+        lambda folder, found: _with_model(
+            folder, found, {"predictions.csv": predictions_table(found.trial)}
+        ),
+    )
+    trial = found.trial
+    facts: dict[str, Any] = {"command": "classify", "method": method, "n_rows": len(read)}
+    lines = [f"{count(len(read), 'row')} of {len(found.classes)} classes by {method}."]
+    if trial.accuracies:
+        facts |= {"accuracy": trial.accuracy, "error": trial.error, "majority": trial.majority}
+        error = "" if trial.error is None else f" ± {trial.error:.1%}"
+        lines.append(
+            f"Accuracy {trial.accuracy:.1%}{error} (largest class: {trial.majority:.1%}) on "
+            f"{trial.how}."
+        )
+    session.summary(facts, lines, [*read.notes, *found.notes])
+
+
+def _test_rows(path: str, train: Data, **options: Any) -> Data:
+    """The rows to test, with labels if their file has them, and the columns of the model."""
+    columns = list(train.columns) if train.kind == "table" and _has_names(path) else None
+    try:
+        return _read(path, columns=columns, **options)[0]
+    except InputError:
+        if options.get("label") is None:
+            raise
+        # a file without the column of labels can still be predicted
+        return _read(path, columns=columns)[0]
+
+
+@_command("predict", "Example: orthodrome predict classification/model.orthodrome new.csv")
+def predict(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="a file that a command has written")
+    ],
+    data: DataFile,
+    keep_negative: KeepNegative = False,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="table to write (default: stdout)")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Labels, clusters or coordinates of new rows, by a model that was fitted before.
+
+    The table goes to stdout as CSV, or to a file. The columns that the model has learned from are
+    found by their names; others are left alone.
+    """
+    fitted, notes = load(model, with_notes=True)
+    columns = notes.get("columns")
+    named = notes.get("kind") == "table" and _has_names(data)
+    read, _ = _read(data, columns=columns if named else None, keep_negative=keep_negative)
+    if columns:
+        check_same_columns(tuple(columns), read)
+    header, rows = table_of(fitted, read)
+    if as_json:
+        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
+    else:
+        text = table_text(header, rows)
+    if out is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        target = Path(out)
+        with writable_folder(target.parent) as folder:
+            write_files(folder, {target.name: text.encode("utf-8")})
+        sys.stdout.write(f"{target.resolve()}\n")
+
+
+@_command("compare", "Example: orthodrome compare measurements.csv --label species")
+def compare_command(
+    data: DataFile,
+    kernel: KernelName = None,
+    sigma: Sigma = None,
+    components: Components = 2,
+    label: Label = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_regex: LabelRegex = None,
+    keep_negative: KeepNegative = False,
+    standardize: Standardize = False,
+    seed: Seed = 0,
+    out: Annotated[str, _folder()] = "comparison",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """PCA and all decompositions side by side, and which one to use.
+
+    Which share of the nearest neighbours the coordinates of each keep, and a recommendation in
+    words. Writes report.html. Of more than 500 rows so many are drawn.
+    """
+    read, reading = _read(
+        data,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    choice = Choice("kpca", kernel, _given_sigma(sigma), standardize, seed)
+    session = _Session(out, as_json, quiet)
+    found = session.carry_out(
+        f"Decompositions of {Path(data).name}",
+        lambda report: compare(read, choice, n_components=components, report=report),
+        lambda found: comparison_page(found, _how(reading)),
+        lambda folder, found: {},
+    )
+    words = found.recommendation()
+    facts = {
+        "command": "compare",
+        "n_rows": len(found.data),
+        "areas": {each.method: each.quality.area for each in found.methods},
+        "best": found.best.method,
+        "recommendation": words,
+    }
+    session.summary(facts, [words], [*read.notes, *found.notes])
+
+
+@_command("denoise", "Example: orthodrome denoise photo.png --out cleaned")
+def denoise_command(
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="png or jpg, grey or colour")],
+    patch_size: Annotated[int, typer.Option("--patch-size", min=2, help="side of a patch")] = 8,
+    noise: Annotated[
+        float | None,
+        typer.Option("--noise", metavar="SD", help="noise, of 255 (default: estimated)"),
+    ] = None,
+    seed: Seed = 0,
+    out: Annotated[str, _folder()] = "denoised",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """An image without its noise, by kernel PCA of its patches.
+
+    Noise level, bandwidth and number of components are estimated from the image itself. Writes
+    cleaned.png and report.html, which also shows what was removed.
+    """
+    pixels = read_image(image)
+    session = _Session(out, as_json, quiet)
+
+    def write(folder: Path, found: Denoising) -> dict[str, Path]:
+        write_image(folder / CLEANED, found.cleaned)
+        return {CLEANED: folder / CLEANED}
+
+    found = session.carry_out(
+        f"{Path(image).name} without its noise",
+        lambda report: denoise(
+            image,
+            pixels,
+            patch_size=patch_size,
+            noise="auto" if noise is None else noise / 255,
+            seed=seed,
+            report=report,
+        ),
+        lambda found: denoising_page(found, _how(f"read_image({image!r})")),
+        write,
+    )
+    levels = [255 * value for value in found.noise]
+    facts = {"command": "denoise", "noise": levels, "n_components": list(found.n_components)}
+    words = ", ".join(f"{level:.1f}" for level in levels)
+    session.summary(facts, [f"Estimated noise {words} of 255."], found.notes)

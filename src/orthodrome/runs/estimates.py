@@ -1,0 +1,339 @@
+"""Memory and time of a run before it starts, from a probe of this machine with these data.
+
+The probe is the work itself on two small samples of the rows, with the eigensolver and the storage
+of the Gram matrix that all rows will get. Times are extrapolated as a + b m^p: p = 2 where products
+with the Gram matrix are what takes the time (the number of products hardly depends on how many rows
+there are), 3 where LAPACK has the whole matrix, 1 for the iterations of EM. Memory is added up
+from what is kept at once.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._core.memory import format_bytes
+from .._core.threads import n_threads
+from ..eigen import choose_solver
+from ..gram import choose_storage
+from ..gram.tiled import stored_bytes
+from ..kernels.base import TILE
+from .embedding import MOST_NEIGHBORS, quality_of
+from .inputs import Data
+from .memory import resident_memory
+from .models import Choice, last_step, make_model
+
+__all__ = ["Estimate", "estimate_cluster", "estimate_embed", "format_seconds"]
+
+_BUDGET = "2GiB"  # of the estimators: the Gram matrix is kept up to there
+_WHOLE = 64  # so many rows or fewer are not worth a sample
+_LARGEST_PROBE = 1000
+# Short samples are timed again, up to so often and within so many seconds, and the fastest one
+# counts: another program may have been busy. Longer ones are less easily disturbed.
+_REPEATS = 3
+_REPEAT_SECONDS = 0.6
+_TINY = 32
+# What is kept beside the Gram matrix, measured with tracemalloc. Of the krylov solver vectors, its
+# basis among them; of the dense one matrices: the whole one, and what LAPACK and NumPy copy; and a
+# mixture has one more.
+_KRYLOV_VECTORS = 26  # for each component
+_KRYLOV_OTHERS = 100
+_DENSE_MATRICES = 2.1
+_MIXTURE_MATRICES = 3.1
+# Of the comparison of neighbours: bytes for each distance, and distances at once in each thread.
+_NEIGHBORS_BYTES = 32
+_NEIGHBORS_BLOCK = 2**20
+_MODES = 5  # of GeodesicMixture, as its default is
+
+Times = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a command will take on all rows.
+
+    Attributes
+    ----------
+    command, method : str
+        What would be run.
+    seconds : float
+        Time of the work, without the start of the program, and without the page.
+    start_seconds : float
+        What the first run of a program takes in addition: compiled code is loaded.
+    peak_bytes : int
+        The most memory that the program will have.
+    extra_bytes : int
+        How much of it is for this run, over what the program has now.
+    parts : tuple of (str, float)
+        The seconds of each part of the work.
+    probed_rows : tuple of int
+        The sizes of the samples that were timed.
+    """
+
+    command: str
+    method: str
+    seconds: float
+    start_seconds: float
+    peak_bytes: int
+    extra_bytes: int
+    parts: tuple[tuple[str, float], ...]
+    probed_rows: tuple[int, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the estimate for JSON."""
+        return asdict(self) | {"parts": dict(self.parts)}
+
+    def line(self) -> str:
+        """Return the estimate for people."""
+        return (
+            f"{self.command} ({self.method}): {format_seconds(self.seconds)} and "
+            f"{format_bytes(self.peak_bytes)} of memory, to within a factor of 3"
+        )
+
+
+def estimate_embed(
+    data: Data, *, method: str = "kpga", kernel: str | None = None, n_components: int = 10
+) -> Estimate:
+    """Estimate what an embedding of the data will take.
+
+    Parameters
+    ----------
+    data : Data
+        All the data; at most a thousand rows of it or so are used.
+    method : {"kpga", "kpca"}, default="kpga"
+        The decomposition.
+    kernel : str, optional
+        The name of the kernel; by default that of the kind of data.
+    n_components : int, default=10
+        How many components.
+
+    Returns
+    -------
+    Estimate
+        Within a factor of 3 of what is then measured, on a machine that is as busy then as now.
+
+    Raises
+    ------
+    ValueError
+        Where the method cannot run on these data; it is what the run itself would raise.
+    """
+    n, k = len(data), min(n_components, len(data))
+    choice = Choice(method, kernel, parameters={"n_components": k})
+    plan = _Plan.of(data, choice, k)
+
+    def times(sample: Data, chosen: Choice) -> Times:
+        model = make_model(chosen, sample)
+        return {
+            "decomposition": _seconds(lambda: model.fit(sample.X)),
+            "neighbourhoods": _seconds(lambda: quality_of(model, sample, model.embedding_)),
+        }
+
+    probe = _probe(data, plan, choice, "n_components", times)
+    compared = min(n, MOST_NEIGHBORS)
+    parts = (
+        ("decomposition", probe.extrapolated("decomposition", n, plan.power)),
+        ("neighbourhoods", probe.extrapolated("neighbourhoods", compared, 2)),
+    )
+    ranked = min(compared**2, n_threads() * _NEIGHBORS_BLOCK) * _NEIGHBORS_BYTES
+    extra = max(plan.bytes(k, _DENSE_MATRICES), ranked) + 2 * data.X.nbytes
+    return _estimate("embed", method, probe, parts, extra)
+
+
+def estimate_cluster(data: Data, *, kernel: str | None = None, n_clusters: int = 3) -> Estimate:
+    """Estimate what a clustering of the data by a mixture on the sphere will take.
+
+    Parameters
+    ----------
+    data : Data
+        All the data; at most a thousand rows of it or so are used.
+    kernel : str, optional
+        The name of the kernel; by default that of the kind of data.
+    n_clusters : int, default=3
+        How many clusters.
+
+    Returns
+    -------
+    Estimate
+        As of :func:`estimate_embed`; how many iterations EM takes differs more from one set of
+        rows to another than products with a matrix do.
+    """
+    n = len(data)
+    choice = Choice("mixture", kernel, parameters={"n_components": min(n_clusters, n)})
+    plan = _Plan.of(data, choice, _MODES)
+
+    def times(sample: Data, chosen: Choice) -> Times:
+        short = replace(chosen, parameters={**chosen.parameters, "max_iter": 1})
+        prepared = _seconds(lambda: make_model(short, sample).fit(sample.X))
+        whole = _seconds(lambda: make_model(chosen, sample).fit(sample.X).predict_proba(sample.X))
+        shared = {name: chosen.parameters[name] for name in ("solver", "storage")}
+        two = shared | {"n_components": min(2, len(sample))}
+        flat = make_model(Choice("kpca", kernel, parameters=two), sample)
+        return {
+            "starts": min(prepared, whole),
+            "EM": max(whole - prepared, 0.0),
+            "picture": _seconds(lambda: flat.fit_transform(sample.X)),
+        }
+
+    probe = _probe(data, plan, choice, "n_components", times)
+    parts = (
+        # products with the Gram matrix, for the decomposition and for kernel k-means
+        ("starts", probe.extrapolated("starts", n, 2)),
+        ("EM", probe.extrapolated("EM", n, 1)),
+        ("picture", probe.extrapolated("picture", n, plan.power)),
+    )
+    extra = plan.bytes(_MODES, _MIXTURE_MATRICES) + 2 * data.X.nbytes
+    return _estimate("cluster", "mixture", probe, parts, extra)
+
+
+# ---------------------------------------------------------------------------- how all rows will run
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which solver and storage all rows get, and the samples to time with them."""
+
+    n: int
+    itemsize: int
+    solver: str
+    storage: str
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, data: Data, choice: Choice, k: int) -> _Plan:
+        n = len(data)
+        kernel = last_step(make_model(choice, data)).kernel
+        storage, _ = choose_storage(kernel, data.X, _BUDGET, "auto")
+        solver = choose_solver(n, min(k, n)).solver
+        if n <= _WHOLE:
+            sizes: tuple[int, ...] = (n,)
+        elif solver == "dense":
+            sizes = (n // 4, n // 2)
+        else:
+            # below 22 vectors for each component krylov hands over to LAPACK
+            largest = min(n // 2, max(_LARGEST_PROBE, 2 * _KRYLOV_VECTORS * k))
+            sizes = (largest // 2, largest)
+        return cls(n, data.X.dtype.itemsize, solver, storage, sizes)
+
+    @property
+    def power(self) -> int:
+        return 3 if self.solver == "dense" else 2
+
+    def bytes(self, k: int, matrices: float) -> int:
+        """Return the memory of a decomposition, over that of the data.
+
+        It has k components, or so many whole `matrices` where the solver is dense.
+        """
+        kept = stored_bytes(self.n, self.itemsize) if self.storage == "memory" else 0
+        per_side = -(-self.n // TILE)
+        busy = min(n_threads(), per_side * (per_side + 1) // 2)
+        tiles = busy * TILE * TILE * self.itemsize
+        if self.solver == "dense":
+            return int(kept + tiles + matrices * self.n**2 * self.itemsize)
+        vectors = _KRYLOV_VECTORS * k + _KRYLOV_OTHERS
+        return kept + tiles + vectors * self.n * self.itemsize
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """The seconds of each part of the work on samples of growing size."""
+
+    sizes: tuple[int, ...]
+    times: tuple[Times, ...]
+    start: float
+
+    def extrapolated(self, part: str, n: int, power: int) -> float:
+        """Return the seconds of a part on n rows, a + b n^power with a and b >= 0."""
+        seconds = [times[part] for times in self.times]
+        largest = self.sizes[-1] ** power
+        if len(self.sizes) == 1:
+            return seconds[0] * n**power / largest
+        slope = (seconds[1] - seconds[0]) / (largest - self.sizes[0] ** power)
+        # noise may make the larger sample the faster one; then nothing is known of a
+        slope = min(max(slope, 0.0), seconds[1] / largest) or seconds[1] / largest
+        return max(seconds[1] + slope * (n**power - largest), 0.0)
+
+
+def _probe(
+    data: Data,
+    plan: _Plan,
+    choice: Choice,
+    count: str,
+    times: Callable[[Data, Choice], Times],
+) -> _Probe:
+    """Time the work on samples; `count` is the parameter that no sample may be smaller than."""
+
+    def timed(size: int) -> Times:
+        sample = _sample(data, size)
+        parameters = dict(choice.parameters) | {"solver": plan.solver, "storage": plan.storage}
+        parameters[count] = min(int(parameters[count]), size)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the run has to say it will say itself
+            return times(sample, replace(choice, parameters=parameters))
+
+    tiny = min(_TINY, len(data))
+    first, second = (sum(timed(tiny).values()) for _ in range(2))
+    found = []
+    for size in plan.sizes:
+        repeats = [timed(size)]
+        while len(repeats) < _REPEATS and _total(repeats) < _REPEAT_SECONDS:
+            repeats.append(timed(size))
+        found.append({part: min(one[part] for one in repeats) for part in repeats[0]})
+    return _Probe(plan.sizes, tuple(found), max(first - second, 0.0))
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _total(times: Sequence[Times]) -> float:
+    return sum(sum(one.values()) for one in times)
+
+
+def _sample(data: Data, size: int) -> Data:
+    if size == len(data):
+        return data
+    rows = np.sort(np.random.default_rng(0).choice(len(data), size, replace=False))
+    return replace(data, X=data.X[rows], ids=tuple(data.ids[i] for i in rows), labels=None)
+
+
+def _estimate(
+    command: str,
+    method: str,
+    probe: _Probe,
+    parts: Sequence[tuple[str, float]],
+    extra: int,
+) -> Estimate:
+    return Estimate(
+        command=command,
+        method=method,
+        seconds=sum(seconds for _, seconds in parts),
+        start_seconds=probe.start,
+        peak_bytes=(resident_memory() or 0) + extra,
+        extra_bytes=extra,
+        parts=tuple(parts),
+        probed_rows=probe.sizes,
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time for people.
+
+    Examples
+    --------
+    >>> from orthodrome.runs.estimates import format_seconds
+    >>> format_seconds(0.04), format_seconds(75), format_seconds(9000)
+    ('less than 0.1 s', 'about 1.2 min', 'about 2.5 h')
+    """
+    if seconds < 0.1:
+        return "less than 0.1 s"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"about {seconds / size:.2g} {unit}"
+    return f"about {seconds:.2g} s"

@@ -1,0 +1,137 @@
+"""Images as arrays of numbers between 0 and 1, by Pillow."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._core.files import write_atomically
+from ...plots import MissingExtraError
+from ..memory import memory_refusal
+from .data import InputError
+
+__all__ = ["IMAGE_SUFFIXES", "read_image", "write_image"]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+_JPEG_QUALITY = 95
+
+
+def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
+    """Read a PNG or JPEG image.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    ndarray of shape (height, width) or (height, width, 3)
+        Grey values or colours, between 0 and 1. What is transparent stands on white, and a photo
+        stands upright as its camera noted.
+
+    Raises
+    ------
+    InputError
+        Where the file is no image that can be read, or would not fit in memory.
+    FileNotFoundError
+        Where there is no such file.
+    MissingExtraError
+        Where Pillow is not installed.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; give the path of one image.")
+    if not file.exists():
+        raise FileNotFoundError(f"There is no image {file}; check the path.")
+    pillow = _require_pillow()
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns of many pixels; whether they fit is looked at below
+            warnings.simplefilter("ignore")
+            with pillow.Image.open(file, formats=("PNG", "JPEG")) as image:
+                _refuse_large(file, image.size)
+                return _as_numbers(pillow, pillow.ImageOps.exif_transpose(image))
+    except pillow.UnidentifiedImageError:
+        raise InputError(f"{file} is not a PNG or JPEG image.") from None
+    except pillow.Image.DecompressionBombError as problem:
+        raise InputError(f"{file} is too large an image: {problem}") from None
+    except (OSError, SyntaxError, ValueError) as problem:
+        if isinstance(problem, InputError | PermissionError):
+            raise
+        raise InputError(f"{file} is a damaged image: {problem}.") from None
+
+
+def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
+    """Write an image with 8 bits for each value, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; ``.png``, ``.jpg`` or ``.jpeg``.
+    image : array-like of shape (height, width) or (height, width, 3)
+        Grey values or colours between 0 and 1; those beyond are clipped.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in IMAGE_SUFFIXES:
+        raise InputError(f"{file}: images are written as {', '.join(IMAGE_SUFFIXES)}.")
+    values = np.asarray(image, dtype=np.float64)
+    if not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] == 3)) or not values.size:
+        raise ValueError(
+            f"image of write_image must have the shape (h, w) or (h, w, 3); got {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("image of write_image must be finite; it has NaN or infinite values.")
+    pillow = _require_pillow()
+    bytes_ = np.round(np.clip(values, 0.0, 1.0) * 255).astype(np.uint8)
+    buffer = io.BytesIO()
+    drawn = pillow.Image.fromarray(bytes_)
+    if suffix == ".png":
+        drawn.save(buffer, format="PNG")
+    else:
+        drawn.save(buffer, format="JPEG", quality=_JPEG_QUALITY)
+    write_atomically(file, buffer.getvalue())
+
+
+def _require_pillow() -> Any:
+    try:
+        importlib.import_module("PIL.Image")
+        importlib.import_module("PIL.ImageOps")
+        return importlib.import_module("PIL")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "PIL":
+            raise
+        raise MissingExtraError(
+            "Images need Pillow: pip install 'orthodrome[image]'", name="PIL"
+        ) from error
+
+
+def _refuse_large(path: Path, size: tuple[int, int]) -> None:
+    refusal = memory_refusal(
+        2 * 3 * 8 * size[0] * size[1], f"{path}, {size[0]} x {size[1]} pixels,"
+    )
+    if refusal:
+        raise InputError(f"{refusal}. Cut out a part, or make it smaller.")
+
+
+def _as_numbers(pillow: Any, image: Any) -> NDArray[np.float64]:
+    if image.mode.startswith("I"):  # 16 bits of grey
+        return np.asarray(image, dtype=np.float64) / 65535.0
+    if "A" in image.mode or "transparency" in image.info:
+        grey = image.mode == "LA"
+        above = image.convert("RGBA")
+        white = pillow.Image.new("RGBA", above.size, "white")
+        image = pillow.Image.alpha_composite(white, above).convert("L" if grey else "RGB")
+    elif image.mode in ("1", "L"):
+        image = image.convert("L")
+    else:
+        image = image.convert("RGB")
+    return np.asarray(image, dtype=np.float64) / 255.0

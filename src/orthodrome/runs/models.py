@@ -1,0 +1,171 @@
+"""From the words of a command line to an estimator, and to the Python lines that make the same."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ..classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
+from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
+from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
+from ..kernels import Kernel
+from ..kernels.names import KERNELS
+from .inputs import Data
+
+__all__ = [
+    "CLASSIFIERS",
+    "CLUSTERINGS",
+    "DECOMPOSITIONS",
+    "Choice",
+    "last_step",
+    "make_model",
+    "python_lines",
+]
+
+DECOMPOSITIONS: dict[str, type] = {
+    "kpga": KernelPGA,
+    "kpca": KernelPCA,
+    "kpns": KernelPNS,
+    "robust": RobustKernelPCA,
+}
+CLUSTERINGS: dict[str, type] = {
+    "mixture": GeodesicMixture,
+    "kmeans": HypersphericalKMeans,
+    "kernel-kmeans": KernelKMeans,
+    "spectral": KernelSpectralClustering,
+}
+CLASSIFIERS: dict[str, type] = {
+    "krrc": KernelRidgeRegressionClassifier,
+    "perturbo": PerTurbo,
+    "nested-spheres": NestedSpheresClassifier,
+}
+_ALL = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a user asks for.
+
+    Attributes
+    ----------
+    method : str
+        A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`.
+    kernel : str or None
+        The name of a kernel; by default that of the kind of data.
+    sigma : float or str or None
+        Its bandwidth, or the rule of it.
+    standardize : bool
+        Whether the columns are brought to mean 0 and variance 1 first.
+    seed : int
+        Of whatever is random.
+    parameters : mapping
+        More parameters of the estimator.
+    """
+
+    method: str
+    kernel: str | None = None
+    sigma: float | str | None = None
+    standardize: bool = False
+    seed: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make_model(choice: Choice, data: Data) -> Any:
+    """Return the estimator, not yet fitted, that a choice stands for.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method or kernel, or the two do not go with the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.runs.inputs import Data
+    >>> from orthodrome.runs.models import Choice, make_model
+    >>> X = np.zeros((3, 2))
+    >>> data = Data("x.csv", "table", X, ("a", "b"), ("1", "2", "3"), None, None)
+    >>> make_model(Choice("kpga", sigma=2.0, parameters={"n_components": 2}), data)
+    KernelPGA(kernel=Gaussian(sigma=2.0), n_components=2, random_state=0)
+    """
+    if choice.method not in _ALL:
+        raise ValueError(f"There is no method {choice.method!r}. There are: {', '.join(_ALL)}.")
+    estimator = _ALL[choice.method]()
+    known = estimator.get_params(deep=False)
+    parameters = dict(choice.parameters)
+    for name in parameters:
+        if name not in known:
+            raise ValueError(f"The method {choice.method} has no parameter {name!r}.")
+    if "random_state" in known:
+        parameters["random_state"] = choice.seed
+    estimator.set_params(kernel=make_kernel(choice, data), **parameters)
+    if not choice.standardize:
+        return estimator
+    if data.kind == "shapes":
+        raise ValueError("Landmarks cannot be standardised: shapes have no columns of their own.")
+    return make_pipeline(StandardScaler(), estimator)
+
+
+def make_kernel(choice: Choice, data: Data) -> Kernel:
+    """Return the kernel of a choice, or the one that suits the data."""
+    name = choice.kernel or ("veronese_whitney" if data.kind == "shapes" else "gaussian")
+    if name not in KERNELS or name == "precomputed":
+        names = ", ".join(sorted(set(KERNELS) - {"precomputed"}))
+        raise ValueError(f"There is no kernel {name!r}. There are: {names}.")
+    if data.kind == "shapes" and data.X.shape[-1] == 3:
+        raise ValueError(
+            f"{data.path} has landmarks in three dimensions; the kernels of shapes are of planar "
+            "ones. Align the specimens first and give their coordinates as a table."
+        )
+    kernel = KERNELS[name]()
+    if choice.sigma is not None:
+        if "sigma" not in kernel.get_params():
+            raise ValueError(f"The kernel {name} has no bandwidth: leave out --sigma.")
+        kernel.set_params(sigma=choice.sigma)
+    return kernel
+
+
+def last_step(model: Any) -> Any:
+    """The estimator itself, or the last one of a pipeline."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def python_lines(model: Any, reading: str, *use: str, more: str = "") -> str:
+    """The lines of Python that do the same: read the file, make the model, use it.
+
+    Parameters
+    ----------
+    model : estimator
+        Before or after its fit.
+    reading : str
+        The expression that reads the data.
+    use : str
+        The lines after ``model = …``.
+    more : str, default=""
+        Imports that these lines need besides.
+    """
+    expression = repr(model)
+    classes = sorted({name for name in _ALL_NAMES if f"{name}(" in expression})
+    kernels = sorted({name for name in _KERNEL_NAMES if f"{name}(" in expression})
+    lines = [f"from orthodrome import {', '.join(classes)}"]
+    if kernels:
+        lines.append(f"from orthodrome.kernels import {', '.join(kernels)}")
+    lines.append("from orthodrome.runs import read_data")
+    if isinstance(model, Pipeline):
+        lines += [
+            "from sklearn.pipeline import Pipeline",
+            "from sklearn.preprocessing import StandardScaler",
+        ]
+    lines += [more] if more else []
+    assigned = textwrap.indent(expression, " " * len("model = ")).strip()
+    lines += ["", f"data = {reading}", f"model = {assigned}", *use]
+    return "\n".join(lines)
+
+
+_ALL_NAMES = [cls.__name__ for cls in _ALL.values()]
+_KERNEL_NAMES = [cls.__name__ for cls in KERNELS.values()]

@@ -1,0 +1,414 @@
+"""Every command, from a file of data to files of results; and what is wrong with bad input."""
+
+import csv
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("plotly")
+pytest.importorskip("skops")
+
+from browser import external, opened
+from orthodrome import cli
+from orthodrome.datasets import make_landmark_shapes
+from orthodrome.spaces import write_tps
+
+NASTY = "</script><script>alert(1)</script>"
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))
+
+
+def write_csv(path, header, rows):
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return str(path)
+
+
+def blobs(n=60, seed=0):
+    """Three groups in four dimensions, with their names."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(3, size=n)
+    X = 3.0 * np.eye(4)[groups] + 0.4 * rng.standard_normal((n, 4))
+    return X, np.array(["ash", "birch", "cedar"])[groups]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def trees(here):
+    X, names = blobs()
+    rows = [[*map(repr, map(float, x)), name] for x, name in zip(X, names, strict=True)]
+    return write_csv(here / "trees.csv", ["height", "girth", "age", "shade", "kind"], rows)
+
+
+def run(capsys, *arguments, code=0):
+    """Run a command line in this process; what it printed."""
+    found = cli.main(list(map(str, arguments)))
+    printed = capsys.readouterr()
+    assert found == code, printed.err
+    assert "Traceback" not in printed.err
+    return printed
+
+
+def python_lines_of(page):
+    """The lines of Python that a page shows."""
+    blocks = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page.read_text("utf-8"), re.DOTALL)
+    return next(html.unescape(block) for block in blocks if "import" in block)
+
+
+# ---------------------------------------------------------------------- what is written
+
+
+@pytest.mark.parametrize("method", ["kpga", "kpca", "kpns", "robust"])
+def test_embed(trees, here, capsys, method):
+    printed = run(capsys, "embed", trees, "--label", "kind", "--method", method, "-q", 3, "--json")
+    facts = json.loads(printed.out)
+    assert facts["n_rows"] == 60
+    assert facts["n_components"] == 3
+    assert sorted(facts["files"]) == ["coordinates.csv", "model.orthodrome", "report.html"]
+    header, *rows = rows_of(here / "embedding/coordinates.csv")
+    assert header[:2] == ["row", "kind"]
+    assert [row[1] for row in rows] == [row[4] for row in rows_of(trees)[1:]]
+    # the lines of Python on the page do the same
+    space = {}
+    with warnings.catch_warnings():  # of the circle of nested spheres, which the page tells
+        warnings.simplefilter("ignore", UserWarning)
+        exec(python_lines_of(here / "embedding/report.html"), space)
+    written = np.array([row[2:] for row in rows], dtype=float)
+    np.testing.assert_allclose(space["coordinates"], written, atol=1e-12)
+    # and so does the model, of the same rows read again
+    printed = run(capsys, "predict", "embedding/model.orthodrome", trees)
+    again = list(csv.reader(printed.out.splitlines()))
+    assert again[0] == ["row", *header[2:]]
+    np.testing.assert_allclose(
+        np.array([row[1:] for row in again[1:]], dtype=float), written, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("method", ["mixture", "kmeans", "kernel-kmeans", "spectral"])
+def test_cluster(trees, here, capsys, method):
+    printed = run(
+        capsys, "cluster", trees, "-k", 3, "--label", "kind", "--method", method, "--json"
+    )
+    facts = json.loads(printed.out)
+    assert sum(facts["sizes"]) == 60
+    assert facts["error"] == 0.0  # the groups are far from each other
+    assert 0.5 < facts["majority_error"] < 0.7
+    header, *rows = rows_of(here / "clustering/clusters.csv")
+    assert header[:3] == ["row", "kind", "cluster"]
+    assert len({(row[1], row[2]) for row in rows}) == 3
+    space = {}
+    exec(python_lines_of(here / "clustering/report.html"), space)
+    assert [int(row[2]) for row in rows] == space["clusters"].tolist()
+    printed = run(capsys, "predict", "clustering/model.orthodrome", trees, "--json")
+    assert [row["cluster"] for row in json.loads(printed.out)] == [int(row[2]) for row in rows]
+
+
+@pytest.mark.parametrize("method", ["krrc", "perturbo", "nested-spheres"])
+def test_classify_by_folds(trees, here, capsys, method):
+    printed = run(
+        capsys, "classify", trees, "--label", "kind", "--method", method, "--cv", 3, "--json"
+    )
+    facts = json.loads(printed.out)
+    assert facts["accuracy"] > 0.9
+    header, *rows = rows_of(here / "classification/predictions.csv")
+    assert header == ["row", "kind", "predicted"]
+    right = np.mean([row[1] == row[2] for row in rows])
+    assert facts["accuracy"] == pytest.approx(right, abs=0.01)  # folds of unlike sizes
+    page = (here / "classification/report.html").read_text("utf-8")
+    assert f"Accuracy {facts['accuracy']:.1%}" in page
+    assert "true class" in page
+
+
+def test_classify_another_file_and_predict(trees, here, capsys):
+    X, names = blobs(20, seed=1)
+    # other order of columns, one more, and no labels
+    new = write_csv(
+        here / "new.csv",
+        ["age", "note", "height", "girth", "shade"],
+        [[x[2], "?", x[0], x[1], x[3]] for x in X],
+    )
+    printed = run(
+        capsys, "classify", trees, "--label", "kind", "--test", new, "--out", "model", "--quiet"
+    )
+    assert printed.err == ""
+    assert [row[1] for row in rows_of(here / "model/predictions.csv")[1:]] == names.tolist()
+    printed = run(capsys, "predict", "model/model.orthodrome", new, "--out", "found/labels.csv")
+    assert printed.out.strip() == str((here / "found/labels.csv").resolve())
+    assert [row[1] for row in rows_of(here / "found/labels.csv")[1:]] == names.tolist()
+
+
+def test_standardize_is_part_of_the_model(here, capsys):
+    X, names = blobs()
+    X = X * [1.0, 1e6, 1.0, 1e-6]
+    rows = [[*x, name] for x, name in zip(X, names, strict=True)]
+    scaled = write_csv(here / "scaled.csv", ["a", "b", "c", "d", "kind"], rows)
+    run(capsys, "embed", scaled, "--label", "kind", "--standardize", "--quiet")
+    found = rows_of(here / "embedding/coordinates.csv")[1:]
+    written = np.array([row[2:] for row in found], dtype=float)
+    space = {}
+    exec(python_lines_of(here / "embedding/report.html"), space)
+    np.testing.assert_allclose(space["coordinates"], written, atol=1e-12)
+    printed = run(capsys, "predict", "embedding/model.orthodrome", scaled)
+    again = np.array([r[1:] for r in csv.reader(printed.out.splitlines()[1:])], dtype=float)
+    np.testing.assert_allclose(again, written, atol=1e-6)
+
+
+def test_recommendations_differ_where_data_differ(here, capsys):
+    rng = np.random.default_rng(0)
+    plane = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 5))
+    flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
+    angles = rng.uniform(0, 2 * np.pi, 80)
+    turns = np.column_stack([np.cos(k * angles) for k in (1, 2, 3)])
+    turns = np.column_stack([turns, *(np.sin(k * angles) for k in (1, 2, 3))])
+    ring = write_csv(here / "ring.csv", list("abcdef"), turns.tolist())
+    words = {}
+    for name, file in (("flat", flat), ("ring", ring)):
+        printed = run(capsys, "compare", file, "--json", "--quiet", "--out", name)
+        found = json.loads(printed.out)
+        assert set(found["areas"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
+        assert found["recommendation"].startswith("Use ")
+        words[name] = found
+        assert html.escape(found["recommendation"]) in (here / name / "report.html").read_text()
+    assert words["flat"]["best"] == "pca"
+    assert words["flat"]["areas"]["pca"] > 0.99
+    assert words["ring"]["recommendation"] != words["flat"]["recommendation"]
+    areas = words["ring"]["areas"]
+    assert areas[words["ring"]["best"]] > max(areas.values()) - 0.1
+
+
+@pytest.fixture
+def leaves(here):
+    X, y = make_landmark_shapes(30, n_classes=2, random_state=0)
+    X = X + 5.0  # in TPS files negative coordinates stand for missing landmarks
+    ids = [f"leaf-{n}" for n in range(30)]
+    write_tps(
+        here / "leaves.tps", X, ids=ids, images=[f"{'AB'[c]}_{n}.jpg" for n, c in enumerate(y)]
+    )
+    write_csv(
+        here / "kinds.csv",
+        ["ID", "kind"],
+        [[i, "AB"[c]] for i, c in zip(ids, y, strict=True)][::-1],
+    )
+    return "leaves.tps"
+
+
+@pytest.mark.parametrize(
+    "labels", [("--labels", "kinds.csv"), ("--label-regex", "([AB])_")], ids=["file", "regex"]
+)
+def test_shapes(leaves, here, capsys, labels):
+    printed = run(capsys, "classify", leaves, *labels, "--cv", 3, "--json", "--quiet")
+    assert json.loads(printed.out)["accuracy"] > 0.8
+    run(capsys, "embed", leaves, *labels, "--quiet")
+    page = (here / "embedding/report.html").read_text("utf-8")
+    assert "VeroneseWhitney" in page
+    assert "Modes" in page
+    printed = run(capsys, "predict", "classification/model.orthodrome", leaves)
+    assert printed.out.splitlines()[1].startswith("leaf-0,")
+
+
+def test_aligned_shapes(leaves, here, capsys):
+    X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
+    write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
+    printed = run(capsys, "embed", "aligned.tps", code=1)
+    assert "aligned.tps, line" in printed.err
+    assert "--keep-negative" in printed.err
+    run(capsys, "embed", "aligned.tps", "--keep-negative", "--quiet")
+    printed = run(capsys, "predict", "embedding/model.orthodrome", "aligned.tps", "--keep-negative")
+    assert len(printed.out.splitlines()) == 13
+
+
+def test_names_with_commas(here, capsys):
+    X, names = blobs()
+    rows = [[*x, name] for x, name in zip(X, names, strict=True)]
+    file = write_csv(here / "data.csv", ["a, b", "c", 'd"', "e", "kind"], rows)
+    run(capsys, "classify", file, "--label", "kind", "--columns", '"a, b",c,d",e', "--quiet")
+    printed = run(capsys, "predict", "classification/model.orthodrome", file)
+    assert len(printed.out.splitlines()) == 61
+
+
+def test_info_tells_what_will_be_done(trees, capsys):
+    printed = run(capsys, "info", trees, "--label", "kind")
+    assert "60 rows" in printed.out
+    assert "gaussian" in printed.out
+    found = json.loads(run(capsys, "info", trees, "--label", "kind", "--json").out)
+    assert json.dumps(found)
+
+
+def test_denoise(here, capsys):
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("skimage")
+    rng = np.random.default_rng(0)
+    clean = np.kron(rng.integers(2, size=(6, 6)), np.ones((8, 8))) * 160 + 40
+    noisy = np.clip(clean + 20 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
+    image.fromarray(noisy).save(here / "noisy.png")
+    printed = run(capsys, "denoise", "noisy.png", "--json", "--quiet")
+    assert 10 < json.loads(printed.out)["noise"][0] < 30
+    with image.open(here / "denoised/cleaned.png") as picture:
+        cleaned = np.asarray(picture, dtype=float)
+    assert np.mean((cleaned - clean) ** 2) < 0.5 * np.mean((noisy - clean) ** 2)
+    assert "What was removed" in (here / "denoised/report.html").read_text("utf-8")
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+BAD = {
+    "no file": (("embed", "none.csv"), ["none.csv"]),
+    "no such label": (("embed", "trees.csv", "--label", "kin"), ["trees.csv", "kin", "kind"]),
+    "text column": (("embed", "trees.csv"), ["trees.csv", "kind", "--label"]),
+    "no such column": (("embed", "trees.csv", "--columns", "height,gurth"), ["gurth"]),
+    "sigma": (("embed", "trees.csv", "--label", "kind", "--sigma", "wide"), ["--sigma", "wide"]),
+    "no bandwidth": (
+        ("embed", "trees.csv", "--label", "kind", "--kernel", "cosine", "--sigma", "1"),
+        ["cosine", "--sigma"],
+    ),
+    "no such kernel": (
+        ("embed", "trees.csv", "--label", "kind", "--kernel", "gauss"),
+        ["gaussian"],
+    ),
+    "shape kernel": (
+        ("embed", "trees.csv", "--label", "kind", "--kernel", "veronese_whitney"),
+        ["landmarks"],
+    ),
+    "too many clusters": (("cluster", "trees.csv", "--label", "kind", "-k", "61"), ["60", "61"]),
+    "no labels": (("classify", "trees.csv", "--columns", "age,shade"), ["--label"]),
+    "folds": (("classify", "trees.csv", "--label", "kind", "--cv", "40"), ["--cv", "40"]),
+    "both": (
+        ("classify", "trees.csv", "--label", "kind", "--cv", "3", "--test", "trees.csv"),
+        ["--cv", "--test"],
+    ),
+    "missing value": (("embed", "holes.csv"), ["holes.csv", "girth", "3"]),
+    "not a model": (("predict", "trees.csv", "trees.csv"), ["trees.csv", "model"]),
+    "not an image": (("denoise", "trees.csv"), ["trees.csv"]),
+    "a folder": (("info", "."), ["folder"]),
+    "out is a file": (
+        ("embed", "trees.csv", "--label", "kind", "--out", "trees.csv"),
+        ["trees.csv"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_that_names_it(trees, here, capsys, case):
+    write_csv(here / "holes.csv", ["height", "girth"], [[1, 2], [3, ""], [4, 5]])
+    before = sorted(path.name for path in here.iterdir())
+    arguments, words = BAD[case]
+    printed = run(capsys, *arguments, "--quiet" if "--quiet" in arguments else "--json", code=1)
+    assert printed.out == ""
+    line = printed.err.strip().splitlines()[-1]
+    assert line.startswith("orthodrome: ")
+    assert [word for word in words if word not in line] == []
+    assert sorted(path.name for path in here.iterdir()) == before  # nothing is written
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("embed",),
+        ("embed", "trees.csv", "--method", "tsne"),
+        ("embed", "trees.csv", "-q", "0"),
+        ("cluster", "trees.csv"),
+        ("cluster", "trees.csv", "-k", "many"),
+    ],
+)
+def test_not_understood(trees, capsys, arguments):
+    printed = run(capsys, *arguments, code=2)
+    assert printed.out == ""
+    assert "Error" in printed.err
+
+
+def test_columns_of_a_model_are_looked_for_by_name(trees, here, capsys):
+    run(capsys, "classify", trees, "--label", "kind", "--quiet")
+    write_csv(here / "less.csv", ["height", "girth", "age"], [[1, 2, 3]])
+    printed = run(capsys, "predict", "classification/model.orthodrome", "less.csv", code=1)
+    assert "less.csv" in printed.err
+    assert "shade" in printed.err
+
+
+# ---------------------------------------------------------------------- processes and pages
+
+
+def process(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "orthodrome", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_interrupt_leaves_nothing(here):
+    rng = np.random.default_rng(0)
+    write_csv(here / "many.csv", list("abcdefgh"), rng.standard_normal((1500, 8)).tolist())
+    running = process(
+        *("embed", "many.csv", "--method", "kpns", "--out", "made/deep"),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert running.stderr.readline().startswith("[  0%]")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert out == ""
+    assert err.endswith("orthodrome: interrupted\n")
+    assert [path.name for path in here.iterdir()] == ["many.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes")
+def test_a_reader_that_stops_early_is_no_error(trees, capsys, here):
+    run(capsys, "embed", trees, "--label", "kind", "--quiet")
+    running = process("predict", "embedding/model.orthodrome", trees)
+    running.stdout.close()
+    err = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(timeout=120) == 0
+    assert err == ""
+
+
+def test_a_saved_model_says_the_same_in_another_process(trees, capsys, here):
+    run(capsys, "classify", trees, "--label", "kind", "--quiet")
+    own = run(capsys, "predict", "classification/model.orthodrome", trees).out
+    running = process("predict", "classification/model.orthodrome", trees)
+    out, _ = running.communicate(timeout=120)
+    assert out == own
+
+
+@pytest.fixture
+def nasty(here):
+    X, names = blobs(30)
+    rows = [[*x, f"{name}{NASTY}"] for x, name in zip(X, names, strict=True)]
+    return write_csv(here / "nasty.csv", [NASTY, "<b>", "%{x}", "d'\"", f"kind{NASTY}"], rows)
+
+
+@pytest.mark.parametrize("command", ["embed", "cluster", "classify", "compare"])
+def test_pages_are_pages_whatever_the_data_say(browser, nasty, here, capsys, command):
+    more = ["-k", "3"] if command == "cluster" else []
+    run(capsys, command, nasty, "--label", f"kind{NASTY}", "--out", "page", "--quiet", *more)
+    with opened(browser, here / "page/report.html", width=400) as shown:
+        alerts = []
+        shown.page.on("dialog", lambda dialog: alerts.append(dialog) or dialog.dismiss())
+        shown.page.wait_for_timeout(300)
+        assert alerts == []
+        assert shown.complaints == []
+        assert external(shown.requests) == []
+        assert "How to do this again" in shown.page.locator("h2").all_inner_texts()
+        assert shown.page.locator("script:text('alert')").count() == 0
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
