@@ -1,0 +1,69 @@
+"""
+Scale and ridge by leave-one-out
+================================
+
+:class:`~orthodrome.KernelRidgeRegressionClassifier` needs two numbers, the scale of the kernel and
+the ridge. Both can be chosen by exact leave-one-out, which costs one eigendecomposition for each
+class and scale, whatever the number of ridges and of points.
+"""
+
+# %%
+# Wines, standardised. Every square of the picture is a full leave-one-out run: each wine classified
+# by all the others.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from orthodrome import KernelRidgeRegressionClassifier
+from orthodrome.kernels import Gaussian
+
+X, y = load_wine(return_X_y=True)
+scaled = StandardScaler().fit_transform(X)
+model = KernelRidgeRegressionClassifier(
+    Gaussian(), sigmas=np.geomspace(0.5, 20, 18), alphas=np.geomspace(1e-6, 10, 22)
+).fit(scaled, y)
+print(f"σ = {model.kernel_.sigma_:.2g}, λ = {model.alpha_:.2g}: {model.loo_score_:.1%} right")
+
+_, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
+drawn = ax.pcolormesh(model.sigmas_, model.alphas_, model.loo_scores_.T, cmap="cividis")
+ax.plot(model.kernel_.sigma_, model.alpha_, "*", color="white", markeredgecolor="black", ms=16)
+ax.set(
+    xscale="log", yscale="log", xlabel="scale of the kernel, σ", ylabel="ridge, λ",
+    title="Wines: the share that is right when left out (star: the choice)",
+)  # fmt: skip
+plt.colorbar(drawn, ax=ax, label="right")
+
+# %%
+# The best of so many runs looks better than it is. In five folds with the choice made inside, and
+# beside a support vector machine whose parameters are searched by folds of their own:
+
+candidates = {
+    "kernel ridge, leave-one-out": make_pipeline(
+        StandardScaler(), KernelRidgeRegressionClassifier(Gaussian(), sigmas="auto")
+    ),
+    "support vectors, grid search": GridSearchCV(
+        make_pipeline(StandardScaler(), SVC()),
+        {"svc__gamma": np.geomspace(1e-3, 1, 6), "svc__C": np.geomspace(0.1, 100, 4)},
+        cv=5,
+    ),
+}
+for name, candidate in candidates.items():
+    print(f"{name}: {cross_val_score(candidate, X, y, cv=5).mean():.1%} right")
+
+# %%
+# What is left of a wine after each class has explained what it can. The class with the least wins;
+# the probabilities come from the same numbers.
+
+residuals = model.class_residuals(scaled[[0, 70, 150]])
+for kind, row, probability in zip(
+    y[[0, 70, 150]], residuals, model.predict_proba(scaled[[0, 70, 150]]), strict=True
+):
+    left, probable = np.array2string(row, precision=1), np.round(probability, 2)
+    print(f"a wine of kind {kind}: left over {left}, probable {probable}")
+
+plt.show()

@@ -1,0 +1,68 @@
+"""
+A model in a file
+=================
+
+A model that is saved by ``orthodrome.save`` can be loaded by ``orthodrome.load`` elsewhere, and
+loading runs nothing that the file says. This is not so for pickle.
+"""
+
+# %%
+# Wines, their kernel PGA, and the file: a zip archive of numbers and a description, without code.
+# It holds the training rows, since a kernel method compares new points with them.
+
+import tempfile
+import zipfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from orthodrome import KernelPGA, load, plots, save
+
+X, y = load_wine(return_X_y=True)
+train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+model = make_pipeline(StandardScaler(), KernelPGA(2, random_state=0)).fit(train)
+folder = tempfile.TemporaryDirectory()
+file = Path(folder.name) / "wines.orthodrome"
+save(model, file, notes={"data": "wines of scikit-learn"})
+members = zipfile.ZipFile(file).namelist()
+print(f"{file.stat().st_size / 1024:.0f} KiB, {len(members)} members, the first {members[0]}")
+
+# %%
+# Loaded, it gives the same numbers.
+
+loaded, notes = load(file, with_notes=True)
+difference = np.abs(loaded.transform(test) - model.transform(test)).max()
+print(f"{notes['data']}: {type(loaded[-1]).__name__}, new points within {difference:.0e}")
+
+plots.embedding(
+    loaded.transform(test),
+    load_wine().target_names[y_test],
+    ax=plt.figure(figsize=(6.2, 4.4), layout="constrained").subplots(),
+    ratios=loaded[-1].explained_variance_ratio_,
+    title="Wines that the saved model has not seen",
+)
+
+# %%
+# What could not be loaded is refused when it is saved, and a file that was changed when it is
+# loaded.
+
+try:
+    save(KernelPGA(2, kernel=lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(2))), file)
+except ValueError as error:
+    print(error)
+
+damaged = bytearray(file.read_bytes())
+damaged[len(damaged) // 2] ^= 1
+file.write_bytes(damaged)
+try:
+    load(file)
+except ValueError as error:
+    print(str(error).replace(str(file), file.name))
+folder.cleanup()
+
+plt.show()
