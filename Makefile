@@ -9,11 +9,12 @@ BENCH ?=
 WORKERS ?= auto
 
 # Scripts of experiments/, in the order of `make experiments`.
-EXPERIMENTS := kpga/sphere kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/denoising rkhs_geo/preimages rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/classification krrc/passiflora
+EXPERIMENTS := kpga/sphere kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/patches kha/denoising kha/motion rkhs_geo/preimages rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/neighborhoods rkpns/classification krrc/passiflora
 
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.orthodrome-installed
+DOCS_STAMP := $(VENV)/.orthodrome-docs-installed
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS)
 
@@ -22,7 +23,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all lint format bench bench-r experiments reproduce reproduce-full clean help moved
+.PHONY: demo test test-all lint format bench bench-r experiments reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,8 +62,14 @@ reproduce: $(STAMP) ## run every paper's experiments quickly and write reproduct
 reproduce-full: $(STAMP) ## run the papers' protocols (hours), and write experiments/RESULTS.md too
 	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; $(RUN) experiments/reproduce.py --full
 
+docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build/html
+	@rm -rf docs/api/generated  # pages of names that are gone
+	$(ONE_THREAD) MPLBACKEND=Agg $(RUN) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean: ## remove .venv, reports, caches and builds
-	rm -rf $(VENV) benchmarks/.peers report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences
+	rm -rf benchmarks/.peers report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.
@@ -78,3 +85,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,cli,image,dev]"
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
+
+$(DOCS_STAMP): $(STAMP)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@touch $(DOCS_STAMP)

@@ -29,6 +29,7 @@ from orthodrome._core.machine import machine, versions
 
 HERE = Path(__file__).resolve().parent
 STARTED = time.perf_counter()
+KEPT: list[int] = []  # how many jobs of each call of side_by_side an earlier run had finished
 
 Row = dict[str, Any]
 
@@ -72,6 +73,7 @@ def side_by_side(function: Callable[..., Any], jobs: Sequence[Any], *, quick: bo
     kept = Kept.of(function)
     found = {number: result for number, job in enumerate(jobs) if (result := kept.read(job))}
     missing = [number for number in range(len(jobs)) if number not in found]
+    KEPT.append(len(found))
     if found:
         print(f"{len(found)} of {len(jobs)} were finished before")
     with parallel_config(backend="loky", inner_max_num_threads=1):
@@ -241,6 +243,7 @@ def record(home: Path, name: str, compared: Sequence[Compared], *, quick: bool) 
         "quick": quick,
         "date": datetime.date.today().isoformat(),
         "seconds": round(time.perf_counter() - STARTED, 1),
+        "kept": sum(KEPT),  # jobs of an earlier run, whose time is not in the seconds
         "machine": machine(),
         "versions": versions("orthodrome", "numpy", "scipy", "scikit-learn", "numba"),
     }

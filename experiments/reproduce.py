@@ -179,7 +179,9 @@ def summary(outcomes: Sequence[Outcome], quick: bool) -> Iterable[Block]:
 
 def seconds_of(each: Outcome) -> str:
     seconds = each.run.get("seconds")
-    return "" if seconds is None else f"{seconds:.0f}"
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f}" + (" (resumed)" if each.run.get("kept") else "")
 
 
 def section(each: Outcome) -> Section:

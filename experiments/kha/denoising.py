@@ -8,8 +8,9 @@ paper's parameters and by the automatic choice, beside linear PCA and a low-pass
 
     python experiments/kha/denoising.py [--quick]
 
-writes denoising.csv, denoising.md, denoising_images.png and denoising_motion.png beside this file.
-Needs the test image and the walks (ORTHODROME_DATA); the other images come with scikit-image.
+writes denoising.csv, denoising.md, denoising_images.png, denoising_motion.png, denoising_walk.png
+and denoising_walk.gif beside this file. Needs the test image and the walks (ORTHODROME_DATA); the
+other images come with scikit-image.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from common import (
     write_rows,
 )
 from numpy.typing import NDArray
+from skeletons import walk_figure, write_animation
 from skimage.restoration import denoise_nl_means, estimate_sigma
 from verdicts import Compared
 
@@ -449,6 +451,14 @@ def motion_page(found: Findings) -> list[str]:
         f"{len(settings) - len(worse)} of {len(settings)} settings.",
         "",
         "![motion](denoising_motion.png)",
+        "",
+        "Some frames of the walk on its way, and all of it, with the paper's σ and number of "
+        "components: the original in grey, over it in colour the noisy and the cleaned walk (as in "
+        "the paper's Figure 4 and its films).",
+        "",
+        "![frames](denoising_walk.png)",
+        "",
+        "![the walk](denoising_walk.gif)",
     ]
 
 
@@ -482,7 +492,7 @@ def motion_figure(shown: dict[Any, Any], size: Size) -> Any:
     """One frame from the side: the original alone, then under the noisy and the cleaned one."""
     from orthodrome.plots.palette import ACCENT
 
-    name, metres = size.walks[0], size.metres[min(1, len(size.metres) - 1)]
+    name, metres = drawn_walk(size)
     motion = shown[name, metres]
     parents = walk(name)[1]
     panels = ("original", NOISY, BEST, KERNEL)
@@ -501,6 +511,28 @@ def motion_figure(shown: dict[Any, Any], size: Size) -> Any:
         ax.axis("off")
     figure.suptitle(f"{name}, noise {1000 * metres:g} mm; the original in grey", fontsize=11)
     return figure
+
+
+def drawn_walk(size: Size) -> tuple[str, float]:
+    """The walk and the noise that are drawn."""
+    return size.walks[0], size.metres[min(1, len(size.metres) - 1)]
+
+
+def drawn_motions(shown: dict[Any, Any], size: Size) -> dict[str, NDArray[Any]]:
+    """The original, the noisy walk and the cleaned one, by their titles."""
+    motion = shown[drawn_walk(size)]
+    made = {"original": motion["original"]}
+    for title, method in ((NOISY, NOISY), ("cleaned", KERNEL_PAPER)):
+        error = math.sqrt(np.mean((motion[method] - motion["original"]) ** 2))
+        made[f"{title}, rms error {1000 * error:.0f} mm"] = motion[method]
+    return made
+
+
+def frames_figure(shown: dict[Any, Any], size: Size) -> Any:
+    """Frames of the walk on its way, superposed."""
+    name, metres = drawn_walk(size)
+    title = f"{name}, noise {1000 * metres:g} mm; the original in grey"
+    return walk_figure(drawn_motions(shown, size), walk(name)[1], title)
 
 
 def draw_skeleton(ax: Any, joints: NDArray[Any], parents: NDArray[np.intp], color: str) -> None:
@@ -522,10 +554,13 @@ def main(quick: bool = False) -> None:
     text = page(kept)
     (folder / "denoising.md").write_text(text, encoding="utf-8")
     record(HERE, "denoising", compared(kept), quick=quick)
-    for name, figure in (("images", image_figure), ("motion", motion_figure)):
+    figures = (("images", image_figure), ("motion", motion_figure), ("walk", frames_figure))
+    for name, figure in figures:
         figure(shown, size).savefig(
             folder / f"denoising_{name}.png", dpi=110, metadata={"Software": None}
         )
+    _, parents, rate = walk(drawn_walk(size)[0])
+    write_animation(folder / "denoising_walk.gif", drawn_motions(shown, size), parents, rate)
     print(text)
 
 

@@ -176,7 +176,12 @@ def measure(size: Size, quick: bool) -> list[Row]:
 
 
 def on_one_kernel(kernel: str, size: Size) -> list[Row]:
-    problem = kernel_problem(kernel, usps_subset(), KERNELS[kernel](), N_COMPONENTS)
+    return tuned(kernel_problem(kernel, usps_subset(), KERNELS[kernel](), N_COMPONENTS), size)
+
+
+def tuned(problem: Problem, size: Size) -> list[Row]:
+    """Searches on one problem, and the curves of what they chose and of automatic gains."""
+    kernel = problem.name
     tuner = Tuner(kernel, problem, size)
     settings = tuner.choose()
     settings += [Setting(kernel, method, "automatic") for method in METHODS]
@@ -237,8 +242,8 @@ class Findings:
         return dict(sorted(found.items()))
 
 
-def compared(rows: list[Row]) -> list[Compared]:
-    """Figure 1, after the last pass, gains by hand; for KHA-SMD those that are best for it."""
+def compared(rows: list[Row], experiment: str = "usps") -> list[Compared]:
+    """Orders after the last pass, gains by hand; for KHA-SMD those that are best for it."""
     found = Findings(rows)
     names = {label: method for method, label in METHODS.items()}
     made = []
@@ -258,7 +263,7 @@ def compared(rows: list[Row]) -> list[Compared]:
             for label, method in names.items()
             if any(own == method for own, _ in found.settings(kernel))
         }
-        for said in published(HERE, "usps")["orders"]:
+        for said in published(HERE, experiment)["orders"]:
             if {said["better"], said["than"]} <= set(curves):
                 better, than = (
                     np.log10([row["excess"] for row in curves[said[key]]])
@@ -375,12 +380,16 @@ def fate(found: Findings, kernel: str, error: float | None) -> str:
     return scientific(error)
 
 
-def figure(rows: list[Row]) -> Any:
+def figure(
+    rows: list[Row], what: str = " kernel", limits: tuple[float, float] = (5e-5, 5.0)
+) -> Any:
     found = Findings(rows)
-    fig, axes = new_figure(11.0, 4.6, 1, len(found.kernels), sharey=True)
-    top, bottom = 5.0, 5e-5
+    n_rows = math.ceil(len(found.kernels) / 3)
+    n_columns = math.ceil(len(found.kernels) / n_rows)
+    fig, axes = new_figure(11.0, 0.4 + 4.2 * n_rows, n_rows, n_columns, sharey=True)
+    bottom, top = limits
     dashes = {"hand": "-", "own": ":", "automatic": (0, (5, 2))}
-    for ax, kernel in zip(axes[0], found.kernels, strict=True):
+    for ax, kernel in zip(axes.flat, found.kernels, strict=True):
         for method, gains in found.settings(kernel):
             color, marker = STYLES[METHODS[method]]
             errors = found.curve(kernel, method, gains)
@@ -397,11 +406,14 @@ def figure(rows: list[Row]) -> Any:
             )
             beyond = [n for n, error in zip(found.marks, errors, strict=True) if not error < top]
             if beyond and beyond[-1] == found.n_passes:
-                label = f"{METHODS[method]}, {GAINS[gains]}: diverges (pass {beyond[0]})"
-                ax.text(4, 0.62 * top, label, color=color, fontsize=9)
+                label = f"{METHODS[method]}, {GAINS[gains]}: diverges"
+                ax.text(4, 0.62 * top, label, color=color, fontsize=8)
         ax.set(yscale="log", ylim=(bottom, top), xlim=(0, found.n_passes + 1))
-        ax.set(xlabel="Passes over the data", title=f"{kernel[0].upper()}{kernel[1:]} kernel")
-    axes[0, 0].set_ylabel("Excess reconstruction error, mean over seeds")
+        ax.set(title=f"{kernel[0].upper()}{kernel[1:]}{what}")
+    for ax in axes[-1]:
+        ax.set_xlabel("Passes over the data")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("Excess reconstruction error, mean over seeds")
     _legend(fig, dashes)
     return fig
 

@@ -65,6 +65,7 @@ FACTORS = tuple(2.0 ** (step / 2) for step in range(-4, 5))  # of the σ of the 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 TURN = 165.0  # of the pictures, in degrees: tips up
 N_COMPONENTS = (10, 20, 40, 60, 80, 120, 160, 240, 320, 480, 640)  # fewer than leaves
+N_COORDINATES = "30"  # of 15 landmarks
 RIDGES = tuple(10.0**power for power in range(-1, 6))
 
 
@@ -397,12 +398,13 @@ def choice_table(found: Findings, n_each: int) -> list[str]:
     cells = []
     for method in found.methods:
         row = [method]
-        for name in ("sigma", "penalty", "n_components"):
+        # the classifier has as many features as components or, without these, coordinates
+        for name, otherwise in (("sigma", ""), ("penalty", ""), ("n_components", N_COORDINATES)):
             values = found.values(method, n_each, name)
             numeric = values.dtype.kind in "fi"
-            row.append(median_and_range(values, lambda v: f"{v:.3g}") if numeric else "")
+            row.append(median_and_range(values, lambda v: f"{v:.3g}") if numeric else otherwise)
         cells.append(row)
-    return table(["method", "σ", "λ (KRRC, RRC) or C", "components"], cells)
+    return table(["method", "σ", "λ (KRRC, RRC) or C", "features"], cells)
 
 
 def figure(rows: list[Row]) -> Any:

@@ -18,6 +18,7 @@ pen-digits and MNIST (ORTHODROME_DATA).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -81,10 +82,12 @@ class Size:
     n_repeats: int = 10
     cv_repeats: int = 5
     whole_repeats: int = 1
+    n_folds: int = 5
+    powers: tuple[float, ...] = POWERS
 
     @staticmethod
     def of(quick: bool) -> Size:
-        return Size(("pendigits",), 40, 60, 2, 1, 1) if quick else Size()
+        return Size(("pendigits",), 40, 60, 2, 1, 1, 2, (1.0, 2.0)) if quick else Size()
 
     def jobs(self) -> list[tuple[str, str, bool, int, Size]]:
         """Data, kernel, whether training points are zeroed, and repeat; the longest first."""
@@ -106,7 +109,7 @@ def measure(size: Size, quick: bool) -> list[Row]:
     cells: dict[tuple[str, str, str], dict[int, Outcome]] = {}
     for (name, kernel, _, repeat, _), part in zip(jobs, parts, strict=True):
         for condition, outcome in part.items():
-            cells.setdefault((name, kernel, condition), {})[repeat] = outcome
+            cells.setdefault((name, kernel, condition), {})[repeat] = Outcome.of(outcome)
     rows = []
     for name in size.names:
         for kernel in KERNELS:
@@ -125,20 +128,35 @@ class Outcome:
     chosen: dict[tuple[str, int], float]
     wraps: dict[str, float]
 
+    def listed(self) -> dict[str, Any]:
+        """The same in lists, so that it can be kept."""
+        return {
+            "errors": [[*key, error] for key, error in self.errors.items()],
+            "chosen": [[*key, p] for key, p in self.chosen.items()],
+            "wraps": self.wraps,
+        }
 
-def one_split(name: str, kernel: str, zeroed: bool, repeat: int, size: Size) -> dict[str, Outcome]:
-    """Train every method on one part of a set, and test it under each condition."""
+    @staticmethod
+    def of(listed: dict[str, Any]) -> Outcome:
+        errors = {(method, penalty, D): e for method, penalty, D, e in listed["errors"]}
+        chosen = {(method, D): p for method, D, p in listed["chosen"]}
+        return Outcome(errors, chosen, listed["wraps"])
+
+
+def one_split(name: str, kernel: str, zeroed: bool, repeat: int, size: Size) -> dict[str, Any]:
+    """Train every method on one part of a set, and test it: an outcome for each condition."""
     points, labels = drawn(name, zeroed, repeat, size)
     with timed(f"{name}, {kernel}, {'zeroed' if zeroed else 'clean'}, {repeat}"), wraps_recorded():
         trained = Trained(points, labels, kernel)
         if repeat < size.cv_repeats:
-            trained.choose()
+            trained.choose(size.n_folds, size.powers)
         if repeat < size.whole_repeats:
             trained.check_shortcut()
     conditions = [c for c in CONDITIONS if (c != "nothing") == zeroed]
     return {
-        condition: Outcome(trained.errors[CONDITIONS[condition]], trained.chosen, trained.wraps)
+        condition: Outcome(where, trained.chosen, trained.wraps).listed()
         for condition in conditions
+        for where in [trained.errors[CONDITIONS[condition]]]
     }
 
 
@@ -200,12 +218,16 @@ class Trained:
             for where, error in errors_of(leading(features, D), self.labels, penalty).items():
                 self.errors[where][method, penalty, D] = error
 
-    def choose(self) -> None:
+    def choose(self, n_folds: int = 5, powers: tuple[float, ...] = POWERS) -> None:
         """Choose p for each D by the accuracy over folds, and test with it; ties: the largest."""
-        wrong = {key: np.zeros(len(DIMENSIONS)) for key in self._keys()}
-        folds = StratifiedKFold(5)
+        wrong = {
+            key: np.zeros(len(DIMENSIONS)) for key in itertools.product((*CHOSEN, ROBUST), powers)
+        }
         y = self.labels[TRAIN]
-        for train, left in folds.split(np.zeros(len(y)), y):
+        with catch_warnings():  # of classes with fewer points than folds, which a quick run has
+            simplefilter("ignore", UserWarning)
+            folds = list(StratifiedKFold(n_folds).split(np.zeros(len(y)), y))
+        for train, left in folds:
             points = {TRAIN: self.points[TRAIN][train], CLEAN: self.points[TRAIN][left]}
             labels = {TRAIN: y[train], CLEAN: y[left]}
             chains = {sphere: Chain(points, self.kernel, sphere) for sphere in SPHERES}
@@ -216,14 +238,11 @@ class Trained:
         for method in (*CHOSEN, ROBUST):
             for number, D in enumerate(DIMENSIONS):
                 # errors of folds are sums of rounded percentages: ties to a tiny margin
-                least = min(wrong[method, p][number] for p in POWERS)
-                best = max(p for p in POWERS if wrong[method, p][number] <= least + 1e-9)
+                least = min(wrong[method, p][number] for p in powers)
+                best = max(p for p in powers if wrong[method, p][number] <= least + 1e-9)
                 self.chosen[method, D] = best
                 features = self._features_of(method, best, self.points, self.chains)
                 self.test(method, features, dimensions=(D,))
-
-    def _keys(self) -> list[tuple[str, float]]:
-        return [(method, p) for method in (*CHOSEN, ROBUST) for p in POWERS]
 
     def _features_of(
         self, method: str, p: float, points: Features, chains: dict[str, Chain]
@@ -443,7 +462,8 @@ def page(rows: list[Row]) -> str:
         "",
         "kPNS: small or great subspheres; *paper*: the residuals of the D innermost subspheres "
         "(§VI); *circle*: the angle on the last circle and D - 1 residuals. *p chosen*: from "
-        f"{', '.join(map(plain, POWERS))} for each D by five folds of the training points, the "
+        f"{', '.join(map(plain, POWERS))} for each D by five folds of the training points (a "
+        "quick run has p = 1 and 2, and two folds), the "
         "largest that ties. Chains with p < 2 are shortened: subspheres of more than "
         f"{INNER - 1} dimensions, whose residuals are no features, are those of p = 2. Robust kPCA "
         "goes through the Karcher mean, p chosen alike. *Renormalised*: points are brought to unit "

@@ -218,6 +218,22 @@ def test_full_run_makes_verdicts(shared, made, monkeypatch):
     assert run["command"] == "python experiments/paper/made.py"
 
 
+def test_a_resumed_run_is_said_to_be_one(shared, made, monkeypatch):
+    monkeypatch.setattr(shared.pages, "KEPT", [2, 1])
+    run_all(shared, made, monkeypatch)
+    number = shared.pages.read_compared(made / "paper/scratch/made_compared.csv")
+    shared.pages.record(made / "paper", "made", number, quick=False)
+    run = json.loads((made / "paper/made_run.json").read_text())
+    assert run["kept"] == 3
+    (experiment,) = shared.reproduce.experiments(["paper/made"])
+    assert (
+        shared.reproduce.seconds_of(
+            shared.reproduce.Outcome(experiment, [], run | {"seconds": 7.0})
+        )
+        == "7 (resumed)"
+    )
+
+
 def test_an_older_run_is_not_shown(shared, made, monkeypatch):
     run_all(shared, made, monkeypatch)
     (made / "paper/made.py").write_text(f"import sys; sys.exit({shared.pages.NEEDS_DATA})")
@@ -245,7 +261,8 @@ def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
     code = (
         f"import sys; sys.path[:0] = [{str(FOLDER)!r}, {str(tmp_path)!r}]\n"
         "import counted, pages\n"
-        "print(pages.side_by_side(counted.job, [(n,) for n in range({n})], quick=False))\n"
+        "found = pages.side_by_side(counted.job, [(n,) for n in range({n})], quick=False)\n"
+        "print(found, sum(pages.KEPT))\n"
     )
 
     def run(n):
@@ -257,12 +274,12 @@ def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
         )
         return finished.stdout.splitlines()[-1]
 
-    assert run(2) == "[[{'number': 0}], [{'number': 1}]]"
-    assert run(3) == "[[{'number': 0}], [{'number': 1}], [{'number': 2}]]"
+    assert run(2) == "[[{'number': 0}], [{'number': 1}]] 0"
+    assert run(3) == "[[{'number': 0}], [{'number': 1}], [{'number': 2}]] 2"
     counted = (tmp_path / "runs.txt").read_text().split()
     assert sorted(counted) == ["0", "1", "2"]
     script.write_text(script.read_text().replace("'number': number", "'number': -number"))
-    assert run(2) == "[[{'number': 0}], [{'number': -1}]]"
+    assert run(2) == "[[{'number': 0}], [{'number': -1}]] 0"
 
 
 def test_what_json_has_no_form_for_is_not_kept(shared, tmp_path):
