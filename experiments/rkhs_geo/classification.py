@@ -185,11 +185,12 @@ def training_score(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
 
 def summary(name: str, setting: Setting, splits: list[dict[tuple[str, Any], float]]) -> list[Row]:
     """Mean and standard deviation over splits; of differences, those within each split."""
-    _, y = labelled(name)
+    X, y = labelled(name)
     base = {
         "data": name,
         "setting": setting.name,
         "n_points": len(y),
+        "n_features": X.shape[1],
         "majority": 100 * float(np.bincount(y).max()) / len(y),
         "n_repeats": len(splits),
     }
@@ -398,13 +399,13 @@ def paper_claim(found: Findings) -> str:
 
 
 def paper_table(found: Findings) -> list[str]:
-    header = ["set", "halves", "majority"]
+    header = ["set", "halves", "features", "majority"]
     for method in METHODS:
         header += [method, "paper", "σ / mean"]
     cells = []
     for name in found.names():
         first = found.first(name)
-        row = [name, str(first["n_repeats"]), f"{first['majority']:.1f}"]
+        row = [name, str(first["n_repeats"]), str(first["n_features"]), f"{first['majority']:.1f}"]
         for number, method in enumerate(METHODS):
             best, paper = found.best(name, method), PAPER[name][number]
             row += [shown(best), f"{paper[0]:.1f} ({paper[1]:.1f})" if paper else ""]
