@@ -110,6 +110,23 @@ def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_interrupt_while_the_program_starts(monkeypatch, capsys):
+    def interrupted(*names):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.importlib, "import_module", interrupted)
+    assert cli.main(["--version"]) == 130
+    assert capsys.readouterr().err == "\northodrome: interrupted\n"
+
+
+def test_importing_the_package_is_cheap():
+    """So that an interrupt in the first second finds the command line, not an import."""
+    code = (
+        "import sys, orthodrome.cli; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_interrupt_leaves_no_file(tmp_path):
     pytest.importorskip("matplotlib")

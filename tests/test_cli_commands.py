@@ -266,6 +266,98 @@ def test_denoise(here, capsys):
     assert "What was removed" in (here / "denoised/report.html").read_text("utf-8")
 
 
+def test_rows_of_a_class_that_was_not_learned(trees, here, capsys):
+    X, names = blobs(12, seed=1)
+    names[:2] = "elm"
+    rows = [[*x, name] for x, name in zip(X, names, strict=True)]
+    test = write_csv(here / "test.csv", ["height", "girth", "age", "shade", "kind"], rows)
+    printed = run(capsys, "classify", trees, "--label", "kind", "--test", test, "--json")
+    assert json.loads(printed.out)["accuracy"] == pytest.approx(10 / 12)
+    assert "2 rows have labels that were not learned from (elm)" in printed.err
+    assert "elm" in (here / "classification/report.html").read_text("utf-8")
+
+
+def test_an_empty_label_in_the_test_file_is_an_error(trees, here, capsys):
+    X, names = blobs(6, seed=1)
+    rows = [[*x, name] for x, name in zip(X, names, strict=True)]
+    rows[0][-1] = ""
+    write_csv(here / "test.csv", ["height", "girth", "age", "shade", "kind"], rows)
+    printed = run(capsys, "classify", trees, "--label", "kind", "--test", "test.csv", code=1)
+    assert "test.csv" in printed.err
+    assert "kind" in printed.err
+
+
+def test_equal_rows_are_no_perfect_result(here, capsys):
+    write_csv(here / "same.csv", ["a", "b"], [[1, 2]] * 20)
+    printed = run(capsys, "embed", "same.csv")
+    assert "all rows are equal" in printed.err
+    assert "Area" not in printed.out
+    printed = run(capsys, "compare", "same.csv", code=1)
+    assert "all equal" in printed.err
+    facts = json.loads(run(capsys, "cluster", "same.csv", "-k", 3, "--json", "--quiet").out)
+    assert len(facts["sizes"]) == 3
+    assert sum(facts["sizes"]) == 20
+
+
+@pytest.mark.parametrize("value", ["1e300", "1e-200"])
+def test_numbers_that_have_no_variance(here, capsys, value):
+    write_csv(
+        here / "far.csv", ["a", "b"], [[k, f"-{value}" if k % 2 else value] for k in range(9)]
+    )
+    printed = run(capsys, "embed", "far.csv", "--standardize", code=1)
+    assert "far.csv, column 'b'" in printed.err
+
+
+@pytest.mark.parametrize("method", ["kpga", "kpns"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_kernels_are_normalised_for_the_sphere(trees, here, capsys, method, kernel):
+    options = ("--label", "kind", "--method", method, "--kernel", kernel, "--quiet")
+    run(capsys, "embed", trees, *options)
+    assert "Normalized(" in (here / "embedding/report.html").read_text("utf-8")
+    run(capsys, "predict", "embedding/model.orthodrome", trees)
+
+
+def test_options_of_nested_spheres(trees, here, capsys):
+    options = ("--label", "kind", "--method", "kpns", "--sphere", "great", "--quiet")
+    run(capsys, "embed", trees, *options)
+    assert "sphere=&#x27;great&#x27;" in (here / "embedding/report.html").read_text("utf-8")
+
+
+def test_shapes_of_models_that_do_not_lead_back(leaves, here, capsys):
+    run(capsys, "embed", leaves, "--method", "kpns", "--quiet")
+    assert (here / "embedding/report.html").exists()
+
+
+def test_the_lines_of_a_classifier_give_its_accuracy(trees, here, capsys):
+    printed = run(capsys, "classify", trees, "--label", "kind", "--json", "--quiet")
+    space = {}
+    exec(python_lines_of(here / "classification/report.html"), space)
+    found = [row[2] for row in rows_of(here / "classification/predictions.csv")[1:]]
+    assert space["predicted"].tolist() == found
+    assert space["accuracy"] == pytest.approx(json.loads(printed.out)["accuracy"])
+
+
+def test_the_lines_of_a_comparison_make_the_best(trees, here, capsys):
+    run(capsys, "compare", trees, "--label", "kind", "--quiet")
+    space = {}
+    exec(python_lines_of(here / "comparison/report.html"), space)
+    assert space["coordinates"].shape == (60, 2)
+
+
+def test_what_was_read_stands_on_the_page(here, capsys):
+    (here / "commas.csv").write_text("a;b\n" + "\n".join(f"{k},5;{k * k % 7},25" for k in range(9)))
+    printed = run(capsys, "embed", "commas.csv")
+    assert "decimal commas" in printed.err
+    assert "decimal commas" in (here / "embedding/report.html").read_text("utf-8")
+
+
+def test_nothing_is_written_without_what_the_model_needs(trees, here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    printed = run(capsys, "embed", trees, "--label", "kind", code=1)
+    assert "orthodrome[persist]" in printed.err
+    assert not (here / "embedding").exists()
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -283,6 +375,10 @@ BAD = {
         ("embed", "trees.csv", "--label", "kind", "--kernel", "gauss"),
         ["gaussian"],
     ),
+    "kernel of tables": (("embed", "leaves.tps", "--kernel", "gaussian"), ["veronese_whitney"]),
+    "model of a table": (("predict", "model.orthodrome", "leaves.tps"), ["learned from a table"]),
+    "one class": (("classify", "one.csv", "--label", "kind"), ["one.csv", "'ash'"]),
+    "small image": (("denoise", "small.png"), ["small.png", "3 x 3", "--patch-size"]),
     "shape kernel": (
         ("embed", "trees.csv", "--label", "kind", "--kernel", "veronese_whitney"),
         ["landmarks"],
@@ -306,7 +402,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_line_that_names_it(trees, here, capsys, case):
+def test_bad_input_is_one_line_that_names_it(trees, leaves, here, capsys, case):
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.zeros((3, 3), dtype=np.uint8)).save(here / "small.png")
+    write_csv(here / "one.csv", ["a", "kind"], [[k, "ash"] for k in range(9)])
+    run(capsys, "embed", trees, "--label", "kind", "--quiet", "--out", ".")
     write_csv(here / "holes.csv", ["height", "girth"], [[1, 2], [3, ""], [4, 5]])
     before = sorted(path.name for path in here.iterdir())
     arguments, words = BAD[case]
@@ -375,7 +475,7 @@ def test_interrupt_leaves_nothing(here):
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes")
 def test_a_reader_that_stops_early_is_no_error(trees, capsys, here):
     run(capsys, "embed", trees, "--label", "kind", "--quiet")
-    running = process("predict", "embedding/model.orthodrome", trees)
+    running = process("predict", "embedding/model.orthodrome", trees, "--quiet")
     running.stdout.close()
     err = running.stderr.read()
     running.stderr.close()

@@ -10,6 +10,8 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -334,3 +336,49 @@ def test_answers_on_pages_are_what_comes_out(page: Path) -> None:
     complaints: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert not runner.run(test, out=complaints.append).failed, "".join(complaints)
+
+
+def transcript(page: Path) -> list[tuple[list[str], list[str]]]:
+    """The commands of a page's console, each as words, with the lines that the page shows."""
+    found: list[tuple[list[str], list[str]]] = []
+    for line in filter(None, blocks(page, "console").splitlines()):
+        if line.startswith("$ orthodrome "):
+            found.append((shlex.split(line)[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def test_the_console_shows_what_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Line by line; one that is only an ellipsis stands for all that follow."""
+    for module in ("typer", "plotly", "skops"):
+        pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
+    main = importlib.import_module("orthodrome.cli").main
+    shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")
+    monkeypatch.chdir(tmp_path)
+    commands = transcript(DOCS / "command_line.md")
+    assert {words[0] for words, _ in commands} >= {"info", "embed", "cluster", "classify"}
+    for words, shown in commands:
+        failed = main(words)
+        printed = capsys.readouterr()
+        text = printed.err.splitlines()[-1] if failed else printed.out
+        lines = text.replace(str(tmp_path.resolve()), "…").splitlines()
+        if shown[-1] == "…":
+            shown, lines = shown[:-1], lines[: len(shown) - 1]
+        assert lines == shown, words
+
+
+def test_defaults_of_folders_and_exit_codes_are_as_the_page_says() -> None:
+    pytest.importorskip("typer", reason="typer comes with the extra [cli]")
+    commands = importlib.import_module("orthodrome.cli.commands")
+    page = (DOCS / "command_line.md").read_text("utf-8")
+    folders = dict(re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|", page))
+    given = {
+        command.name: inspect.signature(command.callback).parameters.get("out")
+        for command in commands.application.registered_commands
+    }
+    assert folders == {name: out.default for name, out in given.items() if out and out.default}
+    codes = set(re.findall(r"(?m)^\| (\d+) \|", page))
+    assert codes == {"0", "2", str(commands.FAILED), str(commands.INTERRUPTED)}

@@ -1,10 +1,22 @@
-"""Learning on Hilbert spheres and shape spaces, compatible with scikit-learn."""
+"""Learning on Hilbert spheres and shape spaces, compatible with scikit-learn.
 
-from .classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
-from .cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
-from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
-from .denoising import PatchDenoiser
-from .persist import load, save
+What is named here is imported when it is first used, so that ``import orthodrome`` takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
+    from .cluster import (
+        GeodesicMixture,
+        HypersphericalKMeans,
+        KernelKMeans,
+        KernelSpectralClustering,
+    )
+    from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
+    from .denoising import PatchDenoiser
+    from .persist import load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -25,3 +37,49 @@ __all__ = [
     "load",
     "save",
 ]
+
+_HOMES = {
+    "GeodesicMixture": "cluster",
+    "HypersphericalKMeans": "cluster",
+    "KernelKMeans": "cluster",
+    "KernelPCA": "decomposition",
+    "KernelPGA": "decomposition",
+    "KernelPNS": "decomposition",
+    "KernelRidgeRegressionClassifier": "classification",
+    "KernelSpectralClustering": "cluster",
+    "NestedSpheresClassifier": "classification",
+    "PatchDenoiser": "denoising",
+    "PerTurbo": "classification",
+    "RobustKernelPCA": "decomposition",
+    "load": "persist",
+    "save": "persist",
+}
+_ROOMS = (
+    "classification",
+    "cluster",
+    "datasets",
+    "decomposition",
+    "denoising",
+    "eigen",
+    "gram",
+    "kernels",
+    "metrics",
+    "persist",
+    "plots",
+    "preimage",
+    "runs",
+    "spaces",
+    "sphere",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

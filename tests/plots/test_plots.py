@@ -268,6 +268,31 @@ def test_images_stand_in_rows_under_their_names():
     assert figure.axes[0].images[0].get_clim() == (0.0, 59.0)
 
 
+def test_ink_is_dark_and_photographs_are_not_negatives():
+    stack = np.array([[[0.0, 1.0]]])
+
+    def luminance(**options):
+        (image,) = plots.images({"a": stack}, **options).axes[0].images
+        return image.to_rgba(image.get_array())[0, :, :3].mean(axis=-1)
+
+    assert np.allclose(luminance(), [1.0, 0.0])
+    assert np.allclose(luminance(cmap="gray"), [0.0, 1.0])
+
+
+def test_images_in_colour_are_shown_in_their_colours():
+    photographs = np.random.default_rng(0).uniform(size=(2, 3, 4, 3))
+    figure = plots.images({"colour": photographs, "grey": photographs[..., 0]}, limits=(0.0, 1.0))
+    strip = figure.axes[0].images[0].get_array()
+    assert strip.shape == (3, 9, 3)
+    assert np.allclose(strip[:, :4], photographs[0])
+    assert np.allclose(strip[:, 4], 1.0)
+    assert np.allclose(strip[:, 5:], photographs[1])
+    darker = plots.images({"a": 0.5 * photographs})  # not stretched: 0 and 1 are the ends
+    assert np.allclose(darker.axes[0].images[0].get_array()[:, :4], 0.5 * photographs[0])
+    clipped = plots.images({"a": photographs}, limits=(0.25, 0.75)).axes[0].images[0].get_array()
+    assert np.allclose(clipped[:, :4], np.clip(2 * photographs[0] - 0.5, 0, 1))
+
+
 def test_names_of_image_rows_do_not_touch_images():
     figure = plots.images({f"row {i}, gjpq": np.ones((10, 8, 8)) for i in range(4)})
     figure.draw_without_rendering()
@@ -282,6 +307,7 @@ def test_names_of_image_rows_do_not_touch_images():
     [
         ({}, None, "at least one row"),
         ({"a": np.ones((2, 16))}, None, r"rows\['a'\] of images must have shape"),
+        ({"a": np.ones((2, 4, 4, 4))}, None, r"rows\['a'\] of images must have shape"),
         ({"a": np.ones((2, 16))}, (3, 5), "must have shape"),
         ({"a": np.ones((0, 4, 4))}, None, "must have shape"),
         ({"a": np.ones((2, 4, 4)), "b": np.ones((3, 4, 4))}, None, "same shape"),

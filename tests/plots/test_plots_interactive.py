@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("plotly")
 
 from browser import external, opened
-from orthodrome.plots import interactive
+from orthodrome.plots import embedding, interactive
 from orthodrome.plots.interactive import Scatter
 from orthodrome.plots.palette import COLORS
 from orthodrome.plots.report import Assets, Section, Text, render_report, write_report
@@ -102,6 +102,27 @@ def test_payload_has_every_point_once_with_its_row():
     assert data["ids"] == ["first", "second", "third", "fourth", "fifth"]
     assert [name for name, _ in data["details"]] == ["one", "two", "three", "four"]
     assert data["details"][1][1] == [0, 0.333333, 0.666667, 1, 1.33333]
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ["cluster 0", "cluster 2", "cluster 10"],
+        ["-3", "2", "10", "1e3"],
+        ["10.25", "10.5", "11"],
+        ["a", "a1", "a01b", "a2", "b"],
+        ["1", "9" * 5000, "x"],
+        ["", "2 b", "10 a", "²"],
+    ],
+)
+def test_classes_stand_in_natural_order(ordered):
+    labels = np.array(ordered)[np.random.default_rng(0).permutation(len(ordered))]
+    data = payload(Scatter(np.zeros((len(labels), 2)), "c", labels=labels))
+    assert [group["name"] for group in data["groups"]] == ordered
+    assert [data["groups"][code]["name"] for code in data["codes"]] == labels.tolist()
+    figure = embedding(np.zeros((len(labels), 2)), labels)
+    drawn = [text.get_text().replace("\n", "") for text in figure.axes[0].get_legend().get_texts()]
+    assert drawn == [name or "(empty)" for name in ordered]
 
 
 def test_words_say_what_is_shown():

@@ -19,9 +19,10 @@ def machine() -> str:
     if info.exists():
         names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
         model = names[0].split(":")[1].strip() if names else model
+    cores, threads = os.cpu_count() or 1, n_threads()
     return (
-        f"{model}, {os.cpu_count()} cores, {n_threads()} threads, {platform.system()}, "
-        f"Python {platform.python_version()}"
+        f"{model}, {cores} core{'s' * (cores != 1)}, {threads} thread{'s' * (threads != 1)}, "
+        f"{platform.system()}, Python {platform.python_version()}"
     )
 
 

@@ -25,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         commands = importlib.import_module(".commands", __name__)
+    except KeyboardInterrupt:
+        sys.stderr.write("\northodrome: interrupted\n")
+        return 130  # 128 + SIGINT, as shells have it
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("typer", "rich"):
             raise

@@ -17,6 +17,8 @@ import typer
 from .. import __version__, load, save
 from .._core.files import writable_folder
 from ..plots import MissingExtraError
+from ..plots._matplotlib import require_matplotlib
+from ..plots.interactive import require_plotly
 from ..plots.report import Section, render_report
 from ..runs import (
     Choice,
@@ -34,6 +36,7 @@ from ..runs import (
     write_image,
 )
 from ..runs.classification import check_same_columns
+from ..runs.inputs import UnknownColumnError
 from ..runs.models import CLASSIFIERS, CLUSTERINGS, DECOMPOSITIONS
 from ..runs.pages import (
     How,
@@ -224,17 +227,18 @@ def _has_names(path: str) -> bool:
     return not path.lower().endswith((".npy", ".npz"))
 
 
-def _how(reading: str) -> How:
+def _how(reading: str, testing: str = "") -> How:
     as_module = Path(sys.argv[0]).name == "__main__.py"
     program = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
-    return How([*program, *_GIVEN.get()], reading)
+    return How([*program, *_GIVEN.get()], reading, testing)
 
 
 class _Session:
     """One run of a command: where it writes, and how much it says."""
 
-    def __init__(self, out: str, as_json: bool, quiet: bool) -> None:
-        self._out, self._json, self._quiet = Path(out), as_json, quiet
+    def __init__(self, source: str, out: str, as_json: bool, quiet: bool) -> None:
+        self._source, self._out = source, Path(out)
+        self._json, self._quiet = as_json, quiet
         self._files: dict[str, Path] = {}
 
     def carry_out(
@@ -245,10 +249,21 @@ class _Session:
         write: Callable[[Path, Found], dict[str, Path]],
     ) -> Found:
         """Compute, and only then write: what `write` writes, and last the page."""
-        with writable_folder(self._out) as folder:
-            with progress(self._quiet) as report:
-                found = compute(report)
-                page = render_report(title, sections(found))
+        require_plotly()  # what the page needs, before time is spent
+        require_matplotlib()
+        if self._out.is_file():
+            raise InputError(
+                f"--out {self._out} is a file; name a folder, which is made if need be."
+            )
+        with writable_folder(self._out) as folder, progress(self._quiet) as report:
+            try:
+                found = compute(lambda fraction, task: report(0.9 * fraction, task))
+            except InputError:
+                raise
+            except ValueError as error:  # of an estimator, which does not know the file
+                raise InputError(f"{self._source}: {error}") from error
+            report(0.9, "page")
+            page = render_report(title, sections(found))
             self._files = write(folder, found)
             self._files |= write_files(folder, {PAGE: page.encode("utf-8")})
         return found
@@ -271,10 +286,10 @@ def _with_model(
     folder: Path, found: Any, tables: dict[str, str], **more: str | None
 ) -> dict[str, Path]:
     """Write tables and the fitted model, which remembers the columns that it has learned from."""
-    written = write_files(folder, {name: text.encode("utf-8") for name, text in tables.items()})
     notes = {"columns": list(found.data.columns), "kind": found.data.kind, **more}
-    save(found.model, folder / MODEL, notes=notes)
-    return written | {MODEL: folder / MODEL}
+    save(found.model, folder / MODEL, notes=notes)  # first, since it may be refused
+    written = write_files(folder, {name: text.encode("utf-8") for name, text in tables.items()})
+    return {**written, MODEL: folder / MODEL}
 
 
 # ---------------------------------------------------------------------------- commands
@@ -293,6 +308,7 @@ def _top(
 @_command("demo", "Example: orthodrome demo --out report && xdg-open report/index.html")
 def demo(
     out: Annotated[str, _folder()] = "report",
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="show no progress on stderr")] = False,
 ) -> None:
     """PCA, kernel PCA and kernel PGA side by side, as one HTML page.
@@ -309,7 +325,8 @@ def demo(
             command=_how("").command,
             progress=lambda done, total, task: report(done / total, task),
         )
-    sys.stdout.write(f"{page.resolve()}\n")
+    where = str(page.resolve())
+    sys.stdout.write((json.dumps({"files": {page.name: where}}) if as_json else where) + "\n")
 
 
 @_command("info", "Example: orthodrome info measurements.csv --label species")
@@ -322,6 +339,7 @@ def info(
     keep_negative: KeepNegative = False,
     components: Components = 10,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """What the data are, which kernel suits them, and what a run will take.
 
@@ -337,7 +355,9 @@ def info(
         label_regex=label_regex,
         keep_negative=keep_negative,
     )
-    found = describe(read, n_components=components)
+    with progress(quiet) as report:
+        report(0.0, "probe of this machine")
+        found = describe(read, n_components=components)
     if as_json:
         sys.stdout.write(json.dumps(found.as_dict(), ensure_ascii=False) + "\n")
     else:
@@ -351,6 +371,12 @@ def embed_command(
     kernel: KernelName = None,
     sigma: Sigma = None,
     components: Components = 2,
+    sphere: Annotated[
+        str | None, typer.Option("--sphere", metavar="NAME", help="of kpns: small or great")
+    ] = None,
+    p: Annotated[
+        float | None, typer.Option("--p", metavar="P", help="of kpns and robust: at most 2")
+    ] = None,
     label: Label = None,
     columns: Columns = None,
     labels: Labels = None,
@@ -376,9 +402,11 @@ def embed_command(
         label_regex=label_regex,
         keep_negative=keep_negative,
     )
-    parameters = {"n_components": components}
+    parameters: dict[str, Any] = {"n_components": components}
+    parameters |= {} if sphere is None else {"sphere": sphere}
+    parameters |= {} if p is None else {"p": p}
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
-    session = _Session(out, as_json, quiet)
+    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Embedding of {Path(data).name}",
         lambda report: embed(read, choice, report),
@@ -429,7 +457,7 @@ def cluster_command(
     )
     parameters = {"n_components" if method == "mixture" else "n_clusters": k}
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
-    session = _Session(out, as_json, quiet)
+    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Clusters of {Path(data).name}",
         lambda report: cluster(read, choice, report),
@@ -488,9 +516,9 @@ def classify_command(
         label_regex=label_regex,
         keep_negative=keep_negative,
     )
-    other = None
+    other, testing = None, ""
     if test is not None:
-        other = _test_rows(
+        other, testing = _test_rows(
             test,
             read,
             label=label,
@@ -499,13 +527,13 @@ def classify_command(
             keep_negative=keep_negative,
         )
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed)
-    session = _Session(out, as_json, quiet)
+    session = _Session(train, out, as_json, quiet)
     found = session.carry_out(
         f"Classes of {Path(train).name}",
         lambda report: classify(
             read, choice, test=other, n_folds=5 if cv is None else cv, report=report
         ),
-        lambda found: classification_page(found, _how(reading)),
+        lambda found: classification_page(found, _how(reading, testing)),
         lambda folder, found: _with_model(
             folder, found, {"predictions.csv": predictions_table(found.trial)}
         ),
@@ -513,7 +541,9 @@ def classify_command(
     trial = found.trial
     facts: dict[str, Any] = {"command": "classify", "method": method, "n_rows": len(read)}
     lines = [f"{count(len(read), 'row')} of {len(found.classes)} classes by {method}."]
-    if trial.accuracies:
+    if not trial.accuracies:
+        lines.append(f"{trial.data.path} has no labels, so that there is no accuracy.")
+    else:
         facts |= {"accuracy": trial.accuracy, "error": trial.error, "majority": trial.majority}
         error = "" if trial.error is None else f" ± {trial.error:.1%}"
         lines.append(
@@ -523,16 +553,33 @@ def classify_command(
     session.summary(facts, lines, [*read.notes, *found.notes])
 
 
-def _test_rows(path: str, train: Data, **options: Any) -> Data:
+def _test_rows(path: str, train: Data, **options: Any) -> tuple[Data, str]:
     """The rows to test, with labels if their file has them, and the columns of the model."""
     columns = list(train.columns) if train.kind == "table" and _has_names(path) else None
     try:
-        return _read(path, columns=columns, **options)[0]
-    except InputError:
-        if options.get("label") is None:
+        return _read_as(train.kind, path, columns, **options)
+    except UnknownColumnError as error:
+        if error.name != options.get("label"):
             raise
-        # a file without the column of labels can still be predicted
-        return _read(path, columns=columns)[0]
+    # a file without the column of labels can still be predicted
+    return _read_as(train.kind, path, columns)
+
+
+def _read_as(kind: str, path: str, columns: list[str] | None, **options: Any) -> tuple[Data, str]:
+    """Rows of the kind and with the columns that a model has learned from."""
+    is_tps = path.lower().endswith(".tps")
+    if kind == "table" and is_tps:
+        raise InputError(f"{path} has landmarks, and the model has learned from a table.")
+    if kind == "shapes" and not is_tps and _has_names(path):
+        raise InputError(f"{path} is a table, and the model has learned from landmarks (TPS).")
+    try:
+        return _read(path, columns=columns, **options)
+    except UnknownColumnError as error:
+        if error.name == options.get("label"):
+            raise
+        raise InputError(
+            f"{path} has no column {error.name!r}, which the model has learned from."
+        ) from None
 
 
 @_command("predict", "Example: orthodrome predict classification/model.orthodrome new.csv")
@@ -546,6 +593,7 @@ def predict(
         str | None, typer.Option("--out", metavar="FILE", help="table to write (default: stdout)")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Labels, clusters or coordinates of new rows, by a model that was fitted before.
 
@@ -554,11 +602,14 @@ def predict(
     """
     fitted, notes = load(model, with_notes=True)
     columns = notes.get("columns")
-    named = notes.get("kind") == "table" and _has_names(data)
-    read, _ = _read(data, columns=columns if named else None, keep_negative=keep_negative)
+    kind = notes.get("kind", "table")
+    named = columns if kind == "table" and _has_names(data) else None
+    read, _ = _read_as(kind, data, named, keep_negative=keep_negative)
     if columns:
         check_same_columns(tuple(columns), read)
-    header, rows = table_of(fitted, read)
+    with progress(quiet) as report:
+        report(0.0, "prediction")
+        header, rows = table_of(fitted, read)
     if as_json:
         text = json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
     else:
@@ -566,11 +617,14 @@ def predict(
     if out is None:
         sys.stdout.write(text)
         sys.stdout.flush()
-    else:
-        target = Path(out)
-        with writable_folder(target.parent) as folder:
-            write_files(folder, {target.name: text.encode("utf-8")})
-        sys.stdout.write(f"{target.resolve()}\n")
+        return
+    target = Path(out)
+    if target.is_dir():
+        raise InputError(f"--out {target} is a folder; name a file for the table.")
+    with writable_folder(target.parent) as folder:
+        write_files(folder, {target.name: text.encode("utf-8")})
+    where = str(target.resolve())
+    sys.stdout.write((json.dumps({"files": {target.name: where}}) if as_json else where) + "\n")
 
 
 @_command("compare", "Example: orthodrome compare measurements.csv --label species")
@@ -604,7 +658,7 @@ def compare_command(
         keep_negative=keep_negative,
     )
     choice = Choice("kpca", kernel, _given_sigma(sigma), standardize, seed)
-    session = _Session(out, as_json, quiet)
+    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Decompositions of {Path(data).name}",
         lambda report: compare(read, choice, n_components=components, report=report),
@@ -628,7 +682,7 @@ def denoise_command(
     patch_size: Annotated[int, typer.Option("--patch-size", min=2, help="side of a patch")] = 8,
     noise: Annotated[
         float | None,
-        typer.Option("--noise", metavar="SD", help="noise, of 255 (default: estimated)"),
+        typer.Option("--noise", metavar="SD", min=0.0, help="noise, of 255 (default: estimated)"),
     ] = None,
     seed: Seed = 0,
     out: Annotated[str, _folder()] = "denoised",
@@ -641,7 +695,7 @@ def denoise_command(
     cleaned.png and report.html, which also shows what was removed.
     """
     pixels = read_image(image)
-    session = _Session(out, as_json, quiet)
+    session = _Session(image, out, as_json, quiet)
 
     def write(folder: Path, found: Denoising) -> dict[str, Path]:
         write_image(folder / CLEANED, found.cleaned)
@@ -663,4 +717,5 @@ def denoise_command(
     levels = [255 * value for value in found.noise]
     facts = {"command": "denoise", "noise": levels, "n_components": list(found.n_components)}
     words = ", ".join(f"{level:.1f}" for level in levels)
-    session.summary(facts, [f"Estimated noise {words} of 255."], found.notes)
+    kind = "Noise as given" if found.given else "Estimated noise"
+    session.summary(facts, [f"{kind}: {words} of 255."], found.notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ __all__ = [
     "classes_of",
     "is_continuous",
     "marker_area",
+    "sorted_classes",
 ]
 
 _MAX_CLASSES = 20  # more lines than this do not fit beside the axes
@@ -62,9 +65,40 @@ def is_continuous(labels: NDArray[Any]) -> bool:
 
 def classes_of(labels: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
     """Yield each class: its name, which rows are in it, its colour and its marker."""
-    for index, label in enumerate(np.unique(labels)):
+    for index, label in enumerate(sorted_classes(labels)):
         chosen = labels == label if label == label else labels != labels  # NaN is a class too
         yield str(label), chosen, *class_style(index)
+
+
+def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the different labels in the order of a legend: "cluster 2" before "cluster 10".
+
+    Numbers, also those that are written as text, stand by their value; in other text the digits
+    count as numbers.
+    """
+    found = np.unique(labels)
+    if found.dtype.kind not in "US":
+        return found
+    names = [str(name) for name in found]
+    return found[sorted(range(len(names)), key=_natural_keys(names).__getitem__)]
+
+
+def _natural_keys(names: Sequence[str]) -> list[Any]:
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        values = [math.nan]
+    if all(map(math.isfinite, values)):
+        return values
+    return [([_natural(part) for part in re.split("([0-9]+)", name)], name) for name in names]
+
+
+def _natural(part: str) -> tuple[int, str]:
+    """Return the key of a stretch of text or of digits, which take turns in every name."""
+    if not re.fullmatch("[0-9]+", part):
+        return 0, part
+    digits = part.lstrip("0")  # by length, then as text: int() refuses thousands of digits
+    return len(digits), digits
 
 
 def marker_area(n_samples: int, size: float | None) -> float:

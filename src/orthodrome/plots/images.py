@@ -23,20 +23,27 @@ def images(
     *,
     shape: tuple[int, int] | None = None,
     limits: tuple[float, float] | None = None,
+    cmap: str = "gray_r",
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw rows of grey images, dark for large values, each row under its name.
+    """Draw rows of images, each row under its name.
 
     Parameters
     ----------
-    rows : mapping of str to array-like of shape (n_images, height, width) or (n_images, n_pixels)
-        The images by the name of their row; as many in every row.
+    rows : mapping of str to array-like of shape (n_images, height, width[, 3]) or \
+            (n_images, n_pixels)
+        The images by the name of their row; as many in every row. Those with a last axis of length
+        3 are in colour: red, green and blue.
     shape : (int, int), optional
         Height and width, for images given as flat rows of pixels.
     limits : (float, float), optional
-        The values that are drawn white and black; those beyond are clipped. The smallest and
-        largest value of all images if absent.
+        The values at the two ends of the colour scale; those beyond are clipped. The smallest and
+        largest value of all images if absent; of images in colour 0 and 1.
+    cmap : str, default="gray_r"
+        Colour scale of matplotlib. The default draws large values dark, as ink on paper: it suits
+        digits and drawings. Photographs, where large is bright, take "gray"; images in colour have
+        no scale.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure if absent.
     title : str, optional
@@ -56,17 +63,19 @@ def images(
     'digits'
     """
     stacks = _check_rows(rows, shape)
-    if limits is None:
+    if limits is None and all(stack.ndim == 4 for stack in stacks.values()):
+        low, high = 0.0, 1.0
+    elif limits is None:
         low = min(float(stack.min()) for stack in stacks.values())
         high = max(float(stack.max()) for stack in stacks.values())
     else:
         low, high = limits
-    n_images, height, width = next(iter(stacks.values())).shape
+    n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
     figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title else 0)))
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
-        ax.imshow(_strip(stack), cmap="gray_r", vmin=low, vmax=max(high, low + 1e-12))
+        ax.imshow(**_drawn(stack, low, max(high, low + 1e-12), cmap))
         ax.set_title(name, loc="left", fontsize="medium", pad=4)
         ax.set_axis_off()
     if title is not None:
@@ -84,25 +93,34 @@ def _check_rows(
         stack = np.asarray(images_, dtype=np.float64)
         if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
             stack = stack.reshape(-1, *shape)
-        if stack.ndim != 3 or 0 in stack.shape:
+        in_color = stack.ndim == 4 and stack.shape[3] == 3
+        if not (stack.ndim == 3 or in_color) or 0 in stack.shape:
             raise ValueError(
                 f"rows[{name!r}] of images must have shape (n_images, height, width), or "
-                f"(n_images, n_pixels) with shape=(height, width); got {stack.shape} with "
-                f"shape={shape!r}."
+                "(n_images, height, width, 3) in colour, or (n_images, n_pixels) with "
+                f"shape=(height, width); got {stack.shape} with shape={shape!r}."
             )
         if not np.isfinite(stack).all():
             raise ValueError(f"rows[{name!r}] of images must be finite.")
         stacks[name] = stack
-    shapes = {stack.shape for stack in stacks.values()}
+    shapes = {stack.shape[:3] for stack in stacks.values()}
     if len(shapes) > 1:
         raise ValueError(f"rows of images must all have the same shape; got {sorted(shapes)}.")
     return stacks
 
 
-def _strip(stack: NDArray[Any]) -> NDArray[Any]:
+def _drawn(stack: NDArray[Any], low: float, high: float, cmap: str) -> dict[str, Any]:
+    """Return what ``imshow`` is given: a strip of values on a scale, or one of colours."""
+    if stack.ndim == 3:
+        return {"X": _strip(stack, np.nan), "cmap": cmap, "vmin": low, "vmax": high}
+    # matplotlib has no limits for colours, and a value that is missing would be black in them
+    return {"X": _strip(np.clip((stack - low) / (high - low), 0.0, 1.0), 1.0)}
+
+
+def _strip(stack: NDArray[Any], blank: float) -> NDArray[Any]:
     """Set images side by side with a blank column between them."""
-    n_images, height, width = stack.shape
-    strip = np.full((height, n_images * (width + 1) - 1), np.nan)
+    n_images, height, width = stack.shape[:3]
+    strip = np.full((height, n_images * (width + 1) - 1, *stack.shape[3:]), blank)
     for index in range(n_images):
         strip[:, index * (width + 1) : index * (width + 1) + width] = stack[index]
     return strip

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from ._classes import is_continuous
+from ._classes import is_continuous, sorted_classes
 from ._matplotlib import MissingExtraError
 from .palette import MAIN, MARKERS, class_style
 from .report import Assets
@@ -307,7 +307,10 @@ def _merged_classes(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
     if labels.dtype == object:  # None, strings and numbers side by side have no order
         labels = labels.astype(str)
     found, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    names = [str(name) for name in found]
+    ordered = sorted_classes(found)
+    order = np.searchsorted(found, ordered)  # a NaN is the last of both
+    codes, counts = np.argsort(order)[codes], counts[order]
+    names = [str(name) for name in ordered]
     if len(names) <= _MAX_CLASSES:
         return names, codes
     kept = np.sort(np.argsort(-counts, kind="stable")[:_MAX_CLASSES])

@@ -175,7 +175,8 @@ class Table:
     def html(self) -> str:
         """Return a table that scrolls by itself where it is too wide."""
         head = "".join(
-            f'<th scope="col"{_NUMBER if self._is_number(i) else ""}>{html.escape(name)}</th>'
+            f'<th scope="col"{_NUMBER if self._is_number(i) else ""}>'
+            f"<span>{html.escape(name)}</span></th>"
             for i, name in enumerate(self.header)
         )
         body = "".join(
@@ -186,10 +187,17 @@ class Table:
         )
         caption = html.escape(self.caption)
         return (
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>'
+            f'<div class="scroll{self._width()}" tabindex="0" role="region" '
+            f'aria-label="{caption}"><table>'
             f"<caption>{caption}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
+
+    def _width(self) -> str:
+        """Return the classes of a table that would not fit on paper as it is."""
+        if len(self.header) <= _WIDE:
+            return ""
+        return " wide" if len(self.header) <= _VERY_WIDE else " wide very-wide"
 
     def _is_number(self, column: int) -> bool:
         return column > 0 and bool(self.rows) and all(_numeric(row[column]) for row in self.rows)
@@ -326,6 +334,8 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 _NUMBER = ' class="number"'
+# Columns that fit on paper with headings that lie, and in small letters with headings that stand.
+_WIDE, _VERY_WIDE = 10, 30
 
 
 def _numeric(value: Any) -> bool:

@@ -5,7 +5,9 @@
 ``models``              from words to an estimator, and to the Python lines that make the same
 ``work``                how far a run has come, and what was warned of
 ``info``                what the data are, which kernel and solver suit them, what a run will take
-``estimates``           memory and time of a run, from a probe of this machine
+``scales``              how far columns spread, and numbers that no method can work with
+``estimates``           memory and time of a whole command, from a probe of this machine
+``overheads``           the part of them that is no work: start, page and files
 ``memory``              how much memory there is, and refusals before it is full
 ``embedding``           coordinates of the rows
 ``clustering``          groups of the rows

@@ -136,6 +136,15 @@ def classify(
         trial = on_other_points(model, data, test)
     assert trial is not None  # one of the two
     classes = np.asarray(last_step(model).classes_)
+    if trial.data.labels is not None:
+        strange = np.setdiff1d(trial.data.labels, classes)
+        if len(strange):
+            count = int(np.isin(trial.data.labels, strange).sum())
+            work.notes.append(
+                f"{trial.data.path}: {count} rows have labels that were not learned from "
+                f"({', '.join(map(str, strange[:5]))}); none of them can be right."
+            )
+            classes = np.union1d(classes, strange)
     return Classification(data, choice, model, classes, trial, tuple(work.notes), work.seconds)
 
 
@@ -146,8 +155,8 @@ def check_labels(data: Data) -> NDArray[Any]:
     classes = np.unique(data.labels)
     if len(classes) < 2:
         raise InputError(
-            f"{data.path}: all {len(data.labels)} labels are {classes[0]!r}; a classifier needs "
-            "at least two classes."
+            f"{data.path}: all {len(data.labels)} labels are {str(classes[0])!r}; a classifier "
+            "needs at least two classes."
         )
     return data.labels
 
@@ -199,6 +208,8 @@ def check_same_columns(columns: tuple[str, ...], other: Data) -> None:
     """Refuse data whose features are not those of the model."""
     if other.columns == columns:
         return
+    if other.path.lower().endswith((".npy", ".npz")) and len(other.columns) == len(columns):
+        return  # arrays have no names to compare
     absent = [name for name in columns if name not in other.columns]
     strange = [name for name in other.columns if name not in columns]
     if not absent and not strange:

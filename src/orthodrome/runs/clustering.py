@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.progress import reporting
 from ..metrics import clustering_error, variation_of_information
-from .inputs import Data
+from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .work import Work, silent
 
@@ -59,7 +59,12 @@ class Clustering:
     @property
     def sizes(self) -> NDArray[np.intp]:
         """How many points each cluster has."""
-        return np.bincount(self.labels)
+        return np.bincount(self.labels, minlength=self.n_clusters)
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters were asked for."""
+        return int(next(iter(self.choice.parameters.values())))
 
 
 def cluster(data: Data, choice: Choice, report: Any = silent) -> Clustering:
@@ -81,6 +86,12 @@ def cluster(data: Data, choice: Choice, report: Any = silent) -> Clustering:
     """
     work = Work(report, clustering=8, picture=2)
     model = make_model(choice, data)
+    asked = int(next(iter(choice.parameters.values())))
+    if asked > len(data):
+        raise InputError(
+            f"{data.path}: {asked} clusters (-k) of {len(data)} rows; there cannot be more than "
+            "there are rows."
+        )
     with work.part("clustering") as advance, reporting(last_step(model), advance):
         model.fit(data.X)
         labels = np.asarray(last_step(model).labels_)
@@ -117,7 +128,7 @@ def picture(data: Data, choice: Choice, advance: Any) -> NDArray[np.float64]:
 def agreement(labels: NDArray[Any], clusters: NDArray[np.intp]) -> Agreement:
     """Count which labels are in which clusters."""
     names, codes = np.unique(labels, return_inverse=True)
-    counts = np.zeros((len(names), clusters.max() + 1), dtype=np.int64)
+    counts = np.zeros((len(names), int(clusters.max()) + 1), dtype=np.int64)
     np.add.at(counts, (codes, clusters), 1)
     return Agreement(
         counts,

@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._core.progress import reporting
-from .embedding import Quality, drawn, quality_of
-from .inputs import Data
-from .models import Choice, last_step, make_model
+from .embedding import Quality, all_equal, drawn, quality_of
+from .inputs import Data, InputError
+from .models import Choice, check_scales, last_step, make_model
 from .work import Work, silent
 
 __all__ = ["LINEAR", "TITLES", "Compared", "Comparison", "compare"]
@@ -75,6 +75,10 @@ class Comparison:
     methods: tuple[Compared, ...]
     notes: tuple[str, ...]
     seconds: dict[str, float]
+
+    def model(self, method: str) -> Any:
+        """The estimator of a method, not yet fitted."""
+        return _made(method, self.data, self.choice, self.n_components)
 
     @property
     def best(self) -> Compared:
@@ -147,6 +151,11 @@ def compare(
     work = Work(lambda fraction, task: report(fraction, TITLES[task]), **shares)
     rows = drawn(len(data.X), MOST_POINTS, choice.seed)
     part = data if len(rows) == len(data.X) else _rows_of(data, rows)
+    if len(part) < 4 or all_equal(part):
+        few = (
+            f"{len(part)} rows, and four are least" if len(part) < 4 else "rows that are all equal"
+        )
+        raise InputError(f"{data.path}: there is nothing to compare in {few}.")
     methods = []
     for name in names:
         with work.part(name) as advance:
@@ -175,14 +184,22 @@ def _rows_of(data: Data, rows: NDArray[np.intp]) -> Data:
 def _fitted(
     name: str, data: Data, choice: Choice, n_components: int, advance: Any
 ) -> tuple[Any, NDArray[np.float64]]:
+    model = _made(name, data, choice, n_components)
     if name == LINEAR:
-        q = min(n_components, *data.X.shape)
-        model = make_pipeline(StandardScaler(), PCA(q)) if choice.standardize else PCA(q)
         return model, np.asarray(model.fit_transform(data.X))
-    parameters = {"n_components": n_components}
-    model = make_model(replace(choice, method=name, parameters=parameters), data)
     with reporting(last_step(model), advance):
         return model, np.asarray(model.fit_transform(data.X))
+
+
+def _made(name: str, data: Data, choice: Choice, n_components: int) -> Any:
+    if name != LINEAR:
+        parameters = {"n_components": n_components}
+        return make_model(replace(choice, method=name, parameters=parameters), data)
+    q = min(n_components, *data.X.shape)
+    if not choice.standardize:
+        return PCA(q)
+    check_scales(data)
+    return make_pipeline(StandardScaler(), PCA(q))
 
 
 def _compared(
@@ -194,8 +211,7 @@ def _compared(
     seconds: float,
 ) -> Compared:
     quality = quality_of(model, data, coordinates, seed=choice.seed)
-    if quality is None:
-        raise ValueError(f"{data.path}: {len(data.X)} rows are too few to compare; four are least.")
+    assert quality is not None  # of the rows that are compared
     rng = np.random.default_rng(choice.seed)
     areas = []
     for _ in range(N_HALVES):

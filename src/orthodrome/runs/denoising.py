@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..denoising import PatchDenoiser
+from .inputs import InputError
 from .work import Work, silent
 
 __all__ = ["Denoising", "denoise"]
@@ -23,7 +24,7 @@ class Denoising:
     image, cleaned : ndarray of shape (height, width) or (height, width, 3)
         Pixels between 0 and 1.
     noise : tuple of float
-        Estimated standard deviation of the noise in each channel.
+        Standard deviation of the noise in each channel.
     n_components : tuple of int
         Components that were kept in each.
     """
@@ -33,6 +34,7 @@ class Denoising:
     cleaned: NDArray[np.float64]
     model: PatchDenoiser
     noise: tuple[float, ...]
+    given: bool  # whether the noise was told, and not estimated
     n_components: tuple[int, ...]
     notes: tuple[str, ...]
     seconds: dict[str, float]
@@ -69,6 +71,11 @@ def denoise(
     denoising : Denoising
         The cleaned image, clipped to [0, 1].
     """
+    if min(image.shape[:2]) < patch_size:
+        raise InputError(
+            f"{path} has {image.shape[1]} x {image.shape[0]} pixels, less than a patch of "
+            f"{patch_size} (--patch-size)."
+        )
     channels = [image] if image.ndim == 2 else list(np.moveaxis(image, -1, 0))
     names = ["pixels"] if image.ndim == 2 else ["red", "green", "blue"]
     work = Work(report, **dict.fromkeys(names, 1.0))
@@ -84,6 +91,7 @@ def denoise(
         cleaned[0] if image.ndim == 2 else np.stack(cleaned, axis=-1),
         models[0],
         tuple(float(model.noise_) for model in models),
+        noise != "auto",
         tuple(int(model.n_components_) for model in models),
         tuple(work.notes),
         work.seconds,

@@ -76,6 +76,8 @@ def embed(data: Data, choice: Choice, report: Any = silent) -> Embedding:
         coordinates = np.asarray(model.fit_transform(data.X))
     with work.part("neighbourhoods"):
         quality = quality_of(model, data, coordinates, seed=choice.seed)
+    if all_equal(data):
+        work.notes.insert(0, f"{data.path}: all rows are equal, so that nothing can be embedded.")
     names = tuple(map(str, last_step(model).get_feature_names_out()))
     return Embedding(
         data, choice, model, coordinates, names, quality, tuple(work.notes), work.seconds
@@ -85,13 +87,13 @@ def embed(data: Data, choice: Choice, report: Any = silent) -> Embedding:
 def quality_of(
     model: Any, data: Data, coordinates: NDArray[np.float64], *, seed: int = 0
 ) -> Quality | None:
-    """How well coordinates keep the neighbours of the data; None of fewer than four points.
+    """How well coordinates keep the neighbours; None of fewer than four points, or equal ones.
 
     Neighbours of tables are those by straight distances (of columns as the model has them), those
     of shapes by the distances of the kernel.
     """
     rows = drawn(len(data.X), MOST_NEIGHBORS, seed)
-    if len(rows) < 4:
+    if len(rows) < 4 or all_equal(data):
         return None
     X: NDArray[Any] = data.X[rows]
     if isinstance(model, Pipeline):
@@ -99,6 +101,11 @@ def quality_of(
     kernel = last_step(model).kernel_ if data.kind == "shapes" else None
     curve = neighborhood_preservation(X, coordinates[rows], kernel=kernel)
     return Quality(curve, neighborhood_area(curve), len(rows))
+
+
+def all_equal(data: Data) -> bool:
+    """Whether there is but one point."""
+    return bool((data.X[:1] == data.X).all())
 
 
 def drawn(n: int, most: int, seed: int) -> NDArray[np.intp]:

@@ -1,21 +1,19 @@
 """Memory and time of a run before it starts, from a probe of this machine with these data.
 
-The probe is the work itself on two small samples of the rows, with the eigensolver and the storage
-of the Gram matrix that all rows will get. Times are extrapolated as a + b m^p: p = 2 where products
-with the Gram matrix are what takes the time (the number of products hardly depends on how many rows
-there are), 3 where LAPACK has the whole matrix, 1 for the iterations of EM. Memory is added up
-from what is kept at once.
+What is foretold is the whole command: its start, reading, the work, the page and the files. The
+probe is the work itself on two small samples of the rows, with the eigensolver and the storage of
+the Gram matrix that all rows will get; :mod:`.overheads` has the rest. Times are extrapolated as
+a + b m^p: p = 2 where products with the Gram matrix are what takes the time (the number of
+products hardly depends on how many rows there are), 3 where LAPACK has the whole matrix, 1 for the
+iterations of EM. Memory is added up from what is kept at once.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from .._core.memory import format_bytes
 from .._core.threads import n_threads
@@ -27,6 +25,7 @@ from .embedding import MOST_NEIGHBORS, quality_of
 from .inputs import Data
 from .memory import resident_memory
 from .models import Choice, last_step, make_model
+from .overheads import TINY, sample_of, seconds_of, start_seconds, writing_seconds
 
 __all__ = ["Estimate", "estimate_cluster", "estimate_embed", "format_seconds"]
 
@@ -37,7 +36,6 @@ _LARGEST_PROBE = 1000
 # counts: another program may have been busy. Longer ones are less easily disturbed.
 _REPEATS = 3
 _REPEAT_SECONDS = 0.6
-_TINY = 32
 # What is kept beside the Gram matrix, measured with tracemalloc. Of the krylov solver vectors, its
 # basis among them; of the dense one matrices: the whole one, and what LAPACK and NumPy copy; and a
 # mixture has one more.
@@ -61,22 +59,25 @@ class Estimate:
     ----------
     command, method : str
         What would be run.
+    arguments : str
+        The command as it would be given, but for the file.
     seconds : float
-        Time of the work, without the start of the program, and without the page.
+        Time of the whole command, from its start to the last file written.
     start_seconds : float
-        What the first run of a program takes in addition: compiled code is loaded.
+        How much of it is the start of the program: imports, and compiled code that is loaded.
     peak_bytes : int
         The most memory that the program will have.
     extra_bytes : int
         How much of it is for this run, over what the program has now.
     parts : tuple of (str, float)
-        The seconds of each part of the work.
+        The seconds of each part of the command.
     probed_rows : tuple of int
         The sizes of the samples that were timed.
     """
 
     command: str
     method: str
+    arguments: str
     seconds: float
     start_seconds: float
     peak_bytes: int
@@ -91,8 +92,9 @@ class Estimate:
     def line(self) -> str:
         """Return the estimate for people."""
         return (
-            f"{self.command} ({self.method}): {format_seconds(self.seconds)} and "
-            f"{format_bytes(self.peak_bytes)} of memory, to within a factor of 3"
+            f"{self.command} ({self.method}): {format_seconds(self.seconds)} for the whole command "
+            f"({self.arguments}), of which {format_seconds(self.start_seconds)} to start, and "
+            f"{format_bytes(self.peak_bytes)} of memory; to within a factor of 3"
         )
 
 
@@ -122,6 +124,7 @@ def estimate_embed(
     ValueError
         Where the method cannot run on these data; it is what the run itself would raise.
     """
+    start = start_seconds()
     n, k = len(data), min(n_components, len(data))
     choice = Choice(method, kernel, parameters={"n_components": k})
     plan = _Plan.of(data, choice, k)
@@ -129,8 +132,8 @@ def estimate_embed(
     def times(sample: Data, chosen: Choice) -> Times:
         model = make_model(chosen, sample)
         return {
-            "decomposition": _seconds(lambda: model.fit(sample.X)),
-            "neighbourhoods": _seconds(lambda: quality_of(model, sample, model.embedding_)),
+            "decomposition": seconds_of(lambda: model.fit(sample.X)),
+            "neighbourhoods": seconds_of(lambda: quality_of(model, sample, model.embedding_)),
         }
 
     probe = _probe(data, plan, choice, "n_components", times)
@@ -141,7 +144,8 @@ def estimate_embed(
     )
     ranked = min(compared**2, n_threads() * _NEIGHBORS_BLOCK) * _NEIGHBORS_BYTES
     extra = max(plan.bytes(k, _DENSE_MATRICES), ranked) + 2 * data.X.nbytes
-    return _estimate("embed", method, probe, parts, extra)
+    arguments = f"orthodrome embed --method {method} --components {k}"
+    return _whole(data, choice, arguments, start, probe, parts, extra)
 
 
 def estimate_cluster(data: Data, *, kernel: str | None = None, n_clusters: int = 3) -> Estimate:
@@ -162,21 +166,22 @@ def estimate_cluster(data: Data, *, kernel: str | None = None, n_clusters: int =
         As of :func:`estimate_embed`; how many iterations EM takes differs more from one set of
         rows to another than products with a matrix do.
     """
-    n = len(data)
-    choice = Choice("mixture", kernel, parameters={"n_components": min(n_clusters, n)})
+    start = start_seconds()
+    n, k = len(data), min(n_clusters, len(data))
+    choice = Choice("mixture", kernel, parameters={"n_components": k})
     plan = _Plan.of(data, choice, _MODES)
 
     def times(sample: Data, chosen: Choice) -> Times:
         short = replace(chosen, parameters={**chosen.parameters, "max_iter": 1})
-        prepared = _seconds(lambda: make_model(short, sample).fit(sample.X))
-        whole = _seconds(lambda: make_model(chosen, sample).fit(sample.X).predict_proba(sample.X))
+        prepared = seconds_of(lambda: make_model(short, sample).fit(sample.X))
+        whole = seconds_of(lambda: make_model(chosen, sample).fit(sample.X).predict_proba(sample.X))
         shared = {name: chosen.parameters[name] for name in ("solver", "storage")}
         two = shared | {"n_components": min(2, len(sample))}
         flat = make_model(Choice("kpca", kernel, parameters=two), sample)
         return {
             "starts": min(prepared, whole),
             "EM": max(whole - prepared, 0.0),
-            "picture": _seconds(lambda: flat.fit_transform(sample.X)),
+            "picture": seconds_of(lambda: flat.fit_transform(sample.X)),
         }
 
     probe = _probe(data, plan, choice, "n_components", times)
@@ -187,7 +192,7 @@ def estimate_cluster(data: Data, *, kernel: str | None = None, n_clusters: int =
         ("picture", probe.extrapolated("picture", n, plan.power)),
     )
     extra = plan.bytes(_MODES, _MIXTURE_MATRICES) + 2 * data.X.nbytes
-    return _estimate("cluster", "mixture", probe, parts, extra)
+    return _whole(data, choice, f"orthodrome cluster -k {k}", start, probe, parts, extra)
 
 
 # ---------------------------------------------------------------------------- how all rows will run
@@ -268,14 +273,14 @@ def _probe(
     """Time the work on samples; `count` is the parameter that no sample may be smaller than."""
 
     def timed(size: int) -> Times:
-        sample = _sample(data, size)
+        sample = sample_of(data, size)
         parameters = dict(choice.parameters) | {"solver": plan.solver, "storage": plan.storage}
         parameters[count] = min(int(parameters[count]), size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the run has to say it will say itself
             return times(sample, replace(choice, parameters=parameters))
 
-    tiny = min(_TINY, len(data))
+    tiny = min(TINY, len(data))
     first, second = (sum(timed(tiny).values()) for _ in range(2))
     found = []
     for size in plan.sizes:
@@ -286,38 +291,36 @@ def _probe(
     return _Probe(plan.sizes, tuple(found), max(first - second, 0.0))
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
 def _total(times: Sequence[Times]) -> float:
     return sum(sum(one.values()) for one in times)
 
 
-def _sample(data: Data, size: int) -> Data:
-    if size == len(data):
-        return data
-    rows = np.sort(np.random.default_rng(0).choice(len(data), size, replace=False))
-    return replace(data, X=data.X[rows], ids=tuple(data.ids[i] for i in rows), labels=None)
-
-
-def _estimate(
-    command: str,
-    method: str,
+def _whole(
+    data: Data,
+    choice: Choice,
+    arguments: str,
+    start: float,
     probe: _Probe,
-    parts: Sequence[tuple[str, float]],
+    work: Sequence[tuple[str, float]],
     extra: int,
 ) -> Estimate:
+    """Add to the work what else a command does."""
+    started = start + probe.start
+    parts = (
+        ("start", started),
+        ("reading", data.read_seconds),
+        *work,
+        *writing_seconds(data, choice).items(),
+    )
     return Estimate(
-        command=command,
-        method=method,
+        command=arguments.split()[1],
+        method=choice.method,
+        arguments=arguments,
         seconds=sum(seconds for _, seconds in parts),
-        start_seconds=probe.start,
+        start_seconds=started,
         peak_bytes=(resident_memory() or 0) + extra,
         extra_bytes=extra,
-        parts=tuple(parts),
+        parts=parts,
         probed_rows=probe.sizes,
     )
 

@@ -19,11 +19,11 @@ from .estimates import Estimate, estimate_cluster, estimate_embed
 from .inputs import Data
 from .inputs.data import columns_of_landmarks, listed
 from .memory import available_memory
+from .scales import extremes_of, hopeless, scale_advice, scales_of, spreads_of, unit_advice
 
 __all__ = ["Info", "Reach", "describe"]
 
 _BUDGET = "2GiB"
-_SCALES = 1e3  # columns whose spreads differ by more should be standardised
 _REACH_ROWS = 1000
 # Largest angles: below the first, tangent vectors are at most 2 % longer than kernel PCA's chords.
 _FLAT = 20.0
@@ -142,13 +142,16 @@ class Info:
         if self.kernel is not None:
             width = "" if self.sigma is None else f", sigma {self.sigma:.6g} (rule: mean)"
             found.append(f"suggested kernel: {self.kernel}{width}: {self.kernel_reason}")
+        else:
+            found.append(f"suggested kernel: none: {self.kernel_reason}")
         if self.reach is not None:
             found.append(
                 f"reach: {self.reach.mean_angle:.0f}° from the mean on average, "
                 f"{self.reach.largest_angle:.0f}° at most: {self.reach.meaning}"
             )
-        found.append(f"solver: {self.solver}: {self.solver_reason}")
-        found.append(f"Gram matrix: {_STORAGE_WORDS[self.storage]}: {self.storage_reason}")
+        if self.kernel is not None:
+            found.append(f"solver: {self.solver}: {self.solver_reason}")
+            found.append(f"Gram matrix: {_STORAGE_WORDS[self.storage]}: {self.storage_reason}")
         found += [f"estimate: {estimate.line()}" for estimate in self.estimates]
         if self.available_bytes is not None:
             found.append(f"available memory: {format_bytes(self.available_bytes)}")
@@ -159,10 +162,15 @@ class Info:
     def _data(self) -> str:
         if self.kind == "shapes":
             count, dimension = self.shape[1:]
-            what = f"{self.n} shapes of {count} landmarks in {dimension} dimensions"
+            each = f"{_count(count, 'landmark')} in {dimension} dimensions"
+            what = f"{_count(self.n, 'shape')} of {each}"
         else:
-            what = f"{self.n} rows of {self.d} features"
+            what = f"{_count(self.n, 'row')} of {_count(self.d, 'feature')}"
         return f"{what}, {self.dtype}"
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 _STORAGE_WORDS = {
@@ -204,11 +212,18 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
     flat = data.X.reshape(n, -1)
     notes: list[str] = list(data.notes)
     advice: list[str] = []
-    constant, ratio = _scales(flat, data.columns, advice, table=data.kind == "table")
+    spreads = spreads_of(flat)
+    extremes = extremes_of(flat, spreads)
+    constant, ratio = scales_of(spreads, data.columns)
+    if data.kind == "table":
+        advice += scale_advice(spreads, data.columns, constant, ratio, extremes)
     n_duplicates = n - len(_distinct(flat))
     if n_duplicates:
-        notes.append(f"{n_duplicates} of {n} rows repeat another row.")
-    name, reason = _suggested_kernel(data, flat)
+        verb = "repeats" if n_duplicates == 1 else "repeat"
+        notes.append(f"{n_duplicates} of {n} rows {verb} another row.")
+    advice += unit_advice(flat, spreads, data.columns, extremes)
+    no_use = hopeless(n, spreads, extremes)
+    name, reason = (None, no_use) if no_use else _suggested_kernel(data, flat)
     kernel = _fitted(name, data, notes)
     sigma = None if kernel is None else getattr(kernel, "sigma_", None)
     k = min(n_components, n)
@@ -247,31 +262,6 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
 
 
 # ---------------------------------------------------------------------------- columns and rows
-
-
-def _scales(
-    flat: NDArray[Any], columns: Sequence[str], advice: list[str], *, table: bool
-) -> tuple[tuple[str, ...], float]:
-    """Return the columns of one value, and how much the spreads of the others differ."""
-    spreads = flat.std(axis=0, dtype=np.float64)
-    is_constant = (flat == flat[0]).all(axis=0)
-    constant = tuple(name for name, one in zip(columns, is_constant, strict=True) if one)
-    varying = np.where(is_constant, np.nan, spreads)
-    if np.isnan(varying).all():
-        advice.append("All columns are constant: there is nothing to find in such data.")
-        return constant, 1.0
-    smallest, largest = int(np.nanargmin(varying)), int(np.nanargmax(varying))
-    ratio = float(varying[largest] / varying[smallest]) if varying[smallest] > 0 else math.inf
-    ratio = min(ratio, float(np.finfo(np.float64).max))  # JSON has no word for infinity
-    if table and constant:
-        advice.append(f"Columns of one value say nothing; leave them out: {listed(constant)}.")
-    if table and ratio > _SCALES:
-        advice.append(
-            f"Spreads of columns differ {ratio:.2g}-fold, from {columns[smallest]} to "
-            f"{columns[largest]}, so that distances are those of the latter alone: use "
-            "--standardize."
-        )
-    return constant, ratio
 
 
 def _distinct(flat: NDArray[Any]) -> NDArray[Any]:
@@ -387,7 +377,7 @@ def _estimates(data: Data, kernel: str | None, k: int, notes: list[str]) -> tupl
     ):
         try:
             found.append(estimated())
-        except ValueError as problem:
+        except (ValueError, ImportError) as problem:  # an extra that the command would want as well
             notes.append(f"No estimate: {problem}")
     return tuple(found)
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
-from ..kernels import Kernel
+from ..kernels import Kernel, Normalized
 from ..kernels.names import KERNELS
-from .inputs import Data
+from .inputs import Data, InputError
 
 __all__ = [
     "CLASSIFIERS",
@@ -45,6 +46,17 @@ CLASSIFIERS: dict[str, type] = {
     "nested-spheres": NestedSpheresClassifier,
 }
 _ALL = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS
+# Methods of the unit sphere; a kernel that does not put data there is normalised for them.
+_ON_THE_SPHERE = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
+_OF_SHAPES = (
+    *("veronese_whitney", "full_procrustes", "complex_gaussian"),
+    *("riemannian_shape", "hermitian_linear"),
+)
+# Kernels whose centres cannot be brought back to the space of the rows.
+_NO_PREIMAGES = (
+    *("linear", "polynomial", "poly", "sigmoid", "cosine"),
+    *("laplacian", "chi2", "additive_chi2", "hermitian_linear"),
+)
 
 
 @dataclass(frozen=True)
@@ -101,14 +113,35 @@ def make_model(choice: Choice, data: Data) -> Any:
     for name in parameters:
         if name not in known:
             raise ValueError(f"The method {choice.method} has no parameter {name!r}.")
+    kernel = make_kernel(choice, data)
+    if choice.method == "kmeans" and choice.kernel in _NO_PREIMAGES:
+        parameters.setdefault("centers", "intrinsic")
     if "random_state" in known:
         parameters["random_state"] = choice.seed
-    estimator.set_params(kernel=make_kernel(choice, data), **parameters)
+    estimator.set_params(kernel=kernel, **parameters)
     if not choice.standardize:
         return estimator
-    if data.kind == "shapes":
-        raise ValueError("Landmarks cannot be standardised: shapes have no columns of their own.")
+    check_scales(data)
     return make_pipeline(StandardScaler(), estimator)
+
+
+def check_scales(data: Data) -> None:
+    """Refuse to standardise landmarks, and columns whose variance cannot be computed."""
+    if data.kind == "shapes":
+        raise InputError(
+            f"{data.path}: landmarks cannot be standardised; leave out --standardize. The kernels "
+            "of shapes do not see place, size and direction."
+        )
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        deviations = np.std(data.X, axis=0)
+    varies = data.X.max(axis=0) > data.X.min(axis=0)
+    wrong = ~np.isfinite(deviations) | (varies & (deviations == 0))
+    if wrong.any():
+        name = data.columns[int(np.argmax(wrong))]
+        raise InputError(
+            f"{data.path}, column {name!r}: its numbers are too large or too small for a variance; "
+            "choose another unit before you standardise."
+        )
 
 
 def make_kernel(choice: Choice, data: Data) -> Kernel:
@@ -122,11 +155,18 @@ def make_kernel(choice: Choice, data: Data) -> Kernel:
             f"{data.path} has landmarks in three dimensions; the kernels of shapes are of planar "
             "ones. Align the specimens first and give their coordinates as a table."
         )
+    if data.kind == "shapes" and name not in _OF_SHAPES:
+        raise InputError(
+            f"{data.path} has landmarks, and the kernel {name} is one of tables. Kernels of "
+            f"shapes: {', '.join(_OF_SHAPES)}."
+        )
     kernel = KERNELS[name]()
     if choice.sigma is not None:
         if "sigma" not in kernel.get_params():
             raise ValueError(f"The kernel {name} has no bandwidth: leave out --sigma.")
         kernel.set_params(sigma=choice.sigma)
+    if choice.method in _ON_THE_SPHERE and not kernel.unit_norm:
+        return Normalized(kernel)
     return kernel
 
 
@@ -152,7 +192,9 @@ def python_lines(model: Any, reading: str, *use: str, more: str = "") -> str:
     expression = repr(model)
     classes = sorted({name for name in _ALL_NAMES if f"{name}(" in expression})
     kernels = sorted({name for name in _KERNEL_NAMES if f"{name}(" in expression})
-    lines = [f"from orthodrome import {', '.join(classes)}"]
+    lines = [f"from orthodrome import {', '.join(classes)}"] if classes else []
+    if "PCA(" in expression.replace("KernelPCA(", ""):
+        lines.append("from sklearn.decomposition import PCA")
     if kernels:
         lines.append(f"from orthodrome.kernels import {', '.join(kernels)}")
     lines.append("from orthodrome.runs import read_data")
@@ -168,4 +210,4 @@ def python_lines(model: Any, reading: str, *use: str, more: str = "") -> str:
 
 
 _ALL_NAMES = [cls.__name__ for cls in _ALL.values()]
-_KERNEL_NAMES = [cls.__name__ for cls in KERNELS.values()]
+_KERNEL_NAMES = [*(cls.__name__ for cls in KERNELS.values()), Normalized.__name__]

@@ -42,6 +42,7 @@ class How:
 
     command: Sequence[str]
     reading: str = ""
+    testing: str = ""  # the same of rows to test
 
 
 def embedding_page(found: Embedding, how: How) -> list[Section]:
@@ -52,7 +53,7 @@ def embedding_page(found: Embedding, how: How) -> list[Section]:
             f"{_described(found.data)}; {type(model).__name__} with "
             f"{found.coordinates.shape[1]} components."
         ),
-        *_notes(found.notes),
+        *_notes(found),
         _scatter(found.data, found.coordinates, "Every point is a row of the file.", model),
     ]
     sections = [Section("Embedding", coordinates)]
@@ -72,7 +73,7 @@ def embedding_page(found: Embedding, how: How) -> list[Section]:
         if pictures:
             sections.append(Section("How much is kept", [Row(pictures)]))
         if found.data.kind == "shapes":
-            sections.append(_shape_modes(model))
+            sections += _shape_modes(model)
     lines = python_lines(found.model, how.reading, "coordinates = model.fit_transform(data.X)")
     return [*sections, _how(found.model, found.seconds, how, lines)]
 
@@ -83,7 +84,7 @@ def clustering_page(found: Clustering, how: How) -> list[Section]:
     sizes = found.sizes
     details: dict[str, NDArray[Any]] = {}
     if found.data.labels is not None:
-        details[found.data.label_name or "label"] = found.data.labels
+        details[found.data.label_title] = found.data.labels
     if found.probabilities is not None:
         details["probability"] = found.probabilities
     scatter = Scatter(
@@ -99,7 +100,7 @@ def clustering_page(found: Clustering, how: How) -> list[Section]:
     rows = [[f"cluster {c}", int(size), f"{size / n:.1%}"] for c, size in enumerate(sizes)]
     blocks: list[Block] = [
         Text(f"{_described(found.data)}; {len(sizes)} clusters."),
-        *_notes(found.notes),
+        *_notes(found),
         scatter,
         Table("Clusters", ["cluster", "rows", "share"], rows),
     ]
@@ -119,7 +120,7 @@ def classification_page(found: Classification, how: How) -> list[Section]:
     trial = found.trial
     blocks: list[Block] = [
         Text(f"{_described(found.data)}; {len(found.classes)} classes. Tested on {trial.how}."),
-        *_notes(found.notes),
+        *_notes(found),
     ]
     sections = [Section("Accuracy", blocks)]
     if trial.accuracies:
@@ -131,7 +132,13 @@ def classification_page(found: Classification, how: How) -> list[Section]:
             )
         )
         rows = [
-            [each.name, each.precision, each.recall, each.f1, each.n_points]
+            [
+                each.name,
+                f"{each.precision:.3f}",
+                f"{each.recall:.3f}",
+                f"{each.f1:.3f}",
+                each.n_points,
+            ]
             for each in trial.scores(found.classes)
         ]
         header = ["class", "precision", "recall", "F1", "rows"]
@@ -142,8 +149,29 @@ def classification_page(found: Classification, how: How) -> list[Section]:
         names, counts = np.unique(trial.predicted, return_counts=True)
         rows = [[str(name), int(count)] for name, count in zip(names, counts, strict=True)]
         blocks.append(Table("Predictions", ["class", "rows"], rows))
-    lines = python_lines(found.model, how.reading, "model.fit(data.X, data.labels)")
-    return [*sections, _how(found.model, found.seconds, how, lines)]
+    return [*sections, _how(found.model, found.seconds, how, _classifier_lines(found, how))]
+
+
+def _classifier_lines(found: Classification, how: How) -> str:
+    if how.testing:
+        use = [
+            f"test = {how.testing}",
+            "model.fit(data.X, data.labels)",
+            "predicted = model.predict(test.X)",
+        ]
+        if found.trial.accuracies:
+            use.append("accuracy = (predicted == test.labels).mean()")
+        return python_lines(found.model, how.reading, *use)
+    n, seed = len(found.trial.accuracies), found.choice.seed
+    return python_lines(
+        found.model,
+        how.reading,
+        f"folds = StratifiedKFold({n}, shuffle=True, random_state={seed})",
+        "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)",
+        "accuracy = (predicted == data.labels).mean()",
+        "model.fit(data.X, data.labels)",
+        more="from sklearn.model_selection import StratifiedKFold, cross_val_predict",
+    )
 
 
 def comparison_page(found: Comparison, how: How) -> list[Section]:
@@ -155,7 +183,7 @@ def comparison_page(found: Comparison, how: How) -> list[Section]:
         if each.neighbor_accuracy is not None:
             row.append(f"{each.neighbor_accuracy:.1%}")
         rows.append([*row, f"{each.seconds:.2f}"])
-    header = ["method", "area", "± among halves"]
+    header = ["method", "area", "±"]
     header += ["nearest neighbour has the same label"] * (found.data.labels is not None)
     with house_style():
         curves = {TITLES[each.method]: each.quality.curve for each in found.methods}
@@ -173,8 +201,8 @@ def comparison_page(found: Comparison, how: How) -> list[Section]:
     first: list[Block] = [
         Text(f"{_described(found.data)}; {found.n_components} components of each method.{part}"),
         Note(found.recommendation()),
-        *_notes(found.notes),
-        Table("Methods", [*header, "seconds"], rows),
+        *_notes(found),
+        Table("Methods; ±: the standard deviation over random halves", [*header, "seconds"], rows),
         picture,
     ]
     scatters = [
@@ -184,8 +212,9 @@ def comparison_page(found: Comparison, how: How) -> list[Section]:
         )
         for each in found.methods
     ]
-    code = Code(shlex.join(how.command), "The command that wrote this page:")
-    run = Section("How to do this again", [code, _machine(found.seconds)])
+    model = found.model(found.best.method)
+    lines = python_lines(model, how.reading, "coordinates = model.fit_transform(data.X)")
+    run = _how(model, found.seconds, how, lines)
     return [Section("Comparison", first), *scatters, run]
 
 
@@ -195,47 +224,48 @@ def denoising_page(found: Denoising, how: How) -> list[Section]:
     channels = ["grey"] if found.image.ndim == 2 else ["red", "green", "blue"]
     for name, noise, count in zip(channels, found.noise, found.n_components, strict=True):
         rows.append([name, f"{255 * noise:.1f}", count])
+    removed = 0.5 + (found.image - found.cleaned) / 2
+    shown = {"as it is": found.image, "cleaned": found.cleaned, "what was removed": removed}
+    alts = {
+        "what was removed": "What was removed, around a middle grey: noise if no edge can be seen."
+    }
+    captions = {"what was removed": "What was removed; edges in it would be more than noise."}
     with house_style():
-        grey = {
-            "as it is": found.image.mean(axis=-1) if found.image.ndim == 3 else found.image,
-            "cleaned": found.cleaned.mean(axis=-1) if found.image.ndim == 3 else found.cleaned,
-        }
-        removed = grey["as it is"] - grey["cleaned"]
-        limit = max(float(np.abs(removed).max()), 1e-6)
         pictures = [
             Picture.of(
-                images({name: image[None]}, limits=(0.0, 1.0)),
+                images({name: image[None]}, limits=(0.0, 1.0), cmap="gray"),
                 name.replace(" ", "-"),
-                alt=f"The image {found.path}, {name}, in shades of grey.",
-                caption=f"{found.path}, {name}.",
+                alt=alts.get(name, f"The image {found.path}, {name}."),
+                caption=captions.get(name, f"{found.path}, {name}."),
             )
-            for name, image in grey.items()
+            for name, image in shown.items()
         ]
-        difference = Picture.of(
-            images({"removed": removed[None]}, limits=(-limit, limit)),
-            "removed",
-            alt="What was removed, in shades of grey: noise if no edge can be seen in it.",
-            caption="What was removed. If edges can be seen here, more than noise was.",
-        )
     blocks: list[Block] = [
         Text(f"{found.path}, {found.image.shape[1]} x {found.image.shape[0]} pixels."),
-        *_notes(found.notes),
+        *_notes(found),
         Table(
             "Channels, each cleaned by itself",
-            ["channel", "estimated noise (of 255)", "components"],
+            ["channel", f"{'given' if found.given else 'estimated'} noise (of 255)", "components"],
             rows,
         ),
         *pictures,
-        difference,
     ]
+    whole = ["cleaned = model.denoise(image)"]
+    if found.image.ndim == 3:
+        whole = [
+            "channels = [model.denoise(image[..., c].copy()) for c in range(3)]",
+            "cleaned = np.stack(channels, axis=-1)",
+        ]
     lines = "\n".join(
         [
+            "import numpy as np",
             "from orthodrome import PatchDenoiser",
-            "from orthodrome.runs import read_image",
+            "from orthodrome.runs import read_image, write_image",
             "",
             f"image = {how.reading}",
-            f"cleaned = {found.model!r}.denoise(image"
-            + ("[..., 0])  # and so each channel" if found.image.ndim == 3 else ")"),
+            f"model = {found.model!r}",
+            *whole,
+            'write_image("cleaned.png", np.clip(cleaned, 0.0, 1.0))',
         ]
     )
     return [Section("Image", blocks), _how(found.model, found.seconds, how, lines)]
@@ -253,8 +283,10 @@ def _described(data: Data) -> str:
     return f"{data.path}: {what}"
 
 
-def _notes(notes: Sequence[str]) -> list[Note]:
-    return [Note(text) for text in notes]
+def _notes(found: Any) -> list[Note]:
+    """What was found while the file was read, and while it was worked on."""
+    read = found.data.notes if hasattr(found, "data") else ()
+    return [Note(text) for text in (*read, *found.notes)]
 
 
 def _features(data: Data) -> dict[str, Any]:
@@ -270,7 +302,7 @@ def _scatter(
         coordinates,
         caption,
         labels=data.labels,
-        label_name=data.label_name or "label",
+        label_name=data.label_title,
         ids=data.ids,
         ratios=None if model is None else model.explained_variance_ratio_[: coordinates.shape[1]],
         **_features(data),
@@ -294,7 +326,7 @@ def _agreement(found: Clustering) -> Section:
     rows = [
         [name, *map(int, counts)] for name, counts in zip(agreed.labels, agreed.counts, strict=True)
     ]
-    header = [found.data.label_name or "label", *(f"cluster {c}" for c in range(len(rows[0]) - 1))]
+    header = [found.data.label_title, *(f"cluster {c}" for c in range(len(rows[0]) - 1))]
     return Section(
         "Clusters and labels",
         [
@@ -342,15 +374,20 @@ def _shapes(data: Data, names: NDArray[Any], title: str) -> Section:
     return Section("Shapes", [picture])
 
 
-def _shape_modes(model: Any) -> Section:
+def _shape_modes(model: Any) -> list[Section]:
+    """How shapes change along the components, if the model leads back to shapes."""
+    try:
+        figure = shape_modes(model, n_modes=min(3, model.n_components_))
+    except ValueError:  # nested spheres have no way back, and some kernels have no pre-images
+        return []
     picture = Picture.of(
-        shape_modes(model, n_modes=min(3, model.n_components_)),
+        figure,
         "modes",
         alt="A line of shapes for each component, from two standard deviations below the mean to "
         "two above.",
         caption="How the shape changes along each component.",
     )
-    return Section("Modes", [picture])
+    return [Section("Modes", [picture])]
 
 
 def _labels_line(model: Any) -> str:

@@ -69,7 +69,7 @@ def _names_of_rows(data: Data) -> tuple[list[str], list[list[str]]]:
     if data.labels is None:
         return ["row"], [[name] for name in data.ids]
     labels = map(str, data.labels)
-    return ["row", data.label_name or "label"], list(map(list, zip(data.ids, labels, strict=True)))
+    return ["row", data.label_title], list(map(list, zip(data.ids, labels, strict=True)))
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> dict[str, Path]:

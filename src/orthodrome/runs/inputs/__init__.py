@@ -9,8 +9,8 @@
 ======================  ==========================================================================
 """
 
-from .data import Data, InputError
+from .data import Data, InputError, UnknownColumnError
 from .images import read_image, write_image
 from .reading import read_data
 
-__all__ = ["Data", "InputError", "read_data", "read_image", "write_image"]
+__all__ = ["Data", "InputError", "UnknownColumnError", "read_data", "read_image", "write_image"]

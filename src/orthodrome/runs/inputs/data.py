@@ -8,7 +8,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Data", "InputError", "columns_of_landmarks", "listed", "numbered_columns", "shown"]
+__all__ = [
+    "Data",
+    "InputError",
+    "UnknownColumnError",
+    "columns_of_landmarks",
+    "listed",
+    "numbered_columns",
+    "shown",
+]
 
 _LONGEST_SHOWN = 40
 _MOST_LISTED = 12
@@ -16,6 +24,14 @@ _MOST_LISTED = 12
 
 class InputError(ValueError):
     """A file cannot be used as it is; the message says what, where, and what to do."""
+
+
+class UnknownColumnError(InputError):
+    """A file has no column of a name that was asked for."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +58,8 @@ class Data:
         The column that the ids come from, where there is one.
     notes : tuple of str
         What a reader of the file should know: an encoding, a header that is not there, ….
+    read_seconds : float
+        How long the file took to read; 0 where there was none.
 
     Examples
     --------
@@ -61,9 +79,17 @@ class Data:
     label_name: str | None = None
     id_name: str | None = None
     notes: tuple[str, ...] = ()
+    read_seconds: float = 0.0
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def label_title(self) -> str:
+        """What to call the labels: the name of their column, where it has one that is free."""
+        named = self.label_name is not None and (self.kind == "table" or self.id_name is None)
+        name = self.label_name if named or (self.label_name or "").isidentifier() else None
+        return name if name and name not in ("row", "predicted", "cluster") else "label"
 
 
 def numbered_columns(count: int) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .arrays import read_npy, read_npz
@@ -94,10 +96,31 @@ def read_data(
     >>> data.columns, data.labels.tolist()
     (('length', 'width'), ['edulis', 'caerulea'])
     """
-    file = Path(path)
-    suffix = _suffix(file)
+    begin = time.perf_counter()
     if isinstance(columns, str):  # its letters would be taken for names
         columns = [columns]
+    found = _read(
+        Path(path),
+        columns,
+        label=label,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
+    return replace(found, read_seconds=time.perf_counter() - begin)
+
+
+def _read(
+    file: Path,
+    columns: Sequence[str] | None,
+    *,
+    label: str | None,
+    labels: str | os.PathLike[str] | None,
+    label_regex: str | None,
+    keep_negative: bool,
+) -> Data:
+    """Hand a file to the reader of its kind, with the options that this one has."""
+    suffix = _suffix(file)
     if suffix == ".tps":
         if columns is not None:
             raise InputError(f"{file} is a TPS file, which has no columns for --columns.")

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .data import InputError, listed, shown
+from .data import InputError, UnknownColumnError, listed, shown
 
 __all__ = ["Selection", "choose_columns", "unknown_column"]
 
@@ -66,10 +66,11 @@ def _position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
 def unknown_column(path: str, names: Sequence[str], wanted: str, option: str) -> InputError:
     """Return the error of a column that is not there, with the nearest name."""
     near = difflib.get_close_matches(wanted, names, n=1)
-    return InputError(
+    return UnknownColumnError(
         f"{path} has no column {shown(wanted)}, which {option} names."
         + (f" Did you mean {shown(near[0])}?" if near else "")
-        + f" Its columns are {listed(names)}."
+        + f" Its columns are {listed(names)}.",
+        wanted,
     )
 
 
