@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Krylov
+from orthodrome.eigen import Krylov, Nystroem
 from orthodrome.kernels import Exponential, Gaussian
 
 ESTIMATORS = [
@@ -21,6 +21,9 @@ ESTIMATORS = [
     # few digits. tests/decomposition/test_decomposition_hebbian.py has its laws.
     KernelPCA(solver="hebbian"),
     KernelPCA(solver="hebbian", n_components=2, random_state=0),
+    # on data as few as those of these checks all rows are landmarks
+    KernelPCA(solver="nystroem"),
+    KernelPCA(solver="nystroem", n_components=2, storage="recompute"),
     KernelPCA(n_components=2, kernel="rbf", storage="recompute"),
     KernelPCA(n_components=2, kernel="linear", memory_budget="1KiB"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
@@ -32,6 +35,8 @@ ESTIMATORS = [
     KernelPGA(solver=Krylov(1e-10, block_size=2, max_basis=1), n_components=2, random_state=0),
     KernelPGA(solver="hebbian"),
     KernelPGA(solver="hebbian", n_components=2, random_state=0),
+    KernelPGA(solver="nystroem"),
+    KernelPGA(solver=Nystroem(sphere="angles"), n_components=2, storage="recompute"),
     KernelPGA(n_components=2, kernel="rbf", storage="recompute"),
     KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
     KernelPGA(n_components=0.9, kernel=Gaussian(sigma="median")),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
@@ -17,6 +19,7 @@ from ..eigen import SOLVERS, Dense, Options, resolve_solver
 from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
 __all__ = [
+    "CALLER_OF_FIT",
     "KernelEstimator",
     "check_solver_parameters",
     "check_storage_parameters",
@@ -25,7 +28,12 @@ __all__ = [
     "resolved_solver",
     "rows_named_in",
     "solver_tolerance",
+    "warn_if_rounding",
 ]
+
+# The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
+# and scikit-learn's wrapper of it.
+CALLER_OF_FIT = 5
 
 
 @contextmanager
@@ -88,6 +96,8 @@ def check_solver_parameters(estimator: Any) -> None:
         check_positive(estimator.tol, "tol", owner, or_zero=True)
     if estimator.max_iter is not None:
         check_integer(estimator.max_iter, "max_iter", owner)
+    if getattr(estimator, "n_landmarks", None) is not None:
+        check_integer(estimator.n_landmarks, "n_landmarks", owner)
     check_storage_parameters(estimator)
 
 
@@ -103,13 +113,21 @@ def check_storage_parameters(estimator: Any) -> None:
 
 def resolved_solver(estimator: Any, n: int, k: int) -> Any:
     """Return the solver object that runs for k pairs of n points."""
-    options = Options(estimator.tol, estimator.max_iter, memory_budget=estimator.memory_budget)
-    return resolve_solver(estimator.solver, n, k, options)
+    options = Options(
+        estimator.tol,
+        estimator.max_iter,
+        random_state=estimator.random_state,
+        memory_budget=estimator.memory_budget,
+        n_landmarks=getattr(estimator, "n_landmarks", None),
+    )
+    exact = not getattr(estimator, "_works_on_features", False)
+    return resolve_solver(estimator.solver, n, k, options, exact=exact)
 
 
 def solver_tolerance(estimator: Any, n: int, k: int) -> float:
     """Return the tolerance of the solver that runs; LAPACK has none and is as good as any."""
-    return float(getattr(resolved_solver(estimator, n, k), "tol", 1e-8))
+    tol = getattr(resolved_solver(estimator, n, k), "tol", None)
+    return 1e-8 if tol is None else float(tol)
 
 
 def refuse_large_matrix(estimator: Any, n: int, k: int, dtype: Any) -> None:
@@ -117,3 +135,24 @@ def refuse_large_matrix(estimator: Any, n: int, k: int, dtype: Any) -> None:
     solver = resolved_solver(estimator, n, k)
     if isinstance(solver, Dense):
         solver.check_memory(n, dtype)
+
+
+def warn_if_rounding(
+    eigenvalues: NDArray[Any],
+    rounding: float,
+    X: Any,
+    kernel: Kernel,
+    stacklevel: int = CALLER_OF_FIT,
+) -> None:
+    """Warn where different points have become one: all that is left of them is rounding."""
+    if np.any(eigenvalues > 0) or isinstance(kernel, Precomputed):
+        return
+    difference = X[1:] != X[:-1]
+    if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
+        warnings.warn(
+            f"All components are zero: the variance of {type(kernel).__name__} over these data is "
+            f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), or centre "
+            "the data, or pass float64.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

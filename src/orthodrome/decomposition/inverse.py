@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from ..kernels import Kernel
-from ..preimage import decode_components, fixed_point_preimages, has_fixed_point
+from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
 
 __all__ = ["inputs_of", "training_inputs"]
 
@@ -46,6 +46,7 @@ def inputs_of(
     weights: NDArray[np.float64] | None,
     alpha: float,
     fixed_point: bool = True,
+    decode: RidgeMap | None = None,
 ) -> NDArray[Any]:
     """Return inputs whose feature vectors are near the points that coordinates stand for.
 
@@ -72,6 +73,8 @@ def inputs_of(
         The relative penalty of the regression.
     fixed_point : bool, default=True
         Whether radial kernels may use theirs.
+    decode : RidgeMap, optional
+        The regression where it was made before, of more inputs than are known here.
 
     Returns
     -------
@@ -83,10 +86,9 @@ def inputs_of(
             kernel, training, lambda rows: expansion(coordinates[rows]), len(coordinates)
         ).points
     vectors, back = kernel.as_vectors(training)
-    decode = decode_components(
-        features(embedding),
-        vectors,
-        np.ones(len(training)) if weights is None else weights,
-        alpha,
-    )
+    if decode is None:
+        ones = np.ones(len(training))
+        decode = decode_components(
+            features(embedding), vectors, ones if weights is None else weights, alpha
+        )
     return back(decode(features(coordinates)).astype(coordinates.dtype, copy=False))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..eigen import Components, affine_map
-from ..gram import Centered, GramOperator, squared_distance_to_mean
+from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
+from .landmarks import FeatureFit, pca_of_features
 from .spectral import SpectralDecomposition
 
 __all__ = ["KernelPCA"]
@@ -35,29 +36,37 @@ class KernelPCA(SpectralDecomposition):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. Names that scikit-learn has mean its kernels.
-    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
+    solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
         "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
-        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them.
+        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
+        all points through a few landmarks: no pass over the Gram matrix, and no training row but
+        those is kept; :class:`orthodrome.eigen.Nystroem` has its options.
     tol : float, optional
         Stop when every residual ‖K'a - λa‖ is at most tol times the largest eigenvalue. Default:
-        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals.
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
+        more landmarks once the features leave out at most tol times the trace of the Gram matrix;
+        default: take as many as asked for.
     max_iter : int, optional
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50).
+    n_landmarks : int, optional
+        For nystroem: the most landmarks. Default: 512, or twice the number of components if that
+        is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
         more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
+        nystroem: where the features live during the fit.
     inverse_alpha : float, default=1e-6
         Ridge of the inverse map where the kernel is not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov, hebbian: source of the start, and of the orders of the passes. With the same value
-        the result is the same; without, it differs within `tol`.
+        Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
+        landmarks. With the same value the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -75,8 +84,16 @@ class KernelPCA(SpectralDecomposition):
         negative eigenvalues in its trace, and the ratios may add up to more than 1.)
     dual_coef_, intercept_ : ndarrays of shape (n_samples, n_components), (n_components,)
         ``transform(X) = k(X, X_fit_) @ dual_coef_ + intercept_``.
+    mean_ : ndarray of shape (n_samples,)
+        Coefficients of the mean over `X_fit_`: the weights, divided by their sum.
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
+        With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
+        entries `mean_`.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     sample_weight_ : ndarray of shape (n_samples,) or None
@@ -91,6 +108,8 @@ class KernelPCA(SpectralDecomposition):
         Whether it reached `tol`.
     residuals_ : ndarray of shape (n_components,)
         ‖K'a - λa‖ of each component.
+        With nystroem, the trace that the features leave out, which bounds the residuals of kernel
+        PCA.
     history_ : list of dict
         The solver's iterations.
     n_features_in_, feature_names_in_ :
@@ -106,7 +125,7 @@ class KernelPCA(SpectralDecomposition):
     neither on the solver nor on the order of the rows.
 
     Coordinates e stand for the point :math:`\sum_n \beta_n \Phi(x_n)` of feature space with
-    :math:`\beta = p + A e`, where A is ``dual_coef_`` and p the weights of the mean;
+    :math:`\beta = p + A e`, where A is ``dual_coef_`` and p is ``mean_``;
     `inverse_transform` looks for its pre-image.
 
     Examples
@@ -121,6 +140,8 @@ class KernelPCA(SpectralDecomposition):
     0.905
     """
 
+    _mean_coef_: NDArray[np.float64] | None = None
+
     def _geometry(
         self, gram: GramOperator, weights: NDArray[np.float64] | None
     ) -> tuple[Centered, dict[str, Any]]:
@@ -131,10 +152,36 @@ class KernelPCA(SpectralDecomposition):
                 "choose other parameters of the kernel."
             )
         found = {
+            "_mean_coef_": None,
             "_mean_square": centered.mean_square,
             "_constant_diagonal": _constant(gram.diagonal()),
         }
         return centered, found
+
+    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
+        if not np.all(np.isfinite(diagonal)):
+            raise ValueError(
+                f"Kernel values overflow in {diagonal.dtype}; rescale the data, or choose other "
+                "parameters of the kernel."
+            )
+        return 1.0
+
+    def _fit_of_features(
+        self, features: NystroemFeatures, diagonal: NDArray[np.float64], p: NDArray[np.float64]
+    ) -> FeatureFit:
+        fit = pca_of_features(features, diagonal, p, self.n_components)
+        fit.kept["_constant_diagonal"] = _constant(diagonal)
+        return fit
+
+    @property
+    def mean_(self) -> NDArray[np.float64]:
+        """Coefficients of the mean over the points that new ones are compared with."""
+        if self._mean_coef_ is not None:
+            return self._mean_coef_
+        n = len(self.embedding_)
+        if self.sample_weight_ is None:
+            return np.full(n, 1.0 / n)
+        return self.sample_weight_ / self.sample_weight_.sum()
 
     def _map_new_points(self, components: Components, geometry: Centered) -> dict[str, Any]:
         matrix, constant = affine_map(geometry, components.coefficients)
@@ -144,14 +191,13 @@ class KernelPCA(SpectralDecomposition):
         return self._products(X, self.dual_coef_) + self.intercept_
 
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        p = self._mean_weights().astype(self.dual_coef_.dtype)
-        return coordinates @ self.dual_coef_.T + p
+        return coordinates @ self.dual_coef_.T + self.mean_.astype(self.dual_coef_.dtype)
 
     def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         return coordinates
 
     def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
-        both = np.column_stack([self.dual_coef_, self._mean_weights()])
+        both = np.column_stack([self.dual_coef_, self.mean_])
         products = self._products(X, both).astype(np.float64)
         coordinates = products[:, :-1] + self.intercept_
         diagonal, means = self._diagonal(X), products[:, -1]

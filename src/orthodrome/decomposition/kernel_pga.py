@@ -12,16 +12,28 @@ from sklearn.exceptions import ConvergenceWarning
 from .._core.status import Status
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes
 from ..eigen import Components, Hebbian, tangent_frame
-from ..gram import GramOperator, Scaled, Tangent, squared_radius
+from ..gram import (
+    GramOperator,
+    NystroemFeatures,
+    Scaled,
+    Tangent,
+    squared_radius,
+)
+from ..gram.nystroem import check_in_span
 from ..sphere import exp_at_pole
 from ..sphere.karcher import KarcherMean, find_mean, warn_if_wide
-from .spectral import CALLER_OF_FIT, SpectralDecomposition
+from .base import CALLER_OF_FIT
+from .landmarks import FeatureFit, pga_of_features, squared_angles
+from .spectral import SpectralDecomposition
 
 __all__ = ["KernelPGA"]
 
 # The mean enters every coordinate; a few products with one vector bring it to rounding.
 _MEAN_TOL = 1e-12
 _MEAN_STEPS = 200
+
+# Rows whose features are computed together.
+_BLOCK = 4096
 
 
 class KernelPGA(SpectralDecomposition):
@@ -53,30 +65,39 @@ class KernelPGA(SpectralDecomposition):
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data; if it
         is not 1 it is divided out. ``Normalized(kernel)`` makes it so for any kernel.
-    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
+    solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
         "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
-        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them.
+        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
+        all points through a few landmarks: no pass over the Gram matrix, and no training row but
+        those is kept; :class:`orthodrome.eigen.Nystroem` has its options. Features
+        are brought to unit length, unless the object says otherwise.
     tol : float, optional
         Stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue. Default:
-        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals.
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
+        more landmarks once the features leave out at most tol times the trace of the Gram matrix;
+        default: take as many as asked for.
         (The mean is always found to a gradient of 1e-12, or to rounding.)
     max_iter : int, optional
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50); also the most steps to the mean, except with hebbian (200).
+    n_landmarks : int, optional
+        For nystroem: the most landmarks. Default: 512, or twice the number of components if that
+        is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
         more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
+        nystroem: where the features live during the fit.
     inverse_alpha : float, default=1e-6
         Ridge of the inverse map where the kernel is not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov, hebbian: source of the start, and of the orders of the passes. With the same value
-        the result is the same; without, it differs within `tol`.
+        Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
+        landmarks. With the same value the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -106,6 +127,12 @@ class KernelPGA(SpectralDecomposition):
         Coefficients of the components v_q over the training points (brought to unit length).
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
+        With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
+        entries `mean_`.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     sample_weight_ : ndarray of shape (n_samples,) or None
@@ -120,6 +147,8 @@ class KernelPGA(SpectralDecomposition):
         Whether the eigensolver and the mean reached their tolerances.
     residuals_ : ndarray of shape (n_components,)
         ‖P^½ T P^½ a - λa‖ of each component.
+        With nystroem, the trace that the features leave out, which bounds the residuals of kernel
+        PCA.
     history_ : list of dict
         The eigensolver's iterations.
     n_features_in_, feature_names_in_ :
@@ -171,6 +200,8 @@ class KernelPGA(SpectralDecomposition):
     """
 
     _eigenvalues_are_variances = True
+    _on_sphere = True
+    _decoder_: NDArray[Any] | None = None
 
     def _geometry(
         self, gram: GramOperator, weights: NDArray[np.float64] | None
@@ -189,8 +220,19 @@ class KernelPGA(SpectralDecomposition):
         tangent = Tangent(unit, mean.point, mean.cosines)
         # its trace rather than Σ p θ², which feels lengths that are 1 only nearly
         found["geodesic_variance_"] = float(np.average(tangent.diagonal(), weights=weights))
-        _warn_about(mean)
-        return tangent, found
+        _warn_about(mean, CALLER_OF_FIT + 1)
+        return tangent, found | {"_decoder_": None}
+
+    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
+        return squared_radius(diagonal)
+
+    def _fit_of_features(
+        self, features: NystroemFeatures, diagonal: NDArray[np.float64], p: NDArray[np.float64]
+    ) -> FeatureFit:
+        steps = self._most_steps()
+        fit, mean = pga_of_features(features, diagonal, p, self.n_components, max_iter=steps)
+        _warn_about(mean, CALLER_OF_FIT + 2)
+        return fit
 
     def _most_steps(self) -> int:
         """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
@@ -213,13 +255,30 @@ class KernelPGA(SpectralDecomposition):
         if self.X_fit_ is not None:
             diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
             squared_radius(diagonal, self._squared_radius)
-        frame = np.column_stack([self.dual_coef_, self.mean_])
-        products = self._products(X, frame) / self._squared_radius
+        products, lengths = self._on_frame(X)
         cosines, eps = products[:, -1], float(np.finfo(self.dual_coef_.dtype).eps)
         check_cosines(cosines, eps, "X")
         check_no_antipodes(cosines, eps, "rows of X")
         angles, stretches = angles_from_cosines(cosines)
+        if self._decoder_ is not None:  # the point itself, not its part in the span of landmarks
+            angles = np.sqrt(squared_angles(cosines * lengths))
         return products[:, :-1] * stretches[:, None], angles
+
+    def _on_frame(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return inner products with the components and the mean, and lengths in their span."""
+        frame = np.column_stack([self.dual_coef_, self.mean_])
+        if self._decoder_ is None:
+            return self._products(X, frame) / self._squared_radius, np.ones(X.shape[0])
+        both = np.hstack([self._decoder_, frame])
+        products, lengths = np.empty((X.shape[0], frame.shape[1])), np.empty(X.shape[0])
+        for first in range(0, X.shape[0], _BLOCK):  # features are wider than what is kept of them
+            rows = slice(first, first + _BLOCK)
+            block = self._products(X[rows], both) / self._squared_radius
+            squares = np.einsum("ij,ij->i", *[block[:, : -frame.shape[1]]] * 2)
+            check_in_span(squares, first)
+            lengths[rows] = np.sqrt(squares)
+            products[rows] = block[:, -frame.shape[1] :] / lengths[rows, None]
+        return products, lengths
 
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         frame = np.column_stack([self.mean_, self.dual_coef_])
@@ -234,13 +293,14 @@ class KernelPGA(SpectralDecomposition):
         return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
 
 
-def _warn_about(mean: KarcherMean) -> None:
+def _warn_about(mean: KarcherMean, stacklevel: int) -> None:
+    """Warn, at the stack level of who called fit, seen from here."""
     if not mean.converged:
         advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
         warnings.warn(
             f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
             f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
             ConvergenceWarning,
-            stacklevel=CALLER_OF_FIT + 1,
+            stacklevel=stacklevel,
         )
-    warn_if_wide(mean, stacklevel=CALLER_OF_FIT + 2)
+    warn_if_wide(mean, stacklevel=stacklevel + 1)

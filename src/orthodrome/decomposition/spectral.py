@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -22,27 +21,35 @@ from .._core.types import Data
 from ..eigen import (
     Components,
     Eigenpairs,
+    Nystroem,
     leading,
     make_components,
     solve_components,
     weighted_problem,
 )
-from ..gram import Centered, GramOperator, Tangent, cross_operator, gram_operator
-from ..kernels import Kernel, Precomputed
+from ..gram import (
+    Centered,
+    GramOperator,
+    NystroemFeatures,
+    Tangent,
+    cross_operator,
+    gram_operator,
+)
+from ..kernels import Precomputed
 from .base import (
+    CALLER_OF_FIT,
     KernelEstimator,
     check_solver_parameters,
     last_fit_kept,
     refuse_large_matrix,
+    resolved_solver,
     solver_tolerance,
+    warn_if_rounding,
 )
 from .inverse import inputs_of, training_inputs
+from .landmarks import FeatureFit, fit_on_features
 
-__all__ = ["CALLER_OF_FIT", "SpectralDecomposition"]
-
-# The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
-# and scikit-learn's wrapper of it.
-CALLER_OF_FIT = 5
+__all__ = ["SpectralDecomposition"]
 
 # Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes
 # of a fit.
@@ -61,6 +68,15 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     _mean_converged: bool = True
     #: Whether `eigenvalues_` are divided by the sum of the weights.
     _eigenvalues_are_variances: bool = False
+    #: Whether features are brought to unit length.
+    _on_sphere: bool = False
+    #: Whether "auto" may take Nyström features where the data are many.
+    _works_on_features: bool = True
+    # Of fits on features; else there are none.
+    n_landmarks_: int | None = None
+    landmark_indices_: NDArray[np.intp] | None = None
+    _columns_: NDArray[np.intp] | None = None
+    _ridge_: Any = None
 
     def __init__(
         self,
@@ -70,6 +86,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         solver: Any = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
+        n_landmarks: int | None = None,
         warm_start: bool = False,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
@@ -82,6 +99,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
         self.warm_start = warm_start
         self.memory_budget = memory_budget
         self.storage = storage
@@ -96,6 +114,19 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self, gram: GramOperator, weights: NDArray[np.float64] | None
     ) -> tuple[Centered | Tangent, dict[str, Any]]:
         """Wrap the Gram operator; also return fitted attributes that belong to the wrapper."""
+
+    @abstractmethod
+    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
+        """Return what kernel values are divided by."""
+
+    @abstractmethod
+    def _fit_of_features(
+        self,
+        features: NystroemFeatures,
+        diagonal: NDArray[np.float64],
+        p: NDArray[np.float64],
+    ) -> FeatureFit:
+        """Return the components of features, with fitted attributes."""
 
     @abstractmethod
     def _map_new_points(self, components: Components, geometry: Any) -> dict[str, Any]:
@@ -146,6 +177,10 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self._check_parameters()
         X = self._kernel_object().validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        solver = self._feature_solver(X.shape[0])
+        if solver is not None:
+            fit_on_features(self, X, weights, solver)
+            return
         self._refuse_early(X)
         with tracked(self, bool(self.verbose)) as progress:
             with single_threaded_blas():
@@ -164,13 +199,14 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         total = float(X.shape[0] if weights is None else weights.sum())
         self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
         self._solution_ = self._to_go_on_from(pairs)
+        self.n_landmarks_ = self.landmark_indices_ = self._columns_ = self._ridge_ = None
         for name, value in (found | self._map_new_points(components, geometry)).items():
             setattr(self, name, value)
         self.converged_ = pairs.converged and self._mean_converged
         self.kernel_ = kernel
         self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
         self.sample_weight_ = weights
-        _warn_if_rounding(components, X, kernel)
+        warn_if_rounding(components.eigenvalues, components.rounding, X, kernel)
         warn_unless_converged(
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",
@@ -178,6 +214,13 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             f"tol={solver_tolerance(self, X.shape[0], self.n_components_):g}",
             stacklevel=CALLER_OF_FIT,
         )
+
+    def _feature_solver(self, n: int) -> Nystroem | None:
+        """Return the solver if it is the one that works on features."""
+        wanted = self.n_components
+        k = min(int(wanted), n) if isinstance(wanted, numbers.Integral) else min(16, n)
+        solver = resolved_solver(self, n, k)
+        return solver if isinstance(solver, Nystroem) else None
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -292,6 +335,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _products(self, X: Any, V: NDArray[Any]) -> NDArray[Any]:
         """Return k(X, X_fit_) @ V, in tiles."""
+        if self._columns_ is not None:
+            X = X[:, self._columns_]
         return np.ascontiguousarray(cross_operator(self.kernel_, X, self.X_fit_) @ V)
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
@@ -326,13 +371,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
+            decode=self._ridge_,
         )
-
-    def _mean_weights(self) -> NDArray[np.float64]:
-        n = len(self.embedding_)
-        if self.sample_weight_ is None:
-            return np.full(n, 1.0 / n)
-        return self.sample_weight_ / self.sample_weight_.sum()
 
     def _check_coordinates(self, X: Data) -> NDArray[Any]:
         coordinates = check_array(X, dtype=[np.float64, np.float32], estimator=self)
@@ -407,18 +447,3 @@ def _own(X: Any) -> Any:
     while base is not None and not isinstance(base, np.memmap):
         base = getattr(base, "base", None)
     return X.copy() if base is None else X
-
-
-def _warn_if_rounding(components: Components, X: Any, kernel: Kernel) -> None:
-    """Warn where different points have become one: all that is left of them is rounding."""
-    if np.any(components.eigenvalues > 0) or isinstance(kernel, Precomputed):
-        return
-    difference = X[1:] != X[:-1]
-    if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
-        warnings.warn(
-            f"All components are zero: the variance of {type(kernel).__name__} over these data is "
-            f"below rounding, {components.rounding:.1e}. Choose a smaller scale (sigma), or centre "
-            "the data, or pass float64.",
-            UserWarning,
-            stacklevel=CALLER_OF_FIT,
-        )

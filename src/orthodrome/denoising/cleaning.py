@@ -47,9 +47,10 @@ def clean(
     r"""Return pre-images of the projections of Φ(x) on the leading components.
 
     With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
-    :math:`\beta = 1/N + A e`, A the model's ``dual_coef_``. For radial kernels the fixed point of
-    Mika et al. starts at x itself. (``inverse_transform``, which knows the coordinates alone, has
-    to try several starts; for points that are near their pre-images both end at the same one.)
+    :math:`\beta = p + A e`, A the model's ``dual_coef_`` and p its ``mean_``. For radial kernels
+    the fixed point of Mika et al. starts at x itself. (``inverse_transform``, which knows the
+    coordinates alone, has to try several starts; for points that are near their pre-images both end
+    at the same one.)
 
     Parameters
     ----------
@@ -69,12 +70,13 @@ def clean(
         return Cleaned(model.inverse_transform(coordinates), 1, 0)
     training = np.asarray(model.X_fit_)  # never None: the kernel is not precomputed
     directions = model.dual_coef_[:, :r].T
+    mean = model.mean_.astype(directions.dtype)
     found = np.empty_like(points)
     n_iter = n_unfinished = 0
     step = max(1, _BLOCK_ELEMENTS // len(training))
     for first in range(0, len(points), step):
         rows = slice(first, first + step)
-        expansion = coordinates[rows, :r] @ directions + 1.0 / len(training)
+        expansion = coordinates[rows, :r] @ directions + mean
         ends = fixed_point(
             model.kernel_, training, expansion, points[rows], tol=tol, max_iter=_MAX_ITER
         )

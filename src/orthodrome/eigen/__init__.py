@@ -9,6 +9,7 @@ from .components import (
     weighted_problem,
 )
 from .dense import Dense
+from .features import FeatureAxes, centered_covariance, feature_axes, tangent_covariance
 from .filters import (
     ClassSpectrum,
     Filter,
@@ -26,6 +27,7 @@ from .filters import (
 from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
 from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
+from .nystroem import Nystroem
 from .pairs import Eigenpairs, orient
 
 __all__ = [
@@ -35,19 +37,23 @@ __all__ = [
     "Components",
     "Dense",
     "Eigenpairs",
+    "FeatureAxes",
     "Filter",
     "Hebbian",
     "HebbianResult",
     "Krylov",
     "LeftOutTangents",
+    "Nystroem",
     "Options",
     "Perturbation",
     "RidgeResidual",
     "Truncation",
     "affine_map",
     "captured",
+    "centered_covariance",
     "choose_solver",
     "class_spectrum",
+    "feature_axes",
     "folded_residuals",
     "hebbian",
     "leading",
@@ -58,6 +64,7 @@ __all__ = [
     "remainder",
     "resolve_solver",
     "solve_components",
+    "tangent_covariance",
     "tangent_frame",
     "weighted_problem",
 ]

@@ -11,16 +11,20 @@ from ..gram import DenseGram, GramOperator
 from .dense import Dense
 from .kha import Hebbian, HebbianResult
 from .krylov import Krylov
+from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
 __all__ = ["SOLVERS", "Choice", "Options", "choose_solver", "leading", "resolve_solver"]
 
-SOLVERS = ("auto", "dense", "krylov", "hebbian")
+SOLVERS = ("auto", "dense", "krylov", "hebbian", "nystroem")
 
 # Measured on two cores: at these sizes LAPACK on the whole matrix takes well under a second, and
 # is exact; beyond, a few products with blocks are faster for as many pairs as people look at.
 _DENSE_ROWS = 1000
 _DENSE_FRACTION = 0.2
+
+# Beyond, a pass over the matrix evaluates more than 2e10 kernel values, and Krylov needs some ten.
+_KRYLOV_ROWS = 200_000
 
 
 class Choice(NamedTuple):
@@ -39,6 +43,7 @@ class Options:
     random_state: Any = None
     initial: Any = None
     memory_budget: str | float | None = None
+    n_landmarks: int | None = None
 
     def __post_init__(self) -> None:
         if self.tol is not None:
@@ -59,8 +64,12 @@ class Options:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def choose_solver(n: int, k: int) -> Choice:
+def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     """Say which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
+
+    With `exact` it is one that finds the pairs of the operator itself, however long that takes:
+    what :func:`leading` does. Kernel PCA and kernel PGA change to Nyström features beyond 200,000
+    rows, where every pass over the Gram matrix takes minutes.
 
     Examples
     --------
@@ -68,9 +77,17 @@ def choose_solver(n: int, k: int) -> Choice:
     'krylov'
     >>> choose_solver(150, 2)
     Choice(solver='dense', reason='n = 150 is at most 1000: LAPACK is exact and cheap')
+    >>> choose_solver(1_000_000, 16).solver, choose_solver(1_000_000, 16, exact=True).solver
+    ('nystroem', 'krylov')
     """
     if n <= _DENSE_ROWS:
         return Choice("dense", f"n = {n} is at most {_DENSE_ROWS}: LAPACK is exact and cheap")
+    if n > _KRYLOV_ROWS and not exact:
+        return Choice(
+            "nystroem",
+            f"n = {n} is more than {_KRYLOV_ROWS}: a pass over the whole matrix is not affordable, "
+            "features by landmarks are",
+        )
     if k > _DENSE_FRACTION * n:
         return Choice(
             "dense",
@@ -100,19 +117,21 @@ def leading(
         The symmetric matrix, or an operator with products, ``shape`` and ``dtype``.
     k : int
         How many pairs, 1 to n.
-    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
-        ``"auto"`` is explained by :func:`choose_solver`; it never takes hebbian, which needs a
-        positive semidefinite matrix and finds few digits. An object (``Dense()``,
-        ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``) has its own `tol` and number of
-        iterations; `random_state`, `initial` and `memory_budget` hold where it leaves them None.
+    solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
+        ``"auto"`` is explained by :func:`choose_solver` with ``exact=True``; it never takes
+        hebbian or nystroem, which need a positive semidefinite matrix and find few digits. An
+        object (``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``,
+        ``Nystroem(n_landmarks=…)``) has its own `tol` and number of iterations; `random_state`,
+        `initial` and `memory_budget` hold where it leaves them None.
     tol : float, optional
         Stop when ‖K v - λ v‖ <= tol max|λ| for every pair. Default: 1e-8 for krylov, 1e-2 for
-        hebbian, which estimates the residuals from a sample of rows.
+        hebbian, which estimates the residuals from a sample of rows. For nystroem it is that of
+        :class:`Nystroem`.
     max_iter : int, optional
         The most products with the operator (krylov, 200 by default) or passes over its rows
         (hebbian, 50).
     random_state : int, RandomState, Generator or None
-        Source of the start of krylov and hebbian.
+        Source of the start of krylov and hebbian, and of the landmarks of nystroem.
     initial : ndarray of shape (n, m) or ``Eigenpairs.resume``, optional
         Approximate eigenvectors to start from, or a run of hebbian to go on with.
     memory_budget : str or number, optional
@@ -140,29 +159,35 @@ def leading(
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 
 
-def resolve_solver(solver: Any, n: int, k: int, options: Options) -> Any:
-    """Return the solver object that runs where `solver` is asked for."""
+def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool = True) -> Any:
+    """Return the solver object that runs where `solver` is asked for.
+
+    `exact` is that of :func:`choose_solver`.
+    """
     if not isinstance(solver, str):
         if not hasattr(solver, "solve"):
             raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
         solver = _completed(solver, options)
         return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
     check_choice(solver, SOLVERS, "solver", "leading")
-    name = choose_solver(n, k).solver if solver == "auto" else solver
+    name = choose_solver(n, k, exact=exact).solver if solver == "auto" else solver
     if name == "dense":
         return Dense(options.memory_budget)
-    shared = {name: name for name in ("tol", *_OPEN)}
+    if name == "nystroem":
+        names = ("tol", "n_landmarks", "random_state")
+        return Nystroem(**options.given(**{name: name for name in names}))
+    shared = {name: name for name in ("tol", "initial", "random_state", "memory_budget")}
     if name == "hebbian":
         return Hebbian(**options.given(n_passes="max_iter", **shared)).for_size(n, k)
     return Krylov(**options.for_vectors().given(max_iter="max_iter", **shared))
 
 
-_OPEN = ("initial", "random_state", "memory_budget")
+_OPEN = ("initial", "random_state", "memory_budget", "n_landmarks")
 
 
 def _completed(solver: Any, options: Options) -> Any:
     """Fill in what a solver object leaves open: where to start, the seed, the memory budget."""
-    if not isinstance(solver, (Krylov, Dense, Hebbian)):
+    if not isinstance(solver, (Krylov, Dense, Hebbian, Nystroem)):
         return solver
     options = options if isinstance(solver, Hebbian) else options.for_vectors()
     open_fields = {

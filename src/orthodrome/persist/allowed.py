@@ -30,7 +30,7 @@ from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, Kerne
 from ..cluster.laplacians import AffineExtension, GraphExtension
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from ..denoising import PatchDenoiser, SequenceDenoiser
-from ..eigen import Dense, Hebbian, Krylov
+from ..eigen import Dense, Hebbian, Krylov, Nystroem
 from ..kernels import (
     RBF,
     AdditiveChi2,
@@ -60,6 +60,7 @@ from ..kernels import (
     Wave,
 )
 from ..kernels._prepared import Prepared
+from ..preimage import RidgeMap
 from ..sphere._subspheres import Subsphere
 from ..sphere.mixture import Mixture
 from ..sphere.nested import NestedSpheres
@@ -109,7 +110,7 @@ _KERNELS = (
     VeroneseWhitney,
     Wave,
 )
-_SOLVERS = (Dense, Hebbian, Krylov)
+_SOLVERS = (Dense, Hebbian, Krylov, Nystroem)
 _FITTED_PARTS = (
     AffineExtension,
     Canonical,
@@ -117,6 +118,7 @@ _FITTED_PARTS = (
     Mixture,
     NestedSpheres,
     Prepared,
+    RidgeMap,
     Subspace,
     Subsphere,
     _Judgement,

@@ -11,13 +11,14 @@ from .karcher import (
 from .manifold import fixed_point_preimages, has_fixed_point
 from .preimage import preimage
 from .radial import Preimages, radial_preimages
-from .ridge import decode_components, ridge
+from .ridge import RidgeMap, decode_components, ridge
 
 __all__ = [
     "FixedPoint",
     "KarcherPreimage",
     "PreimageCenters",
     "Preimages",
+    "RidgeMap",
     "decode_components",
     "fixed_point",
     "fixed_point_preimages",

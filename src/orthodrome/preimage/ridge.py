@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import NDArray
 
 from .._core.memory import format_bytes, parse_bytes
 from ..gram import Centered, GramOperator
 
-__all__ = ["decode_components", "ridge"]
+__all__ = ["RidgeMap", "decode_components", "ridge"]
+
+# Rows of inputs that are looked at together.
+_BLOCK = 2**14
 
 
 def ridge(
@@ -70,12 +74,35 @@ def ridge(
     return (mean + right.T @ solution).astype(X.dtype, copy=False)
 
 
+@dataclass(frozen=True)
+class RidgeMap:
+    """The map f ↦ x̄ + (f - f̄) B from coordinates to inputs.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,)
+        x̄, the mean of the inputs.
+    origin : ndarray of shape (q,)
+        f̄, the mean of the coordinates.
+    matrix : ndarray of shape (q, d)
+        B.
+    """
+
+    center: NDArray[Any]
+    origin: NDArray[Any]
+    matrix: NDArray[Any]
+
+    def __call__(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        """Return the inputs, shape (m, d), of coordinates of shape (m, q)."""
+        return self.center + (coordinates - self.origin) @ self.matrix
+
+
 def decode_components(
     features: NDArray[Any],
-    X: NDArray[Any],
+    X: Any,
     weights: NDArray[np.float64],
     alpha: float,
-) -> Callable[[NDArray[Any]], NDArray[Any]]:
+) -> RidgeMap:
     r"""Return the ridge map from coordinates in a subspace of feature space to inputs.
 
     With both sides centred at their weighted means, it is
@@ -84,13 +111,14 @@ def decode_components(
         B = (F^\top P F + \alpha\lambda_1)^{-1} F^\top P (X - \bar x),
 
     λ_1 the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
-    :func:`ridge` restricted to the components, and no n x n system is solved.
+    :func:`ridge` restricted to the components, and no n x n system is solved. The inputs are read
+    in blocks of rows.
 
     Parameters
     ----------
     features : ndarray of shape (n, q)
         Coordinates F of the training points.
-    X : ndarray of shape (n, d)
+    X : ndarray or sparse array of shape (n, d)
         Training inputs.
     weights : ndarray of shape (n,)
         Sample weights P.
@@ -99,17 +127,22 @@ def decode_components(
 
     Returns
     -------
-    callable
+    RidgeMap
         Takes coordinates of shape (m, q), returns inputs of shape (m, d).
     """
     weights = weights / weights.sum()
-    center, origin = (np.average(part, axis=0, weights=weights) for part in (X, features))
+    blocks = [slice(i, i + _BLOCK) for i in range(0, X.shape[0], _BLOCK)]
+    center = sum(np.asarray(weights[rows] @ X[rows]) for rows in blocks)
+    origin = np.average(features, axis=0, weights=weights)
     deviations = features - origin
     weighted = (deviations * weights[:, None]).T
     values, vectors = scipy.linalg.eigh(weighted @ deviations, check_finite=False)
     # where all points coincide the prediction is their mean, whatever the penalty
     penalty = alpha * values[-1] if values[-1] > 1e-200 else 1.0
-    decoder = (vectors / (np.maximum(values, 0.0) + penalty)) @ (
-        vectors.T @ (weighted @ (X - center))
-    )
-    return lambda coordinates: center + (coordinates - origin) @ decoder
+    moments = sum(weighted[:, rows] @ (_dense(X[rows]) - center) for rows in blocks)
+    matrix = (vectors / (np.maximum(values, 0.0) + penalty)) @ (vectors.T @ moments)
+    return RidgeMap(np.asarray(center), origin, matrix)
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    return X.toarray() if scipy.sparse.issparse(X) else X

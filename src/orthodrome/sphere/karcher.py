@@ -14,9 +14,9 @@ from .._core.checks import check_integer, check_positive, check_sample_weight
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_no_antipodes
-from ..gram import GramOperator
+from ..gram import GramOperator, NystroemFeatures
 from ._descent import descend, first_point
-from ._points import Coefficients, Coordinates, Space
+from ._points import Coefficients, Coordinates, Features, Space
 
 __all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_if_wide"]
 
@@ -141,7 +141,7 @@ def karcher_mean(
 
 
 def find_mean(
-    points: GramOperator | ArrayLike,
+    points: GramOperator | NystroemFeatures | ArrayLike,
     sample_weight: ArrayLike | None,
     *,
     tol: float,
@@ -149,10 +149,17 @@ def find_mean(
     initial: ArrayLike | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> KarcherMean:
-    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning."""
-    space: Space = (
-        Coefficients(points) if isinstance(points, GramOperator) else Coordinates.checked(points)
-    )
+    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning.
+
+    Points may also be features of unit length, which are streamed; the mean then has coordinates.
+    """
+    space: Space
+    if isinstance(points, NystroemFeatures):
+        space = Features(points)
+    elif isinstance(points, GramOperator):
+        space = Coefficients(points)
+    else:
+        space = Coordinates.checked(points)
     weights = check_sample_weight(sample_weight, space.n, "karcher_mean")
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():

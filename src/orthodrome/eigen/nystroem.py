@@ -1,0 +1,153 @@
+"""Leading eigenpairs of the Nyström approximation, from a few rows of the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.status import Status
+from ..gram import GramOperator, PartialCholesky, partial_cholesky
+from .pairs import Eigenpairs
+
+__all__ = ["Nystroem"]
+
+_LANDMARKS = ("rpcholesky", "uniform", "k-means++")
+
+# Where nobody says how many: then the features of a million rows are a few of their kernel
+# products each, and half a gigabyte per 250,000 rows in float32.
+_DEFAULT = 512
+
+
+@dataclass(frozen=True)
+class Nystroem:
+    r"""The Nyström method: all points are seen through a few of them, the landmarks.
+
+    :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
+    there are landmarks. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
+    :class:`~orthodrome.KernelPGA`) never look at more of the Gram matrix than its diagonal and the
+    columns of the landmarks, and keep nothing else of the training data for new points.
+
+    Parameters
+    ----------
+    n_landmarks : int, optional
+        The most landmarks. Default: 512, or twice the number of pairs if that is more.
+    landmarks : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
+        How they are chosen, see :func:`~orthodrome.gram.partial_cholesky`; or which rows they are,
+        as integers in one dimension; or, for an estimator, points.
+    tol : float, optional
+        Take no more landmarks once the trace of what the features leave out,
+        :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
+        as many as asked for.
+    sphere : {"unit", "angles"}, default="unit"
+        What :class:`~orthodrome.KernelPGA` does about features that are shorter than the points.
+        "unit" brings each to unit length, which puts it back on the sphere. "angles" leaves them,
+        as projections of the points on the span of the landmarks, and takes the angles of the
+        points themselves, which the inner products with the mean tell.
+    random_state : int, RandomState, Generator or None
+        Source of the draws.
+
+    Examples
+    --------
+    >>> from orthodrome import KernelPCA
+    >>> X = np.random.default_rng(0).standard_normal((2000, 3))
+    >>> solver = Nystroem(n_landmarks=300, tol=1e-3, random_state=0)
+    >>> model = KernelPCA(2, solver=solver).fit(X)
+    >>> model.solver_, bool(model.n_landmarks_ < 300)
+    ('nystroem', True)
+    """
+
+    n_landmarks: int | None = None
+    landmarks: Any = "rpcholesky"
+    tol: float | None = None
+    sphere: str = "unit"
+    random_state: Any = None
+
+    name = "nystroem"
+
+    def __post_init__(self) -> None:
+        owner = "the nystroem solver"
+        if self.n_landmarks is not None:
+            check_integer(self.n_landmarks, "n_landmarks", owner)
+        if isinstance(self.landmarks, str):
+            check_choice(self.landmarks, _LANDMARKS, "landmarks", owner)
+        if self.tol is not None:
+            check_positive(self.tol, "tol", owner, or_zero=True)
+        check_choice(self.sphere, ("unit", "angles"), "sphere", owner)
+        check_random_state(self.random_state, owner)
+
+    def most_landmarks(self, k: int) -> int:
+        """Return how many landmarks there may be for k pairs."""
+        return max(_DEFAULT, 2 * k) if self.n_landmarks is None else int(self.n_landmarks)
+
+    def status(self, trace_error: float, n_landmarks: int, n: int) -> Status:
+        """Say whether the tolerance was reached; one that nobody asked for always is."""
+        reached = not self.tol or trace_error <= self.tol or n_landmarks == n
+        return Status.CONVERGED if reached else Status.FEW_LANDMARKS
+
+    def solve(
+        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
+    ) -> Eigenpairs:
+        """Return the k leading eigenpairs of the approximation, padded by zeros beyond its rank.
+
+        The residuals are bounds: what is left out has no larger norm than its trace.
+        """
+        n = operator.shape[0]
+        found = partial_cholesky(
+            operator,
+            max_rank=min(n, self.most_landmarks(k)),
+            tol=self.tol or 0.0,
+            pivots=self.landmarks,
+            random_state=self.random_state,
+        )
+        rank = found.factor.shape[1]
+        if not rank:
+            _refuse_nonzero(operator)
+        vectors, roots = _left_singular(found, k)
+        left_out = float(np.maximum(found.residual, 0.0).sum())
+        status = self.status(found.trace_error, rank, n)
+        values = (roots**2).astype(operator.dtype)
+        largest = float(values[0]) if values[0] > 0 else 1.0
+        entry = {"n_landmarks": rank, "trace_error": found.trace_error}
+        entry["max_residual"] = left_out / largest
+        if callback is not None:
+            callback(entry)
+        return Eigenpairs(
+            values=values,
+            vectors=vectors.astype(operator.dtype),
+            residuals=np.full(k, left_out, dtype=values.dtype),
+            n_iter=1,
+            status=status,
+            solver=self.name,
+            history=(entry,),
+        )
+
+
+def _left_singular(
+    found: PartialCholesky, k: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return k left singular vectors of the factor, any orthonormal ones beyond its rank."""
+    n, rank = found.factor.shape
+    vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
+    if k <= rank:
+        return vectors[:, :k], roots[:k]
+    filling = np.random.default_rng(0).standard_normal((n, k - rank))
+    # twice, since once leaves what rounding makes of the first vectors
+    for _ in range(2):
+        filling -= vectors @ (vectors.T @ filling)
+        filling = np.linalg.qr(filling)[0]
+    return np.hstack([vectors, filling]), np.concatenate([roots, np.zeros(k - rank)])
+
+
+def _refuse_nonzero(operator: GramOperator) -> None:
+    """Raise if a matrix without a positive diagonal is not 0."""
+    if np.any(operator @ np.cos(np.arange(operator.shape[0]))):
+        raise ValueError(
+            "The nystroem solver needs a positive semidefinite matrix; this one has no positive "
+            "entry on its diagonal, and is not 0. Take solver='krylov'."
+        )
