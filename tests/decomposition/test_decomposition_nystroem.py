@@ -18,10 +18,12 @@ from laws_decomposition import (
     training,
     with_zeros,
 )
-from orthodrome import KernelPCA, KernelPGA
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, load, save
+from orthodrome.denoising.cleaning import clean
 from orthodrome.eigen import Krylov, Nystroem, choose_solver, leading
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Exponential, Gaussian, Polynomial, VeroneseWhitney
+from orthodrome.metrics import clustering_error
 
 K = 4
 N = 300
@@ -405,6 +407,46 @@ def test_auto_takes_features_only_where_krylov_is_not_affordable(monkeypatch):
         assert Estimator(2, random_state=0).fit(X).solver_ == "nystroem"
         assert Estimator(2, random_state=0).fit(X[:150]).solver_ == "krylov"
     assert leading(np.eye(250), 2, random_state=0).solver == "krylov"
+
+
+# ------------------------------------------------------------------ where it is used
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Polynomial(degree=2)])
+@every_sphere
+@every_estimator
+def test_model_files(Estimator, sphere, kernel, tmp_path):
+    pytest.importorskip("skops")
+    X, new = data()
+    model = fitted(Estimator, X, kernel, solver=Nystroem(20, sphere=sphere))
+    save(model, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
+    Z = model.transform(new)
+    np.testing.assert_array_equal(again.transform(new), Z)
+    np.testing.assert_array_equal(again.inverse_transform(Z), model.inverse_transform(Z))
+    assert again.score(new) == model.score(new)
+
+
+def test_a_mixture_works_on_the_embedding():
+    X = np.vstack([training(100) + shift for shift in (-8.0, 0.0, 8.0)])
+    exact, ours = (
+        GeodesicMixture(3, n_modes=3, solver=solver, random_state=0).fit(X)
+        for solver in ("dense", Nystroem(n_landmarks=80, random_state=0))
+    )
+    assert ours.pga_.solver_ == "nystroem"
+    assert len(ours.pga_.X_fit_) <= 80
+    assert clustering_error(exact.labels_, ours.labels_) == 0
+    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
+
+
+@pytest.mark.parametrize("solver", ["dense", "nystroem"])
+def test_cleaning_starts_from_the_mean_of_the_model(solver):
+    """With all components of a point that was trained on, the pre-image is the point."""
+    X = training(60)
+    model = fitted(KernelPCA, X, Gaussian(sigma=6.0), n_components=None, solver=solver)
+    assert_same(model.mean_ @ model.kernel_(model.X_fit_, X), model.kernel_(X).mean(axis=0), 1e-7)
+    found = clean(model, X[:5] + 0.01, tol=1e-10).points
+    assert np.abs(found - X[:5]).max() < 0.1
 
 
 # ------------------------------------------------------------------ as an eigensolver
