@@ -151,6 +151,18 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
     assert statistic < chi2.ppf(0.999, df=5)
 
 
+def test_k_means_plus_plus_draws_by_the_squared_distance():
+    """Two of a hundred points lie far off: nearly every second draw takes one of them."""
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    X[:2] += 100.0
+    gram = gram_of(X, Polynomial(degree=1, gamma=1.0, coef0=1.0))
+    both = 0
+    for seed in range(50):
+        rows = partial_cholesky(gram, max_rank=2, pivots="k-means++", random_state=seed).pivots
+        both += np.count_nonzero(rows < 2) == 1
+    assert both >= 47
+
+
 @pytest.mark.parametrize("rank", [1, 3, 20])
 @every_way
 def test_low_rank_is_found_and_no_more(way, rank):

@@ -26,7 +26,7 @@ from ..gram import (
     Landmarks,
     NystroemFeatures,
     choose_landmarks,
-    gram_operator,
+    gram_diagonal,
     nystroem_features,
 )
 from ..kernels import Kernel, Precomputed
@@ -82,7 +82,7 @@ def fit_on_features(
     p = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     with tracked(estimator, bool(estimator.verbose)) as progress, single_threaded_blas():
         kernel = estimator._fit_kernel(X, weights)
-        diagonal = gram_operator(kernel, X, storage="recompute").diagonal()
+        diagonal = gram_diagonal(kernel, X)
         radius = estimator._squared_radius_of(diagonal)
         landmarks = _landmarks(estimator, kernel, X, weights, solver, 1.0 / radius)
         features = nystroem_features(

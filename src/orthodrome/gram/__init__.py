@@ -6,7 +6,7 @@ from .combined import Combined
 from .degree import Degree, DegreeCross
 from .dense import DenseGram
 from .factor import Isometry, isometric_coordinates, pivoted_cholesky
-from .factory import choose_storage, cross_operator, gram_operator
+from .factory import choose_storage, cross_operator, gram_diagonal, gram_operator
 from .nystroem import Landmarks, NystroemFeatures, choose_landmarks, nystroem_features
 from .pivots import PartialCholesky, partial_cholesky
 from .tangent import Tangent
@@ -31,6 +31,7 @@ __all__ = [
     "choose_landmarks",
     "choose_storage",
     "cross_operator",
+    "gram_diagonal",
     "gram_operator",
     "isometric_coordinates",
     "nystroem_features",

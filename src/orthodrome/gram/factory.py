@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._core.checks import check_choice
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
@@ -11,7 +14,7 @@ from .base import CrossOperator, GramOperator
 from .dense import DenseCross, DenseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
-__all__ = ["choose_storage", "cross_operator", "gram_operator"]
+__all__ = ["choose_storage", "cross_operator", "gram_diagonal", "gram_operator"]
 
 
 def gram_operator(
@@ -46,6 +49,22 @@ def gram_operator(
     if isinstance(kernel, Precomputed):
         return DenseGram(X, check=False)  # validate has checked it
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
+
+
+def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
+    """Return k(x, x) for each point; nothing is made whose size grows faster than theirs.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Linear
+    >>> X = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> gram_diagonal(Linear().fit(X), X)
+    array([5., 9.])
+    """
+    _refuse_hermitian(kernel)
+    if isinstance(kernel, Precomputed):
+        return np.array(np.diagonal(X))
+    return kernel.diagonal(kernel.prepare(X))
 
 
 def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
