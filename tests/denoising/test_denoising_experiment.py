@@ -110,4 +110,6 @@ def test_a_quick_run(experiment, tmp_path, monkeypatch):
     assert {file.name for file in (tmp_path / "scratch").glob("*.png")} == {
         "denoising_images.png",
         "denoising_motion.png",
+        "denoising_walk.png",
     }
+    assert (tmp_path / "scratch" / "denoising_walk.gif").stat().st_size > 0
