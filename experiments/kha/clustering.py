@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,47 +154,38 @@ def images(per_digit: int | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
 
 
 def measure(size: Size, quick: bool) -> list[Row]:
-    jobs = [(RANDOM, 0, size), (EXACT, 0, size)]
-    for method, options in METHODS.items():
-        seeds = size.seeds if options["gain"] == "et" else size.seeds[:1]
-        jobs += [(method, seed, size) for seed in seeds]
+    jobs = [(method, size) for method in (RANDOM, EXACT, *METHODS)]
     parts = side_by_side(rows_of, jobs, quick=quick)
     return [row for part in parts for row in part]
 
 
-def rows_of(method: str, seed: int, size: Size) -> list[Row]:
-    """Cluster with one solver, and one start of it."""
+def rows_of(method: str, size: Size) -> list[Row]:
+    """Cluster with one solver, from each of its starts."""
     X, digits = images(size.per_digit)
-
-    row = partial(row_of, len(X), method, seed)
+    row = partial(row_of, len(X), method)
+    rows = []
     if method == RANDOM:
-        rows = []
         for n in range(size.n_means):
             labels = np.random.default_rng(n).integers(N_CLUSTERS, size=len(X))
-            rows.append(row(0, n, math.nan, variation_of_information(digits, labels)))
+            rows.append(row(0, 0, n, math.nan, variation_of_information(digits, labels)))
         return rows
-    matrix, exactly = exact(size)
-    if method == EXACT:
-        return [row(0, n, 0.0, vi) for n, vi in enumerate(exactly)]
-    rows = []
-    with timed(f"{method}, seed {seed}"):
-        # of the other seeds only what is promised
-        marks = size.marks if seed == size.seeds[0] else PROMISED
-        solver = Passes(matrix, seed, METHODS[method])
-        for n_passes in (0, *marks) if METHODS[method]["start"] == "pilot" else marks:
-            solver.n_passes = n_passes
-            distances = clustered(X, digits, solver, size.n_means)
-            error = matrix.excess(solver.result)
-            rows += [row(n_passes, n, error, vi) for n, vi in enumerate(distances)]
-    return rows
-
-
-@cache
-def exact(size: Size) -> tuple[Matrix, list[float]]:
-    """The matrix, made and solved once in each process, and how far exact clusters are."""
     matrix = Matrix()
-    with timed(EXACT):
-        return matrix, clustered(*images(size.per_digit), matrix, size.n_means)
+    with timed(f"{EXACT}, for {method}"):
+        exactly = clustered(X, digits, matrix, size.n_means)
+    if method == EXACT:
+        return [row(0, 0, n, 0.0, vi) for n, vi in enumerate(exactly)]
+    options = METHODS[method]
+    for seed in size.seeds if options["gain"] == "et" else size.seeds[:1]:
+        with timed(f"{method}, seed {seed}"):
+            # of the other seeds only what is promised
+            marks = size.marks if seed == size.seeds[0] else PROMISED
+            solver = Passes(matrix, seed, options)
+            for n_passes in (0, *marks) if options["start"] == "pilot" else marks:
+                solver.n_passes = n_passes
+                distances = clustered(X, digits, solver, size.n_means)
+                error = matrix.excess(solver.result)
+                rows += [row(seed, n_passes, n, error, vi) for n, vi in enumerate(distances)]
+    return rows
 
 
 def clustered(X: NDArray[Any], digits: NDArray[Any], solver: Any, n_means: int) -> list[float]:
