@@ -267,7 +267,10 @@ def error_of_mean(values: NDArray[np.float64]) -> float:
 
 
 def paired(where: str, what: str, gains: NDArray[np.float64]) -> Compared:
-    """An order, from differences within repeats."""
+    """An order, from differences within repeats; one that diverged contradicts it."""
+    if not np.isfinite(gains).all():
+        worst = -math.inf if np.any(gains == -math.inf) else math.inf
+        return Compared.order(where, what, worst, 0.0)
     return Compared.order(where, what, float(np.mean(gains)), error_of_mean(gains))
 
 

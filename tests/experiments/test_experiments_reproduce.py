@@ -63,6 +63,19 @@ def test_order(shared, ours, error, finding):
     assert shared.verdicts.Compared.order("Figure 1", "x", ours, error).finding == finding
 
 
+@pytest.mark.parametrize(
+    ("gains", "finding"),
+    [
+        ([1.0, 1.1, 0.9], "holds"),
+        ([1.0, -math.inf, 0.9], "contradicted"),
+        ([math.inf, -math.inf], "contradicted"),
+        ([math.inf, 1.0], "holds"),
+    ],
+)
+def test_a_divergence_decides(shared, gains, finding):
+    assert shared.pages.paired("Figure 1", "x", np.array(gains)).finding == finding
+
+
 def compared(shared, *findings):
     ours = {"agrees": 1.0, "differs": 2.0}
     gains = {"holds": 1.0, "open": 0.0, "contradicted": -1.0}
