@@ -170,6 +170,24 @@ def test_standardize_is_part_of_the_model(here, capsys):
     np.testing.assert_allclose(again, written, atol=1e-6)
 
 
+def test_scales_do_not_matter_when_standardised(here, capsys):
+    X, _ = blobs(20)
+    found = []
+    for name, scale in (("one", 1.0), ("other", 1e6)):
+        file = write_csv(here / f"{name}.csv", list("abcd"), (X * [1, scale, 1, 1]).tolist())
+        run(capsys, "embed", file, "--standardize", "--quiet", "--out", name)
+        found.append([r[1:] for r in rows_of(here / name / "coordinates.csv")[1:]])
+    np.testing.assert_allclose(*np.array(found, dtype=float), atol=1e-8)
+
+
+def test_folds_are_not_learned_from(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
+    file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
+    options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
+    assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8
+
+
 def test_recommendations_differ_where_data_differ(here, capsys):
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 5))
