@@ -267,9 +267,12 @@ def error_of_mean(values: NDArray[np.float64]) -> float:
 
 
 def paired(where: str, what: str, gains: NDArray[np.float64]) -> Compared:
-    """An order, from differences within repeats; one that diverged contradicts it."""
+    """An order, from differences within repeats; one that diverged contradicts it.
+
+    Where a difference is not known (NaN) the order is open, unless another contradicts it.
+    """
     if not np.isfinite(gains).all():
-        worst = -math.inf if np.any(gains == -math.inf) else math.inf
+        worst = -math.inf if np.any(gains == -math.inf) else float(np.max(gains))
         return Compared.order(where, what, worst, 0.0)
     return Compared.order(where, what, float(np.mean(gains)), error_of_mean(gains))
 

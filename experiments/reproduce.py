@@ -4,8 +4,10 @@
 
 A quick run takes minutes, writes into the folders `scratch` and only ever says *indicative*; with
 `--full` the papers' protocols are run, which takes hours, and experiments/RESULTS.md is written as
-well. What a paper says stands in `published.toml` in its folder, the rule of the verdicts in
-verdicts.py. `--page` builds the page from what is there, without running anything.
+well. What a paper says stands in `published.toml` in its folder, with how much of its protocol is
+run where that is not all of it; the rule of the verdicts is in verdicts.py. `--page` builds the
+page from what is there, without running anything; with `--full` it writes RESULTS.md too. Warnings
+that a script lets through are counted, printed and on the page.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +50,54 @@ PAPERS = {
     "krrc": "Lee and Patrangenaru, Extrinsic Kernel Ridge Regression Classifier (2019)",
 }
 NOT_RUN = "not run"
+# how the page of full runs was made: by running them or not
+HOW_MADE = {
+    True: "Written by `experiments/reproduce.py --full` (`make reproduce-full`), which ran every "
+    "experiment for it.",
+    False: "Written by `experiments/reproduce.py --full --page`, which runs nothing: it reads what "
+    "the last full run of each experiment, of the date in its row, has left beside its script. "
+    "Where a comparison was changed after the run, it was made again from the CSV of that run.",
+}
 WIDEST = 1000  # CSS pixels of a picture on the page
+# a line such as "/a/b.py:12: UserWarning: what is the matter"
+WARNING = re.compile(r"^.*?:\d+: (\w*Warning: .*)$", re.MULTILINE)
+# what the parts of a discussion begin with
+PARTS = re.compile(
+    r"(?=What differs: |What was tried: |Likely reason: |What it (?:also )?hangs on: )"
+)
+# the rule of verdicts.py in four sentences
+RULE = (
+    "A published number agrees if it is within two standard errors of ours, or within the "
+    "deviation printed with it. A published order holds if our difference is more than two "
+    "standard errors above zero, is contradicted if it is as far below, and else open. Reproduced: "
+    "there are numbers, all agree, and no order is contradicted (some may be open). Same ordering: "
+    "there are orders and all hold, whatever the numbers."
+)
+WORDS = (
+    (
+        "KHA, KHA/t, KHA/et, KHA-SMD",
+        "the kernel Hebbian algorithm with a constant gain, with one "
+        "that decays over time, with one for each component by its eigenvalue too, and with gains "
+        "adapted by stochastic meta-descent",
+    ),
+    (
+        "η0, μ, ρ_0",
+        "the gain to begin with, the rate at which KHA-SMD changes the logarithms ρ of "
+        "its gains, and where these begin",
+    ),
+    (
+        "excess error, decades",
+        "how much larger the reconstruction error is than the least possible "
+        "one, as a share of that; its decimal logarithm",
+    ),
+    ("Rayleigh-Ritz step", "components are replaced by the best within their span"),
+    ("Q, D", "the number of modes (components) that are kept"),
+    ("κ", "the number of neighbours"),
+    ("parts, halves, splits", "random subsets of the data, over which experiments are repeated"),
+    ("seeds, draws", "random starts of a method on the same data; random data or noise"),
+    ("pair", "in Neighbourhoods: a scaling of the features and a space of the neighbours"),
+    ("VW", "the Veronese-Whitney embedding of planar shapes"),
+)
 
 
 @dataclass(frozen=True)
@@ -66,9 +116,11 @@ class Experiment:
         return HERE / self.paper / "scratch" if quick else HERE / self.paper
 
     def pictures(self, quick: bool) -> list[Path]:
-        """Its figures: name.png and name_something.png."""
+        """Its figures: name.png, name_something.png, and what moves, name_something.gif."""
         folder = self.folder(quick)
-        more = sorted(folder.glob(f"{self.name}_*.png"))
+        more = [
+            path for end in ("png", "gif") for path in sorted(folder.glob(f"{self.name}_*.{end}"))
+        ]
         return [path for path in (folder / f"{self.name}.png", *more) if path.exists()]
 
 
@@ -86,6 +138,20 @@ class Outcome:
         if self.missing:
             return NOT_RUN
         return verdict(self.compared, quick=self.run["quick"])
+
+    @property
+    def partial(self) -> str:
+        """What of the paper's protocol a full run leaves out, or does otherwise."""
+        return in_one_line(self.experiment.published.get("partial", ""))
+
+    @property
+    def shown(self) -> str:
+        """The verdict, and whether it is of a part."""
+        return self.verdict + (" (run in part)" if self.partial and not self.missing else "")
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def experiments(only: Sequence[str] = ()) -> list[Experiment]:
@@ -107,12 +173,13 @@ def experiments(only: Sequence[str] = ()) -> list[Experiment]:
 
 
 def run(experiment: Experiment, *, quick: bool) -> str:
-    """Run a script; return "" or why there is no result."""
+    """Run a script; return "" or why there is no result.
+
+    What an earlier run has recorded is taken away first: if this one fails there is no result.
+    """
     folder = experiment.folder(quick)
     folder.mkdir(exist_ok=True)
-    stale = folder / f"{experiment.name}_run.json"
-    if quick:
-        stale.unlink(missing_ok=True)  # the page must not show an older run
+    (folder / f"{experiment.name}_run.json").unlink(missing_ok=True)
     command = [sys.executable, str(HERE / experiment.paper / f"{experiment.name}.py")]
     start = time.perf_counter()
     finished = subprocess.run(
@@ -126,12 +193,29 @@ def run(experiment: Experiment, *, quick: bool) -> str:
     log = experiment.folder(True) / f"{experiment.name}.log"
     log.parent.mkdir(exist_ok=True)
     log.write_text(finished.stdout + finished.stderr, encoding="utf-8")
-    print(f"{experiment.key}: {seconds:.0f} s, status {finished.returncode}", flush=True)
+    warned = warnings_in(finished.stderr)
+    said = f", {len(warned)} warnings" if warned else ""
+    print(f"{experiment.key}: {seconds:.0f} s, status {finished.returncode}{said}", flush=True)
+    for each in dict.fromkeys(warned):
+        print(f"  {each} ({warned.count(each)} times)", flush=True)
     if finished.returncode == NEEDS_DATA:
         return finished.stderr.strip().split("\n")[-1]
     if finished.returncode:
         raise RuntimeError(f"{experiment.key} failed; what it said is in {log}:\n{finished.stderr}")
+    note_warnings(folder / f"{experiment.name}_run.json", warned)
     return ""
+
+
+def warnings_in(said: str) -> list[str]:
+    """The warnings among what a script wrote to the standard error, without their places."""
+    return WARNING.findall(said)
+
+
+def note_warnings(how: Path, warned: Sequence[str]) -> None:
+    """Keep warnings with how the run was made."""
+    if how.exists():
+        run = json.loads(how.read_text(encoding="utf-8")) | {"warnings": list(warned)}
+        write_atomically(how, (json.dumps(run, indent=1) + "\n").encode())
 
 
 def outcome(experiment: Experiment, *, quick: bool, missing: str = "") -> Outcome:
@@ -147,34 +231,38 @@ def outcome(experiment: Experiment, *, quick: bool, missing: str = "") -> Outcom
 # ---------------------------------------------------------------------------- the page
 
 
-def page(outcomes: Sequence[Outcome], *, quick: bool) -> list[Section]:
-    return [Section("Summary", [*summary(outcomes, quick)]), *map(section, outcomes)]
+def page(outcomes: Sequence[Outcome], *, quick: bool, ran: bool) -> list[Section]:
+    return [Section("Summary", [*summary(outcomes, quick, ran)]), *map(section, outcomes)]
 
 
-def summary(outcomes: Sequence[Outcome], quick: bool) -> Iterable[Block]:
+def summary(outcomes: Sequence[Outcome], quick: bool, ran: bool) -> Iterable[Block]:
     if quick:
         yield Note(
             "This is a quick run: fewer repeats, sets and parameters than the papers have. Its "
             "numbers are indicative, and no verdict is made from them; make reproduce-full makes "
             "one, and experiments/RESULTS.md has the last."
         )
-    yield Text(
-        "A published number agrees if it is within two standard errors of ours, or within the "
-        "deviation printed with it; a published order holds if our difference is more than two "
-        "standard errors. Reproduced: all numbers agree and no order is contradicted. Same "
-        "ordering: all orders hold. The rule is experiments/verdicts.py."
-    )
+    else:
+        yield Note(HOW_MADE[ran].replace("`", ""))
+    yield Text(f"{RULE} The rule is experiments/verdicts.py.")
+    warned = {each.experiment.key: len(each.run.get("warnings", ())) for each in outcomes}
+    if any(warned.values()):
+        text = ", ".join(f"{key} ({n})" for key, n in warned.items() if n)
+        yield Note(f"Warnings that were not foreseen: {text}; see there.")
     rows = [
         [
             each.experiment.key,
             each.experiment.published["title"],
-            each.verdict,
+            each.shown,
             each.missing or tally(each.compared),
+            each.run.get("date", ""),
             seconds_of(each),
         ]
         for each in outcomes
     ]
-    yield Table("Experiments", ["experiment", "what", "verdict", "compared", "seconds"], rows)
+    yield Table(
+        "Experiments", ["experiment", "what", "verdict", "compared", "date", "seconds"], rows
+    )
 
 
 def seconds_of(each: Outcome) -> str:
@@ -188,8 +276,10 @@ def section(each: Outcome) -> Section:
     said = each.experiment.published
     blocks: list[Block] = [
         Text(f"{PAPERS[each.experiment.paper]}: {said['where']}."),
-        Text(f"The paper: {' '.join(said['says'].split())}"),
+        Text(f"The paper: {in_one_line(said['says'])}"),
     ]
+    if each.partial:
+        blocks.append(Text(f"Run in part, or otherwise, even in full: {each.partial}"))
     if each.missing:
         blocks.append(Note(f"Not run. {each.missing}"))
     else:
@@ -197,9 +287,11 @@ def section(each: Outcome) -> Section:
         if each.compared:
             blocks.append(comparison_table(each.compared))
         blocks += pictures(each)
-    if said.get("discussion"):
-        blocks.append(Text(f"Discussion: {' '.join(said['discussion'].split())}"))
+    blocks += map(Text, discussion(each.experiment))
     if not each.missing:
+        warned = each.run.get("warnings", [])
+        for text in dict.fromkeys(warned):
+            blocks.append(Note(f"Warning, {warned.count(text)} times: {text}"))
         blocks.append(Code(each.run["command"], how_it_was_run(each.run)))
     return Section(f"{said['title']} ({each.experiment.key})", blocks)
 
@@ -207,17 +299,18 @@ def section(each: Outcome) -> Section:
 def comparison_table(compared: Sequence[Compared]) -> Table:
     rows = [
         [
-            each.what,
             each.finding,
+            each.what,
             f"{each.published:.4g}" if each.kind == NUMBER else "",
             f"{each.deviation:.2g}" if each.deviation else "",
-            f"{each.ours:.4g}",
+            f"{each.ours:.4g}".replace("inf", "∞"),
             f"{each.error:.2g}" if each.error else "",
             each.where,
         ]
         for each in compared
     ]
-    header = ["what", "finding", "published", "±", "ours", "± (s.e.)", "in the paper"]
+    # the first column does not wrap, and what is compared may be long
+    header = ["finding", "what", "published", "±", "ours", "± (s.e.)", "in the paper"]
     return Table("What is published, and ours (of an order: our difference)", header, rows)
 
 
@@ -240,38 +333,76 @@ def how_it_was_run(run: dict[str, Any]) -> str:
     return f"{run['date']}, {run['seconds']:.0f} s on {run['machine']}. {versions}."
 
 
-def results(outcomes: Sequence[Outcome]) -> str:
-    """experiments/RESULTS.md: the full runs in one table."""
+def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
+    """experiments/RESULTS.md: the full runs in one table, and where they differ from the papers.
+
+    `ran` says whether they were run for it, or found as earlier runs had left them.
+    """
     rows = []
     for each in outcomes:
         said, paper = each.experiment.published, each.experiment.paper
         link = f"[{each.experiment.key}]({paper}/{each.experiment.name}.md)"
         how = [each.run["date"], seconds_of(each)] if not each.missing else ["", ""]
         compared = each.missing or tally(each.compared)
-        rows.append([link, said["title"], said["where"], each.verdict, compared, *how])
+        rows.append([link, said["title"], said["where"], each.shown, compared, *how])
     machines = sorted({each.run["machine"] for each in outcomes if each.run.get("machine")})
+    header = ["experiment", "what", "in the paper", "verdict", "compared"]
     text = [
         "# The five papers, reproduced",
         "",
-        "Written by `experiments/reproduce.py --full` (`make reproduce-full`); do not edit. The "
-        "rule of the verdicts: [verdicts.py](verdicts.py); what the papers print: `published.toml` "
-        "in "
-        f"each folder. Machine: {'; '.join(machines)}.",
+        f"{HOW_MADE[ran]} Do not edit. What the papers print: `published.toml` in each folder; "
+        f"every single comparison: the files `*_compared.csv`. Machine: {'; '.join(machines)}.",
         "",
-        *table(
-            ["experiment", "what", "in the paper", "verdict", "compared", "date", "seconds"], rows
-        ),
+        "The papers:",
         "",
-        "## Where we differ",
+        *(f"- **{paper}**: {title}" for paper, title in PAPERS.items()),
         "",
+        f"The rule ([verdicts.py](verdicts.py)): {RULE}",
+        "",
+        *table([*header, "date of the run", "seconds"], rows),
+        "",
+        "Seconds are of the clock, on a machine that had other work too. Resumed: some parts were "
+        "kept from a run before, whose time is not counted. No seconds: they were not recorded.",
+        "",
+        "## Words",
+        "",
+        *(f"- {word}: {meaning}." for word, meaning in WORDS),
+        "",
+        "## What was run in part, or otherwise",
+        "",
+        "The protocol of the paper was followed as far as it is told, but for these.",
+        "",
+        *points(outcomes, lambda each: each.partial),
+        "",
+        "## Where we differ, and what the verdicts hang on",
+        "",
+        "Of each, as far as it is known: what differs, what was tried, and the most likely reason.",
+        "",
+        *points(outcomes, difference),
     ]
-    for each in outcomes:
-        said = each.experiment.published
-        if each.verdict not in ("reproduced",) and said.get("discussion"):
-            text.append(
-                f"- **{said['title']}** ({each.verdict}): {' '.join(said['discussion'].split())}"
-            )
     return "\n".join(text) + "\n"
+
+
+def discussion(experiment: Experiment) -> list[str]:
+    """What is to be said of the differences, in parts, each begun by what it is about."""
+    said = in_one_line(experiment.published.get("discussion", ""))
+    return [part.strip() for part in PARTS.split(said) if part.strip()]
+
+
+def points(outcomes: Sequence[Outcome], said_of: Callable[[Outcome], str]) -> Iterable[str]:
+    """A list of what is to be said of experiments, if anything."""
+    for each in outcomes:
+        if text := said_of(each):
+            title = each.experiment.published["title"]
+            yield f"- **{title}** ({each.experiment.key}): {text}"
+
+
+def difference(each: Outcome) -> str:
+    """The verdict, what holds, and why; of every experiment, for a verdict may hang on a choice."""
+    if each.missing:
+        return ""
+    parts = discussion(each.experiment)
+    return "\n  - ".join([f"{each.verdict}, {tally(each.compared)}.", *parts])
 
 
 def main() -> None:
@@ -291,11 +422,12 @@ def main() -> None:
     target = write_report(
         arguments.out / "index.html",
         "The five papers, reproduced",
-        page(found, quick=quick),
+        page(found, quick=quick, ran=not arguments.page),
         lead=lead,
     )
     if arguments.full and not arguments.only:
-        write_atomically(HERE / "RESULTS.md", results(found).encode("utf-8"))
+        text = results(found, ran=not arguments.page)
+        write_atomically(HERE / "RESULTS.md", text.encode("utf-8"))
     print(target.resolve())
 
 

@@ -7,7 +7,11 @@ It was written before anything was compared by it, and it is the only place wher
   has one random draw, the standard error is that of one draw of ours.
 - A published **order** (one method better than another) holds if our difference, in that direction,
   is more than two standard errors above zero; it is contradicted if it is as far below; else it is
-  open. Where nothing was repeated the standard error is 0, and any difference counts.
+  open. Where nothing was repeated the standard error is 0, and any difference counts but one of
+  the size of rounding, which is none (this exception was made later, and only makes orders open).
+  If the method that is to be better diverges in one of the repeats, the order is contradicted, and
+  if in one repeat both do, it is open unless another contradicts it (pages.paired; this too was
+  added later, for a mean over repeats is not a number then).
 - An experiment is *reproduced* if there are published numbers, all agree, and no published order is
   contradicted; it has the *same ordering* if there are published orders and all hold; else it is
   *not reproduced*.
@@ -30,6 +34,7 @@ __all__ = [
     "OPEN",
     "REPRODUCED",
     "SAME_ORDERING",
+    "STANDARD_ERRORS",
     "Compared",
     "tally",
     "verdict",
@@ -42,6 +47,8 @@ REPRODUCED, SAME_ORDERING, NOT_REPRODUCED = "reproduced", "same ordering", "not 
 INDICATIVE = "indicative"
 
 STANDARD_ERRORS = 2.0
+# differences here are between numbers from 1e-3 to 100: less than this is what rounding leaves
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Compared:
     ours : float
         Our number, or our difference in the direction of the order.
     error : float
-        Its standard error; 0 if nothing was repeated.
+        Its standard error; 0 if nothing was repeated, or if repeats differ by rounding alone.
     """
 
     where: str
@@ -79,12 +86,12 @@ class Compared:
         cls, where: str, what: str, published: float, deviation: float, ours: float, error: float
     ) -> Compared:
         """A published number."""
-        return cls(where, what, NUMBER, published, deviation, ours, error)
+        return cls(where, what, NUMBER, published, deviation, ours, _without_rounding(error))
 
     @classmethod
     def order(cls, where: str, what: str, ours: float, error: float) -> Compared:
         """A published order: `ours` is how far it holds."""
-        return cls(where, what, ORDER, math.nan, 0.0, ours, error)
+        return cls(where, what, ORDER, math.nan, 0.0, ours, _without_rounding(error))
 
     @property
     def finding(self) -> str:
@@ -95,21 +102,26 @@ class Compared:
             # what a sum in floating point leaves is no difference
             near = apart <= max(allowed, self.deviation) * (1 + 1e-12) + 1e-12
             return AGREES if near else DIFFERS
+        allowed = max(allowed, ROUNDING)
         if self.ours > allowed:
             return HOLDS
         return CONTRADICTED if self.ours < -allowed else OPEN
 
 
+def _without_rounding(error: float) -> float:
+    return 0.0 if error < ROUNDING else error
+
+
 def tally(compared: Sequence[Compared]) -> str:
-    """Say how many numbers agree and how many orders hold."""
+    """Say how many numbers agree and how many orders hold, are open, or are contradicted."""
     parts = []
     for kind, good, name in ((NUMBER, AGREES, "numbers agree"), (ORDER, HOLDS, "orders hold")):
         found = [each.finding for each in compared if each.kind == kind]
         if found:
             parts.append(f"{found.count(good)} of {len(found)} {name}")
-    against = sum(each.finding == CONTRADICTED for each in compared)
-    if against:
-        parts.append(f"{against} contradicted")
+    for finding in (OPEN, CONTRADICTED):
+        if n := sum(each.finding == finding for each in compared):
+            parts.append(f"{n} {finding}")
     return ", ".join(parts) or "nothing published to compare with"
 
 

@@ -155,6 +155,13 @@ def curve(problem: Problem, marks: Sequence[int], **options: Any) -> list[float]
     return errors
 
 
+def decades_gained(better: Sequence[float], than: Sequence[float]) -> NDArray[np.float64]:
+    """By how many decades errors are lower than others; not known where both runs diverged."""
+    ours, theirs = np.log10(better), np.log10(than)
+    both = np.isinf(ours) & np.isinf(theirs)
+    return np.where(both, math.nan, np.where(both, 0.0, theirs) - np.where(both, 0.0, ours))
+
+
 def n_divergences(result: HebbianResult) -> int:
     """How many passes of a run were undone."""
     return sum(entry["diverged"] for entry in result.history)

@@ -79,13 +79,16 @@ def page(rows: list[Row]) -> str:
     ]
     for walk in found.kernels:
         text += ["", f"## {walk[0].upper()}{walk[1:]}", "", *usps.errors_table(found, walk)]
+    without = [walk for walk in found.kernels if ("smd", "zero") not in found.settings(walk)]
+    if without:
+        text += ["", f"KHA-SMD from ρ_0 = 0 was not run with {'; '.join(without)}."]
     text += ["", "## What holds and what does not", ""]
     text += [line for walk in found.kernels for line in usps.orderings(found, walk)]
     return "\n".join(text) + "\n"
 
 
 figure = partial(usps.figure, what="", limits=(1e-3, 400.0))
-compared = partial(usps.compared, experiment="motion")
+compared = partial(usps.compared, experiment="motion", draws=", one draw of the noise")
 
 
 def main(quick: bool = False) -> None:

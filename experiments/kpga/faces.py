@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import publish
-from pages import Row, command_line, load, new_figure
+from common import HERE, publish
+from pages import Row, command_line, load, new_figure, published
 from verdicts import Compared
 
 from orthodrome import KernelPCA, KernelPGA
@@ -121,13 +121,15 @@ def compared(rows: list[Row]) -> list[Compared]:
     found = {(row["degree"], row["components"], row["method"]): row["mean"] for row in rows}
     return [
         Compared.order(
-            "Figures 3 and 4",
-            f"degree {degree}, {q} components: kPGA (along the sphere) before kPCA",
-            value - found[degree, q, "kPCA"],
+            said["where"],
+            f"degree {degree}, {q} components: kPGA (along the sphere) before {said['than']}, mean "
+            "over κ (all faces, nothing to repeat)",
+            value - found[degree, q, said["than"]],
             0.0,
         )
+        for said in published(HERE, "faces")["orders"]
         for (degree, q, method), value in found.items()
-        if method == "kPGA, geodesic"
+        if method == f"{said['better']}, geodesic" and degree in said["degrees"]
     ]
 
 

@@ -58,8 +58,10 @@ PAPER_EIGENVALUES = {
     method: tuple(row["value"] for row in SAID["numbers"] if row["method"] == method)
     for method in (PCA, PGA)
 }
-# §6.2: on all sets but two "ranges from 3-15 (mean 8.5, standard deviation 4.5)", on two above 20
-PAPER_RANGE, PAPER_MEAN, PAPER_DEVIATION, PAPER_ABOVE, PAPER_N_ABOVE = (3, 15), 8.5, 4.5, 20, 2
+PAPER_MODES = SAID["modes"]  # §6.2
+PAPER_RANGE = PAPER_MODES["least"], PAPER_MODES["most"]
+PAPER_MEAN, PAPER_DEVIATION = PAPER_MODES["mean"], PAPER_MODES["deviation"]
+PAPER_ABOVE, PAPER_N_ABOVE = PAPER_MODES["above"], PAPER_MODES["n_above"]
 ENERGY = 0.9
 N_SHOWN = 12  # variants of the count of modes in the table
 
@@ -306,7 +308,7 @@ def fewest(modes: dict[str, int]) -> list[int]:
 
 
 def compared(rows: list[Row]) -> list[Compared]:
-    """The eigenvalues and the neighbourhoods at the concentration that fits best."""
+    """Eigenvalues and neighbourhoods at the concentration that fits best, and numbers of modes."""
     found = Findings(rows)
     which = f"concentration {plain(found.best)} fits best"
     made = [
@@ -321,12 +323,55 @@ def compared(rows: list[Row]) -> list[Compared]:
         )
         for method, n, value, row in found.eigenvalues(found.best)
     ]
+    ratio = found.row(found.best, PGA, 0, RATIO)
+    what = f"sum of the first two eigenvalues, kPGA to kPCA ({which})"
+    where = SAID["ratio"]["where"]
+    made.append(
+        Compared.number(where, what, printed_ratio(), 0.0, ratio["mean"], ratio["deviation"])
+    )
     for said in SAID["orders"]:
-        row = found.row(found.best, gain_of(ALONG), said["components"], KEPT_MEAN)
-        what = f"{said['components']} components: kPGA (along the sphere) before kPCA ({which})"
-        error = row["deviation"] / math.sqrt(row["n_repeats"])
-        made.append(Compared.order(said["where"], what, row["mean"], error))
-    return made
+        row = found.row(found.best, gain_of(said["better"]), said["components"], KEPT_MEAN)
+        what = (
+            f"{said['components']} components: {said['better']} (tangent coordinates) before "
+            f"{said['than']} ({which})"
+        )
+        made.append(Compared.order(said["where"], what, row["mean"], error_of_mean(row)))
+    return [*made, *compared_modes(found)]
+
+
+def printed_ratio() -> float:
+    """The sum of the eigenvalues of kernel PGA to that of as many of kernel PCA, as printed."""
+    n = SAID["ratio"]["modes"]
+    return sum(PAPER_EIGENVALUES[PGA][:n]) / sum(PAPER_EIGENVALUES[PCA][:n])
+
+
+def compared_modes(found: Findings) -> list[Compared]:
+    """How many modes hold 90 % of the energy, with the variant that fits best."""
+    if not set(NAMES) <= set(found.names):  # some sets are not there
+        return []
+    variants = found.variants()
+    modes = found.modes(*variants[0])
+    low, high = PAPER_RANGE
+    inside = sum(low <= n <= high for n in modes.values())
+    above = sum(n > PAPER_ABOVE for n in modes.values())
+    others = np.array(fewest(modes))
+    features, method, energy, vote = variants[0]
+    which = (
+        f"the nearest of {len(variants)} variants: {method}, features {features}, energy by "
+        f"{energy}, of vote {VOTES[vote]}"
+    )
+    given = (
+        (f"sets with {low} to {high} modes", len(modes) - PAPER_N_ABOVE, 0.0, inside),
+        (f"sets with more than {PAPER_ABOVE} modes", PAPER_N_ABOVE, 0.0, above),
+        ("mean number of modes, all sets but two", PAPER_MEAN, PAPER_DEVIATION, others.mean()),
+        ("its deviation between sets", PAPER_DEVIATION, 0.0, others.std(ddof=1)),
+    )
+    return [
+        Compared.number(
+            PAPER_MODES["where"], f"{what} ({which})", value, deviation, float(ours), 0.0
+        )
+        for what, value, deviation, ours in given
+    ]
 
 
 def page(rows: list[Row]) -> str:
@@ -380,7 +425,7 @@ def fit_claims(found: Findings) -> list[str]:
         r["mean"] == 2 and r["deviation"] == 0 for r in ranks[PGA]
     )
     ratio = found.row(best, PGA, 0, RATIO)
-    printed = sum(PAPER_EIGENVALUES[PGA]) / sum(PAPER_EIGENVALUES[PCA][:2])
+    printed = printed_ratio()
     return [
         f"- Of the concentrations tried, {plain(best)} fits the printed eigenvalues best: they are "
         f"{found.misfit(best):.2f} deviations of one draw away (root mean square); farther than 2 "

@@ -353,17 +353,17 @@ def compared(rows: list[Row]) -> list[Compared]:
 
 
 def orders_compact(found: Findings, order: Row, variant: tuple[str, str]) -> list[Compared]:
-    what = f"% of variance, mean over 1 … {MOST_MODES} modes (features {variant[0]})"
-    return [
-        ordered(
-            order,
-            f"{name}, {kernel}",
-            what,
-            found.compact(kernel, name, beside_flat(order), variant[0]),
-        )
-        for kernel in KERNELS
-        for name in found.names
-    ]
+    """The mean over the numbers of modes, and in how many parts it is less at any of them."""
+    made = []
+    for kernel in KERNELS:
+        for name in found.names:
+            row = found.compact(kernel, name, beside_flat(order), variant[0])
+            what = (
+                f"% of variance, mean over 1 … {MOST_MODES} modes, less at one of them in "
+                f"{row['n_below']:g} parts (features {variant[0]})"
+            )
+            made.append(ordered(order, f"{name}, {kernel}", what, row))
+    return made
 
 
 def orders_kept(found: Findings, order: Row, variant: tuple[str, str]) -> list[Compared]:
@@ -383,7 +383,8 @@ def orders_kept(found: Findings, order: Row, variant: tuple[str, str]) -> list[C
 def orders_changed(found: Findings, order: Row, variant: tuple[str, str]) -> list[Compared]:
     """With changed parameters only the features as published were run."""
     own, method = (RAW, variant[1]), beside_flat(order)
-    what = f"neighbourhoods kept (features {own[0]}, {own[1]})"
+    other = "" if own == variant else ", unlike the rows above"
+    what = f"neighbourhoods kept (features {own[0]}{other}, {own[1]})"
     return [
         ordered(
             order,

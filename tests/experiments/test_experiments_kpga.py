@@ -10,7 +10,7 @@ import pytest
 from orthodrome import GeodesicMixture
 from orthodrome.kernels import Polynomial
 from orthodrome.sphere import exp_at_pole, log_at_pole
-from orthodrome.sphere.mixture import _first_mixture
+from orthodrome.sphere.mixture import first_mixture
 from real_data import REPOSITORY, load_or_skip, real_folder
 
 FOLDER = REPOSITORY / "experiments/kpga"
@@ -128,7 +128,7 @@ def test_both_mixtures_begin_with_the_same_moments(clustering):
     Z, labels = random.standard_normal((30, 3)), np.repeat([0, 1, 2], [3, 7, 20])
     small = 1e-4  # where the sphere is flat
     shares = np.eye(3)[labels].T / 30
-    sphere = _first_mixture(exp_at_pole(small * Z), shares, "full", 0.0, of_a_point=1 / 30)
+    sphere = first_mixture(exp_at_pole(small * Z), shares, "full", 0.0, of_a_point=1 / 30)
     sizes, means, covariances = clustering.moments(Z, labels, 3, borrowed=True)
     np.testing.assert_allclose(sizes / 30, sphere.weights)
     np.testing.assert_allclose(log_at_pole(sphere.means) / small, means, atol=1e-6)
@@ -224,6 +224,44 @@ def test_page_counts_where_the_sphere_is_better(clustering, rows):
     assert "on 0 of 8 in favour of kPGA (none) and on 0 against it (none); on the other 8" in text
     text = "\n".join(claims(0.6, clustering.NAMES))
     assert "no better than one cluster of all points on wine, haberman, iris" in text
+
+
+def test_what_is_said_of_many_modes_is_compared_over_them(clustering, rows):
+    def liver(of_pga, spectral):
+        """What is compared with these errors of kPGA at Q <= 2 and above, and of cuts."""
+        changed = []
+        for row in rows:
+            row = dict(row)
+            if row["data"] == "liver_bupa":
+                few = row["n_modes"] <= 2
+                row["error"] = {
+                    clustering.PGA: of_pga[0 if few else 1],
+                    clustering.PCA: 0.3,
+                }.get(row["method"], spectral) + 1e-4 * (row["repeat"] % 2)
+            changed.append(row)
+        made = [each for each in clustering.compared(changed) if "mean over Q = 3" in each.what]
+        return [(each.finding, each.what.rpartition("; ")[2]) for each in made]
+
+    every, none = "so at 28 of 28 single Q", "so at 0 of 28 single Q"
+    assert liver((0.9, 0.2), 0.25) == [("holds", every), ("holds", every)]
+    assert liver((0.1, 0.4), 0.5) == [("contradicted", none), ("holds", every)]
+    assert liver((0.1, 0.3), 0.2) == [("open", none), ("contradicted", none)]
+
+
+def test_one_as_good_as_the_other_is_not_contradicted(clustering, rows):
+    def blood(of_pga):
+        errors = {clustering.PGA: of_pga, clustering.PCA: 0.3}
+        changed = [
+            row | {"error": errors.get(row["method"], 0.25)}
+            if row["data"] == "blood_transfusion"
+            else row
+            for row in rows
+        ]
+        (made,) = [each for each in clustering.compared(changed) if each.where == "Figure 5g"]
+        assert "as good as, or before, spectral" in made.what
+        return made.finding
+
+    assert [blood(error) for error in (0.2, 0.25, 0.26)] == ["holds", "open", "contradicted"]
 
 
 def test_saturation_is_from_where_it_stays(clustering, rows):

@@ -267,6 +267,40 @@ def test_page_says_where_the_paper_is_missed(script, rows):
     assert "kPGA, geodesic 42 % (at least 1.000)" in text
 
 
+def test_order_is_that_of_tangent_coordinates(script, rows):
+    def order(method, mean):
+        where = {"setting": 8.8, "method": script.gain_of(method), "components": 2}
+        made = script.compared(changed(rows, where | {"quantity": script.KEPT_MEAN}, mean=mean))
+        (found,) = [each for each in made if each.kind == "order"]
+        return found.finding
+
+    assert order(script.PGA, 0.01) == "holds"
+    assert order(script.PGA, -0.01) == "contradicted"
+    # along the sphere nothing can be lost, and nothing is asked
+    assert order(script.ALONG, -0.01) == "holds"
+
+
+def test_ratio_and_modes_are_compared(script, rows):
+    made = {each.what: each for each in script.compared(rows) if each.kind == "number"}
+    (ratio,) = [each for what, each in made.items() if what.startswith("sum of the first two")]
+    assert ratio.published == pytest.approx((0.1246 + 0.1211) / (0.106 + 0.0961))
+    assert ratio.finding == "differs"
+    target = dict(zip(script.NAMES, (3, 4, 6, 31, 25, 9, 14, 15), strict=True))
+    for name, number in target.items():
+        where = {"data": name, "setting": "standardised", "method": script.PGA}
+        rows = changed(rows, where | {"quantity": "modes, their squares"}, mean=number)
+    made = [each for each in script.compared(rows) if each.where == "§6.2"]
+    assert [each.ours for each in made] == [
+        6,
+        2,
+        8.5,
+        pytest.approx(np.std([3, 4, 6, 9, 14, 15], ddof=1)),
+    ]
+    assert [each.finding for each in made] == ["agrees", "agrees", "agrees", "differs"]
+    less = [row for row in rows if row["data"] != "ecoli"]
+    assert not [each for each in script.compared(less) if each.where == "§6.2"]
+
+
 def test_nearest_variant_is_named(script, rows):
     target = dict(zip(script.NAMES, (3, 4, 6, 31, 25, 9, 14, 15), strict=True))
     for name, number in target.items():

@@ -235,6 +235,60 @@ def test_page_follows_the_numbers(script, rows):
     assert whole.count("from σ = 0.03125 of the mean σ on") == 2
 
 
+def at(rows, power, **values):
+    """The rows, those with one σ with other values."""
+    return [{**row, **values} if row["power"] == power else row for row in rows]
+
+
+AS_CLAIMED = {"excess_mean_start": 0.5, "excess_paper_once": 0.0, "iterations_median": 9.0}
+
+
+def test_compared_is_the_sigma_that_fits_best(script, rows):
+    made = script.compared(rows)
+    assert [(x.where, x.what.split(",")[0]) for x in made] == [
+        ("§3.1 and Figure 2", "square"),
+        ("§3.1 and Figure 2", "spiral"),
+        ("§3.1", "square"),
+        ("§3.1", "spiral"),
+    ]
+    found = script.Findings(rows)
+    most = max(
+        sum(each.finding == "holds" for each in script.at_sigma(found, power))
+        for power in found.powers
+    )
+    assert sum(each.finding == "holds" for each in made) == most
+    # nothing holds with any other: this one is compared, and named
+    nowhere = [{**row, **AS_CLAIMED, "iterations_median": 30.0} for row in rows]
+    for power in (-4, 2):
+        after = script.compared(at(nowhere, power, **AS_CLAIMED))
+        name = f"σ = {2.0**power:g} of the mean σ, which fits best of 9: "
+        assert all(name in each.what for each in after)
+        assert {each.finding for each in after} == {"holds"}
+    after = script.compared(nowhere)
+    assert [each.finding for each in after] == ["holds", "holds", "contradicted", "contradicted"]
+
+
+def test_orders_are_of_the_draws_with_one_sigma(script, rows):
+    found = script.Findings(rows)
+    own = [10 - r["iterations_median"] for r in rows if (r["data"], r["power"]) == ("square", -3)]
+    (one,) = [
+        x for x in script.at_sigma(found, -3) if x.what.startswith("square") and "iter" in x.what
+    ]
+    assert one.ours == pytest.approx(np.mean(own))
+    assert one.error == pytest.approx(np.std(own, ddof=1) / math.sqrt(len(own)))
+    # what happens with another σ says nothing about this one
+    other = script.Findings(at(rows, 3, **AS_CLAIMED))
+    assert script.at_sigma(other, -3) == script.at_sigma(found, -3)
+    assert script.at_sigma(other, 3) != script.at_sigma(found, 3)
+
+
+def test_starts_that_end_alike_decide_nothing(script, rows):
+    level = [{**row, "excess_mean_start": 0.0, "excess_paper_once": 0.9e-4} for row in rows]
+    for power in script.Size().powers:
+        starts = script.at_sigma(script.Findings(level), power)[: len(script.SETS)]
+        assert {each.finding for each in starts} == {"open"}
+
+
 def test_tables_hold_the_means_over_draws(script, rows):
     own = [r["best"] for r in rows if (r["data"], r["power"]) == ("spiral", -3)]
     error = np.std(own, ddof=1) / math.sqrt(len(own))

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,7 +56,9 @@ def test_number(shared, published, deviation, ours, error, finding):
         (-2.0, 1.0, "open"),
         (-2.1, 1.0, "contradicted"),
         (0.0, 0.0, "open"),
-        (1e-9, 0.0, "holds"),
+        (1e-8, 0.0, "holds"),
+        (1e-12, 0.0, "open"),  # what rounding leaves
+        (-1e-12, 1e-15, "open"),
         (math.nan, 1.0, "open"),
     ],
 )
@@ -70,10 +73,20 @@ def test_order(shared, ours, error, finding):
         ([1.0, -math.inf, 0.9], "contradicted"),
         ([math.inf, -math.inf], "contradicted"),
         ([math.inf, 1.0], "holds"),
+        ([math.nan, 1.0], "open"),
+        ([math.nan, math.inf], "open"),
+        ([math.nan, -math.inf], "contradicted"),
     ],
 )
 def test_a_divergence_decides(shared, gains, finding):
     assert shared.pages.paired("Figure 1", "x", np.array(gains)).finding == finding
+
+
+def test_an_error_of_rounding_is_none(shared):
+    Compared = shared.verdicts.Compared
+    assert Compared.number("", "x", 1.0, 0.0, 1.0, 3e-15).error == 0
+    assert Compared.order("", "x", 1.0, 3e-15).error == 0
+    assert Compared.order("", "x", 1.0, 1e-6).error == 1e-6
 
 
 def compared(shared, *findings):
@@ -110,7 +123,7 @@ def test_verdict(shared, findings, verdict):
 
 def test_tally(shared):
     made = compared(shared, "agrees", "differs", "holds", "contradicted", "open")
-    expected = "1 of 2 numbers agree, 1 of 3 orders hold, 1 contradicted"
+    expected = "1 of 2 numbers agree, 1 of 3 orders hold, 1 open, 1 contradicted"
     assert shared.verdicts.tally(made) == expected
     assert shared.verdicts.tally([]) == "nothing published to compare with"
 
@@ -125,6 +138,10 @@ def test_every_experiment_has_its_script_and_its_words(shared):
         assert (FOLDER / each.paper / f"{each.name}.py").exists(), each.key
         for name in ("title", "where", "says", "discussion"):
             assert each.published[name].strip(), (each.key, name)
+        first, *more = shared.reproduce.discussion(each)
+        assert first.startswith("What differs: "), each.key
+        assert any(part.startswith("What was tried: ") for part in more), each.key
+        assert more[-1].startswith(("Likely reason: ", "What it ")), each.key
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     assert all(each.key in makefile for each in found)
 
@@ -145,16 +162,79 @@ def test_committed_comparisons_are_of_the_committed_numbers(shared, paper):
             assert [(a.what, a.finding) for a in fresh] == [(b.what, b.finding) for b in kept]
 
 
-def test_a_changed_number_flips_its_verdict(shared, monkeypatch):
-    with experiment_scripts("krrc", "passiflora") as scripts:
-        script = scripts.passiflora
-        rows = shared.pages.read_rows(FOLDER / "krrc/passiflora.csv")
-        what = "KRRC, VW Gaussian, n = 100, f1"
-        mean = next(each.ours for each in script.compared(rows) if each.what == what)
-        for value, finding in ((mean, "agrees"), (mean + 0.1, "differs")):
-            monkeypatch.setitem(script.PAPER, (script.VWG, 100), (0.85, 0.85, value, 0.96))
-            found = {each.what: each.finding for each in script.compared(rows)}
-            assert found[what] == finding
+WITH_NUMBERS = [
+    f"{paper.parent.name}/{name}"
+    for paper in sorted(FOLDER.glob("*/published.toml"))
+    for name, said in tomllib.loads(paper.read_text(encoding="utf-8")).items()
+    if "numbers" in said
+]
+PRINTED = ("value", "precision", "recall", "f1", "accuracy")  # what is a number in an entry
+
+
+def toml(value):
+    """A value as TOML, in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{toml(key)} = {toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+class Edited:
+    """A copy of a folder of experiments, in whose published.toml numbers can be changed."""
+
+    def __init__(self, key, copy):
+        self._paper, self._name = key.split("/")
+        self._copy = copy / self._paper
+        ignored = shutil.ignore_patterns("scratch", "*.csv", "*.png", "*.gif", "*.md", "*.json")
+        shutil.copytree(FOLDER / self._paper, self._copy, ignore=ignored)
+        self._text = (self._copy / "published.toml").read_text(encoding="utf-8")
+        numbers = tomllib.loads(self._text)[self._name]["numbers"]
+        self.entries = [
+            (place, word)
+            for place, entry in enumerate(numbers)
+            for word in PRINTED
+            if word in entry
+        ]
+        self.values = [numbers[place][word] for place, word in self.entries]
+
+    def compared(self, values):
+        """The comparisons of these numbers, in the order of the entries."""
+        # every one different by rounding at least, so that it is known again
+        marked = []
+        for value in values:
+            while value in marked:
+                value = math.nextafter(value, math.inf)
+            marked.append(value)
+        said = tomllib.loads(self._text)
+        for (place, word), value in zip(self.entries, marked, strict=True):
+            said[self._name]["numbers"][place][word] = value
+        changed = "".join(f"{toml(name)} = {toml(about)}\n" for name, about in said.items())
+        (self._copy / "published.toml").write_text(changed, encoding="utf-8")
+        with experiment_scripts(self._paper, self._name, folder=self._copy) as scripts:
+            rows = scripts.pages.read_rows(FOLDER / self._paper / f"{self._name}.csv")
+            made = getattr(scripts, self._name).compared(rows)
+        by_value = {each.published: each for each in made if each.kind == "number"}
+        return [by_value[value] for value in marked]
+
+
+@pytest.mark.parametrize("key", WITH_NUMBERS)
+def test_a_changed_number_flips_its_verdict(shared, tmp_path, key):
+    edited = Edited(key, tmp_path)
+    verdict = shared.verdicts.verdict
+    # what is fitted to the published numbers follows them, so that ours change with these
+    values = edited.values
+    for _ in range(5):
+        own = edited.compared(values)
+        values = [each.ours for each in own]
+    own = edited.compared(values)
+    # with our own numbers for published ones the experiment is reproduced
+    assert verdict(own, quick=False) == "reproduced"
+    for place, each in enumerate(own):
+        # where no parameter that is fitted can follow
+        far = each.ours + 1e3
+        made = edited.compared([*values[:place], far, *values[place + 1 :]])
+        assert verdict(made, quick=False) == "not reproduced", each.what
 
 
 # ---------------------------------------------------------------------------- the page
@@ -251,6 +331,84 @@ def test_an_older_run_is_not_shown(shared, made, monkeypatch):
     run_all(shared, made, monkeypatch)
     (made / "paper/made.py").write_text(f"import sys; sys.exit({shared.pages.NEEDS_DATA})")
     assert "a number" not in run_all(shared, made, monkeypatch)
+
+
+def test_a_full_run_that_fails_leaves_no_older_result(shared, made, monkeypatch):
+    run_all(shared, made, monkeypatch, "--full")
+    (made / "paper/made.py").write_text("raise SystemExit('broken here')")
+    with pytest.raises(RuntimeError, match="broken here"):
+        run_all(shared, made, monkeypatch, "--full")
+    text = run_all(shared, made, monkeypatch, "--full", "--page")
+    assert "a number" not in text
+    assert "It has not been run." in text
+
+
+def said_so(made, **words):
+    """Put these words into what is published of the experiment that was made up."""
+    file = made / "paper/published.toml"
+    more = "".join(f'{name} = "{text}"\n' for name, text in words.items())
+    file.write_text(file.read_text().replace("[none]", more + "[none]"))
+
+
+def test_what_is_run_in_part_is_said(shared, made, monkeypatch):
+    text = run_all(shared, made, monkeypatch, "--full")
+    assert "in part" not in text
+    said_so(made, partial="5 of 30 halves.")
+    assert "Run in part, or otherwise, even in full: 5 of 30 halves." in run_all(
+        shared, made, monkeypatch, "--full"
+    )
+    table = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert "| Table 7 | reproduced (run in part) |" in table
+    assert "- **Made <b>up</b>** (paper/made): 5 of 30 halves." in table
+
+
+def test_what_differs_is_told_of_reproduced_experiments_too(shared, made, monkeypatch):
+    run_all(shared, made, monkeypatch, "--full")
+    told = "- **Made <b>up</b>** (paper/made): reproduced, "
+    text = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert told + "1 of 1 numbers agree.\n  - Why." in text
+    script = made / "paper/made.py"
+    order = "Compared.order('Figure 1', 'x', 0.0, 0.0)"
+    script.write_text(script.read_text().replace("[number]", f"[number, {order}]"))
+    run_all(shared, made, monkeypatch, "--full")
+    text = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert told + "1 of 1 numbers agree, 0 of 1 orders hold, 1 open.\n  - Why." in text
+    assert "- **paper**: Somebody (1999)" in text
+    assert "A published number agrees if it is within two standard errors" in text
+
+
+def test_results_say_whether_they_were_run_for_it(shared, made, monkeypatch):
+    page = run_all(shared, made, monkeypatch, "--full")
+    assert "which ran every experiment for it" in (made / "RESULTS.md").read_text()
+    assert "which ran every experiment for it" in page
+    page = run_all(shared, made, monkeypatch, "--full", "--page")
+    text = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert "`experiments/reproduce.py --full --page`, which runs nothing" in text
+    assert "which runs nothing" in page
+    assert "date of the run" in text
+
+
+def test_warnings_are_counted_and_shown(shared, made, monkeypatch, capsys):
+    assert "Warning" not in run_all(shared, made, monkeypatch)
+    script = made / "paper/made.py"
+    warn = "import warnings\nfor n in (1, 2):\n    warnings.warn(f'few <points>', stacklevel=n)\n"
+    script.write_text(script.read_text() + warn)
+    capsys.readouterr()
+    text = run_all(shared, made, monkeypatch)
+    assert "UserWarning: few &lt;points&gt;" in text
+    assert "Warnings that were not foreseen: paper/made (" in text
+    assert "UserWarning: few <points> (" in capsys.readouterr().out
+    # the page that is built again without a run has them too
+    assert "UserWarning: few &lt;points&gt;" in run_all(shared, made, monkeypatch, "--page")
+
+
+def test_what_moves_is_on_the_page(shared, made, monkeypatch):
+    text = run_all(shared, made, monkeypatch)
+    assert "data:image/gif" not in text
+    (made / "paper/scratch/made_walk.gif").write_bytes(b"GIF89a")
+    (made / "paper/scratch/made_walk.png").write_bytes(b"\x89PNG")
+    text = run_all(shared, made, monkeypatch, "--page")
+    assert text.count("data:image/gif") == text.count("data:image/png") == 1
 
 
 def test_a_script_that_fails_is_an_error_with_its_words(shared, made, monkeypatch):

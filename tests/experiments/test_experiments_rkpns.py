@@ -140,7 +140,7 @@ def test_quick_variance_runs_and_says_so(rkpns, small_data, monkeypatch):
     monkeypatch.setattr(v, "KERNELS", (v.GAUSSIAN,))
     rows = v.measure(v.Size((1.0,), 2, ("iris",), 2, 2), quick=True)
     parts = {row["part"] for row in rows}
-    assert parts == {"sphere", "variance", v.OVER_ALL, v.OVER_OTHERS}
+    assert parts == {"sphere", v.ON_SPHERE, "variance", v.OVER_ALL, v.OVER_OTHERS}
     curves = [row for row in rows if row["part"] == "variance"]
     assert len(curves) == 2 * 3 * v.MOST_MODES
     text = v.page(rows)
@@ -201,6 +201,108 @@ def test_variance_page_says_what_is_captured_less(rkpns):
     assert "less on glass (3 numbers of modes, -2.5 at the worst)" in text
     assert "of random parts 3993 of 4000 (-3.2 at the worst)" in text
     assert line(lost, v.GREAT).count("glass") in (0, 1)
+
+
+def of_glass(v, row, method):
+    """Whether a row is of a method's variance on Glass with the Gaussian kernel."""
+    own = (row["part"], row["features"], row["kernel"], row["data"], row["method"])
+    return own == ("variance", v.RAW, "Gaussian", "glass", method)
+
+
+def about_glass(v, rows, words):
+    (found,) = [
+        x
+        for x in v.compared(rows)
+        if x.what.startswith("glass, Gaussian kernel") and words in x.what
+    ]
+    return found
+
+
+def test_typically_more_is_of_the_median_number_of_modes(rkpns):
+    v, rows = committed(rkpns, "variance")
+
+    def finding(gain, *, upto, deviation=1.0):
+        """All numbers of modes up to this have 4 points more than kPCA, the others `gain`."""
+        own = [
+            {**row, "mean_gain": 4.0 if row["n_modes"] <= upto else gain, "deviation": deviation}
+            if of_glass(v, row, v.SMALL)
+            else {**row, "deviation": deviation / 2}
+            if of_glass(v, row, v.FLAT)
+            else row
+            for row in rows
+        ]
+        return about_glass(v, own, "above kPCA")
+
+    # more at eleven of twenty is typical, at ten it is not
+    typical, not_typical = (finding(-1.0, upto=n) for n in (11, 10))
+    assert (typical.ours, typical.finding) == (4.0, "holds")
+    assert (not_typical.ours, not_typical.finding) == (-1.0, "contradicted")
+    # not less than the error of the differences, which are not kept
+    assert typical.error == pytest.approx(1.5 / math.sqrt(25))
+    assert finding(0.5, upto=0).finding == "open"
+    # no error, and less than the tables can show
+    assert finding(0.04, upto=0, deviation=0.0).finding == "open"
+    assert finding(0.06, upto=0, deviation=0.0).finding == "holds"
+    assert finding(-0.06, upto=0, deviation=0.0).finding == "contradicted"
+
+
+def test_never_less_fails_by_one_part(rkpns):
+    v, rows = committed(rkpns, "variance")
+    never = about_glass(v, rows, "how often")
+    assert (never.published, never.ours, never.finding) == (0, 0, "agrees")
+    assert "of 500 (25 parts × 20 numbers of modes)" in never.what
+    once = changed(rows, lambda row: of_glass(v, row, v.SMALL) and row["n_modes"] == 17, n_below=1)
+    found = about_glass(v, once, "how often")
+    assert (found.ours, found.finding) == (1, "differs")
+
+
+def test_neighbourhoods_on_the_sphere_are_of_both_embeddings(rkpns):
+    v = rkpns.variance
+    rows = {
+        (row["method"], row["n_modes"]): row
+        for row in v.on_sphere(1.0, 2)
+        if row["part"] == v.ON_SPHERE
+    }
+    areas = {}
+    for seed in range(2):
+        points = make_von_mises_fisher(200, concentration=1.0, random_state=seed)
+        for modes in (1, 2):
+            with rkpns.common.wraps_recorded():
+                curved = KernelPNS(modes, kernel="linear").fit(points).embedding_
+            for method, embedding in (
+                (v.SMALL, curved),
+                (v.FLAT, PCA(modes).fit_transform(points)),
+            ):
+                area = 100 * neighborhood_area(neighborhood_preservation(points, embedding))
+                areas.setdefault((method, modes), []).append(area)
+    for key, values in areas.items():
+        assert rows[key]["mean"] == pytest.approx(np.mean(values), abs=0.05)
+    for modes in (1, 2):
+        gains = np.subtract(areas[v.SMALL, modes], areas[v.FLAT, modes])
+        assert rows[v.SMALL, modes]["mean_gain"] == pytest.approx(gains.mean(), abs=0.05)
+        assert rows[v.SMALL, modes]["least_gain"] == pytest.approx(gains.min(), abs=0.05)
+
+
+def test_neighbourhoods_on_the_sphere_are_compared_where_variances_fit(rkpns):
+    v, rows = committed(rkpns, "variance")
+
+    def orders(concentration, gain):
+        own = changed(
+            rows,
+            lambda row: (
+                row["part"] == v.ON_SPHERE
+                and (float(row["data"]), row["n_modes"]) == (concentration, 2)
+            ),
+            mean_gain=gain,
+        )
+        return [x.finding for x in v.compared(own) if "keeps neighbourhoods" in x.what]
+
+    best = v.Findings(rows).nearest()
+    assert orders(best, 5.0) == ["holds", "holds"]
+    assert orders(best, -5.0) == ["holds", "contradicted"]
+    assert orders(best, 0.0) == ["holds", "open"]
+    other = next(x for x in v.Size().concentrations if x != best)
+    assert orders(other, -5.0) == ["holds", "holds"]
 
 
 def test_variance_page_says_which_concentration_meets_the_paper(rkpns):
@@ -405,17 +507,22 @@ def test_quick_classification_runs_and_says_so(rkpns, flowers, monkeypatch):
     assert "MNIST was not run" in text
 
 
-def test_differences_are_within_splits(rkpns):
+def test_differences_are_within_splits(rkpns, monkeypatch):
     c = rkpns.classification
+    monkeypatch.setattr(c, "DIMENSIONS", (2,))
     method, flat, unit = c.pns("small", "paper"), c.FLAT, c.UNIT
     chosen = c.pns("small", "paper", "p chosen")
     outcomes = [
         c.Outcome(
-            {(method, 1.0, 2): a, (flat, 1.0, 2): b, (unit, 1.0, 2): d, (chosen, 1.0, 2): e},
+            {(method, 1.0, 2): a, (flat, 1.0, 2): b, (unit, 1.0, 2): d}
+            | {(chosen, 1.0, 2): e, (c.ROBUST, 1.0, 2): e + r},
             {(chosen, 2): p},
             {method: 1.5},
         )
-        for a, b, d, e, p in ((10.0, 11.0, 9.0, 12.0, 1.0), (30.0, 33.0, 29.0, 30.0, 2.0))
+        for a, b, d, e, r, p in (
+            (10.0, 11.0, 9.0, 12.0, 3.0, 1.0),
+            (30.0, 33.0, 29.0, 30.0, 5.0, 2.0),
+        )
     ]
     rows = {row["method"]: row for row in c.summary({}, outcomes)}
     assert rows[method]["error"] == 20
@@ -426,6 +533,9 @@ def test_differences_are_within_splits(rkpns):
     assert rows[chosen]["on_twin"] == 1
     assert rows[chosen]["n_below_two"] == 1
     assert math.isnan(rows[method]["on_twin"])
+    assert rows[chosen]["mean_on_robust"] == -4
+    assert rows[chosen]["mean_on_robust_se"] == pytest.approx(1)
+    assert math.isnan(rows[method]["mean_on_robust"])
 
 
 # ---------------------------------------------------------------------------- digits: page
@@ -470,6 +580,63 @@ def test_classification_page_follows_the_numbers(rkpns):
     assert f"than {c.UNIT} on 0, worse on 90 of 90 (+2.5 points on average; pend" in text
     assert f"than {c.FLAT} on 0, worse on 0 of 90 (-1.5" in line(-1.5)
     assert "pendigits -1.5, mnist -1.5)" in line(-1.5)
+
+
+def digits_compared(c, rows, where, start):
+    return [x for x in c.compared(rows) if x.where == where and x.what.startswith(start)]
+
+
+def test_about_as_good_is_less_than_a_point_worse(rkpns):
+    c, rows = committed(rkpns, "classification")
+    ours = c.pns("small", "paper", "p chosen")
+
+    def finding(difference):
+        made = changed(
+            rows,
+            lambda row: row["method"] == ours and row["zeroed"] == "nothing",
+            mean_on_robust=difference,
+            mean_on_robust_se=0.1,
+        )
+        found = digits_compared(c, made, "Figure 5", "")
+        assert len(found) == 4  # two sets, two kernels
+        return {x.finding for x in found}
+
+    assert finding(-3.0) == finding(0.0) == finding(0.7) == {"holds"}
+    assert finding(0.9) == finding(1.1) == {"open"}
+    assert finding(1.3) == {"contradicted"}
+
+
+def test_outliers_are_compared_at_each_small_dimension(rkpns):
+    c, rows = committed(rkpns, "classification")
+    ours = c.pns("small", "paper", "p chosen")
+
+    def orders(errors):
+        """Robust kPCA errs in 60 % ± 0.3, nested spheres in this ± 0.4, by D."""
+        made = [
+            {**row, "error": errors.get(row["D"], 99.0), "error_se": 0.4}
+            if row["method"] == ours
+            else {**row, "error": 60.0, "error_se": 0.3}
+            if row["method"] == c.ROBUST
+            else row
+            for row in rows
+        ]
+        found = digits_compared(c, made, "Figure 6", "mnist, polynomial kernel, zeroed: both")
+        numbers = digits_compared(
+            c, made, "text, on Figure 6", "mnist, polynomial kernel, zeroed: both"
+        )
+        return found, numbers
+
+    found, (number,) = orders({2: 50.0, 3: 59.5, 4: 61.5})
+    assert [x.what[-1] for x in found] == ["2", "3", "4"]
+    assert [x.finding for x in found] == ["holds", "open", "contradicted"]
+    assert [x.error for x in found] == pytest.approx([0.5, 0.5, 0.5])
+    assert number.ours == pytest.approx(3.0)
+    # the paper: 5 to 10
+    assert number.finding == "differs"
+    for error, finding in ((55.0, "agrees"), (50.0, "agrees"), (49.0, "differs")):
+        assert orders(dict.fromkeys((2, 3, 4), error))[1][0].finding == finding
+    assert len(digits_compared(c, rows, "Figure 6", "")) == 2 * 2 * 2 * 3
+    assert len(digits_compared(c, rows, "text, on Figure 6", "mnist")) == 4
 
 
 def test_classification_page_says_what_the_shortcut_changes(rkpns):

@@ -268,6 +268,11 @@ def test_orders_are_those_of_the_paper(n, committed):
     found = n.compared(committed)
     wheres = [each.where for each in found]
     assert wheres == ["Figure 3"] * 16 + ["Figure 4"] * 16 + ["text"] * 4
+    # the mean over the modes is not said alone, nor other features as if they were the same
+    assert all("less at one of them in 0 parts" in each.what for each in found[:16])
+    assert all("as published, unlike the rows above" in each.what for each in found[32:])
+    below = changed(committed, lambda row: row["part"] == n.COMPACT, n_below=3.0)
+    assert "less at one of them in 3 parts" in n.compared(below)[0].what
 
 
 def test_an_order_the_other_way_flips_its_findings(n, committed, monkeypatch):
