@@ -1,6 +1,6 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
-# Some benchmarks only: make bench BENCH=bench_foundation
+# Some benchmarks only: make bench BENCH="bench_foundation bench_sphere"
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -23,7 +23,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all lint format bench bench-r experiments reproduce reproduce-full docs clean help moved
+.PHONY: demo test test-all test-wheel test-oldest reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,15 @@ test: $(STAMP) ## run the test suite without the slow batteries
 test-all: $(STAMP) ## run every test, with new random examples
 	$(TEST) --hypothesis-profile=explore $(PYTEST_ARGS)
 
+test-wheel: $(STAMP) ## install the wheel alone into an empty environment and run the tests from elsewhere
+	$(ONE_THREAD) $(RUN) tests/elsewhere.py newest -q -m "not slow" $(PYTEST_ARGS)
+
+test-oldest: $(STAMP) ## the same with the oldest versions of what is required
+	$(ONE_THREAD) $(RUN) tests/elsewhere.py oldest -q -m "not slow" $(PYTEST_ARGS)
+
+reliability: $(STAMP) ## run the batteries of tests/hardening and write docs/reliability.md
+	MPLBACKEND=Agg $(RUN) tests/reliability.py
+
 lint: $(STAMP) ## check style, format and types
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -46,8 +55,11 @@ format: $(STAMP) ## rewrite the source in the house format
 	$(RUN) -m ruff check --fix-only --quiet .
 	$(RUN) -m ruff format .
 
-bench: $(STAMP) ## measure beside the peers and write benchmarks/RESULTS.md
+bench: $(STAMP) ## measure beside the peers, quickly, and write benchmarks/RESULTS.md
 	@$(RUN) benchmarks/run.py $(BENCH)
+
+bench-full: $(STAMP) ## measure everything: a million points, all of MNIST, growth over N
+	@$(RUN) benchmarks/run.py --full $(BENCH)
 
 bench-r: $(STAMP) ## measure beside R's kernlab::kha as well (says how to install it)
 	@$(RUN) benchmarks/run.py r_kernlab
@@ -69,7 +81,7 @@ docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences
-	rm -rf benchmarks/.peers report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf benchmarks/.peers .elsewhere report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.

@@ -1,13 +1,15 @@
-"""Clustering on the sphere beside scikit-learn's mixture and spectral clustering; pre-images."""
+"""Clustering on the sphere beside scikit-learn and geomstats; pre-images."""
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import Comparison, Measured, compare
+from harness import Comparison, Measured, Missing, Peer, compare, size
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
@@ -21,32 +23,33 @@ from orthodrome.sphere import exp_at_pole
 from orthodrome.sphere.mixture import MixtureFit, expectation_maximization
 
 N_ITERATIONS = 15
+N_MIXTURE, N_GROUPS, N_CLOUD = size((20_000, 5_000, 1_000), (1_000, 500, 60))
 
 # ---------------------------------------------------------------------------- the mixture
 
 
 @cache
-def coordinates() -> tuple[np.ndarray, np.ndarray]:
-    """20,000 tangent vectors of 10 modes in 5 groups that overlap, within a radian of the pole."""
+def coordinates(n: int = N_MIXTURE) -> tuple[np.ndarray, np.ndarray]:
+    """Tangent vectors of 10 modes in 5 groups that overlap, within a radian of the pole."""
     rng = np.random.default_rng(0)
-    y = rng.integers(5, size=20_000)
+    y = rng.integers(5, size=n)
     centers = 0.12 * rng.standard_normal((5, 10))
     factors = 0.08 * rng.standard_normal((5, 10, 10))
-    noise = np.einsum("nij,nj->ni", factors[y], rng.standard_normal((20_000, 10)))
+    noise = np.einsum("nij,nj->ni", factors[y], rng.standard_normal((n, 10)))
     return centers[y] + noise, y
 
 
 @cache
-def start() -> np.ndarray:
+def start(n: int = N_MIXTURE) -> np.ndarray:
     """Labels to begin with: those of the nearest of five random points."""
-    Z, _ = coordinates()
+    Z, _ = coordinates(n)
     chosen = Z[np.random.default_rng(1).choice(len(Z), 5, replace=False)]
     return np.argmin(((Z[:, None] - chosen) ** 2).sum(axis=-1), axis=1)
 
 
-def ours(mean_update: str) -> MixtureFit:
-    Z, _ = coordinates()
-    memberships = np.eye(5)[start()].T.copy()
+def ours(mean_update: str, n: int = N_MIXTURE) -> MixtureFit:
+    Z, _ = coordinates(n)
+    memberships = np.eye(5)[start(n)].T.copy()
     return expectation_maximization(
         exp_at_pole(Z),
         memberships,
@@ -58,9 +61,9 @@ def ours(mean_update: str) -> MixtureFit:
     )
 
 
-def theirs() -> GaussianMixture:
-    Z, _ = coordinates()
-    groups = [Z[start() == c] for c in range(5)]
+def theirs(n: int = N_MIXTURE) -> GaussianMixture:
+    Z, _ = coordinates(n)
+    groups = [Z[start(n) == c] for c in range(5)]
     model = GaussianMixture(
         5,
         tol=0.0,
@@ -81,11 +84,13 @@ def iterations_missing(result: Any) -> float:
     )
 
 
-def mixture_error(result: Any) -> float:
+def mixture_error(result: Any, n: int = N_MIXTURE) -> float:
     """Return how many iterations are missing; else the share of points in the wrong component."""
+    Z, y = coordinates(n)
+    if isinstance(result, np.ndarray):  # the labels of the peer, which makes all of them
+        return clustering_error(y, result)
     if iterations_missing(result):
         return float("inf")
-    Z, y = coordinates()
     if isinstance(result, MixtureFit):
         joint = result.mixture.log_densities(exp_at_pole(Z)) + np.log(result.mixture.weights)
         return clustering_error(y, joint.argmax(axis=1))
@@ -96,8 +101,8 @@ def mixtures() -> list[Measured]:
     return [
         compare(
             Comparison(
-                name=f"EM, {N_ITERATIONS} iterations, N = 20,000, 10 modes, 5 full components, "
-                f"means by {update!r}",
+                name=f"EM, {N_ITERATIONS} iterations, N = {N_MIXTURE:,}, 10 modes, 5 full "
+                f"components, means by {update!r}",
                 ours=lambda update=update: ours(update),  # type: ignore[misc]
                 theirs=theirs,
                 ours_label="GeodesicMixture's EM, given the embedding",
@@ -113,12 +118,45 @@ def mixtures() -> list[Measured]:
     ]
 
 
+def saved(folder: str, n: int = N_MIXTURE) -> str:
+    """Write points, start and number of iterations for geomstats; return where."""
+    path = Path(folder) / "mixture.npz"
+    points = exp_at_pole(coordinates(n)[0])
+    np.savez(path, points=points, labels=start(n), iterations=N_ITERATIONS)
+    return str(path)
+
+
+def beside_geomstats() -> Measured | Missing:
+    if not Peer.can_run("geomstats"):
+        return Missing("the mixture by geomstats", "its environment is not there")
+    with tempfile.TemporaryDirectory() as folder:
+        peer = Peer("geomstats", saved(folder), "0")
+        failure = peer.run("own_mixture 1000").get("error")
+        own = f" Its own RiemannianEM ends on this sphere with {failure}" if failure else ""
+        measured = compare(
+            Comparison(
+                name=f"EM beside geomstats, {N_ITERATIONS} iterations, N = {N_MIXTURE:,}, S¹⁰, 5 "
+                "full components",
+                ours=lambda: ours("karcher"),
+                theirs=lambda: np.array(peer.run("mixture")["labels"]),
+                ours_label="GeodesicMixture's EM, given the embedding",
+                theirs_label=f"a loop over geomstats {peer.version}: FrechetMean and Log",
+                accuracy=mixture_error,
+                required=0.02,
+                note="From the same labels; geomstats in a process of its own, its means to the "
+                f"tolerance of its own EM. Error: share of points in the wrong component.{own}",
+            )
+        )
+        peer.close()
+    return measured
+
+
 # ---------------------------------------------------------------------------- k-means
 
 
 @cache
 def groups() -> tuple[np.ndarray, np.ndarray]:
-    X, y = make_blobs(5000, n_features=16, centers=10, cluster_std=3.0, random_state=0)
+    X, y = make_blobs(N_GROUPS, n_features=16, centers=10, cluster_std=3.0, random_state=0)
     return X, y
 
 
@@ -138,8 +176,8 @@ def k_means() -> list[Measured]:
     return [
         compare(
             Comparison(
-                name=f"HypersphericalKMeans(centers={centers!r}), N = 5,000, d = 16, 10 clusters, "
-                "one start, σ = mean",
+                name=f"HypersphericalKMeans(centers={centers!r}), N = {N_GROUPS:,}, d = 16, 10 "
+                "clusters, one start, σ = mean",
                 ours=lambda centers=centers: HypersphericalKMeans(  # type: ignore[misc]
                     10, centers=centers, n_init=1, random_state=0
                 ).fit(groups()[0]),
@@ -163,7 +201,7 @@ def k_means() -> list[Measured]:
 @cache
 def cloud() -> tuple[np.ndarray, Gaussian]:
     """Three groups at a scale at which the objective has several minima."""
-    X, _ = make_blobs(1000, n_features=8, centers=3, cluster_std=1.5, random_state=0)
+    X, _ = make_blobs(N_CLOUD, n_features=8, centers=3, cluster_std=1.5, random_state=0)
     kernel = Gaussian(sigma=0.3 * Gaussian().fit(X).sigma_).fit(X)
     return X, kernel
 
@@ -210,7 +248,7 @@ def preimages() -> list[Measured]:
     return [
         compare(
             Comparison(
-                name=f"Karcher-mean pre-image, N = 1,000, d = 8, {what}",
+                name=f"Karcher-mean pre-image, N = {N_CLOUD:,}, d = 8, {what}",
                 ours=lambda options=options: karcher_mean_preimage(  # type: ignore[misc]
                     kernel, X, **options
                 ),
@@ -227,5 +265,5 @@ def preimages() -> list[Measured]:
     ]
 
 
-def run() -> list[Measured]:
-    return [*mixtures(), *k_means(), *preimages()]
+def run() -> list[Measured | Missing]:
+    return [*mixtures(), beside_geomstats(), *k_means(), *preimages()]

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from harness import Comparison, Measured, compare
+from harness import Comparison, Measured, Table, compare, size
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from orthodrome.eigen import Hebbian, HebbianResult, Krylov, hebbian, leading
@@ -17,12 +17,12 @@ from orthodrome.gram import Centered, DenseGram, GramOperator, gram_operator
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import excess_reconstruction_error, reconstruction_error
 
-N, R = 3000, 20
+N, R = size(3000, 300), 20
 ETA0, MU, XI = 0.05, 0.1, 0.99
 #: Of the comparison with Krylov: points, components, and the excess error that both must reach.
-N_LARGE, R_LARGE, GOAL = 10_000, 16, 1e-2
+N_LARGE, R_LARGE, GOAL = size(10_000, 400), 16, 1e-2
 #: Points at which a pass is taken apart.
-PHASE_SIZES = (1000, 3000, 8000)
+PHASE_SIZES = size((1000, 3000, 8000), (200, 400))
 
 
 @cache
@@ -39,19 +39,19 @@ def operator(n: int, storage: str) -> Centered:
 
 
 @cache
-def dense() -> DenseGram:
-    return DenseGram(operator(N, "memory").toarray())
+def dense(n: int = N) -> DenseGram:
+    return DenseGram(operator(n, "memory").toarray())
 
 
 @cache
-def begun() -> HebbianResult:
+def begun(n: int = N) -> HebbianResult:
     """The paper's start, before the first pass."""
-    return one_pass(dense(), n_passes=0, random_state=0)
+    return one_pass(dense(n), n_passes=0, random_state=0)
 
 
 @cache
-def order() -> np.ndarray:
-    return np.random.default_rng(2).permutation(N)
+def order(n: int = N) -> np.ndarray:
+    return np.random.default_rng(2).permutation(n)
 
 
 def one_pass(K: Any, **arguments: Any) -> HebbianResult:
@@ -59,23 +59,23 @@ def one_pass(K: Any, **arguments: Any) -> HebbianResult:
     return hebbian(K, R, tol=0, **(fixed | arguments))
 
 
-def our_pass() -> np.ndarray:
-    return one_pass(dense(), initial=begun(), n_passes=1, order=order()[None]).coefficients
+def our_pass(n: int = N) -> np.ndarray:
+    return one_pass(dense(n), initial=begun(n), n_passes=1, order=order(n)[None]).coefficients
 
 
-def plain_pass() -> np.ndarray:
+def plain_pass(n: int = N) -> np.ndarray:
     """KHA-SMD sample by sample, in NumPy: O(rl) each, with A K' kept up to date (eq. 17, 18)."""
-    K, state = dense().matrix, begun().state
+    K, state = dense(n).matrix, begun(n).state
     A, AK = state.coefficients[:R].copy(), state.projections[:R].copy()
     B, BK, rho = np.zeros_like(A), np.zeros_like(A), np.ones(R)
     eigenvalues = np.linalg.norm(AK, axis=1) / np.linalg.norm(A, axis=1)
     base = ETA0 * np.linalg.norm(eigenvalues) / eigenvalues
-    for t, i in enumerate(order(), start=1):
+    for t, i in enumerate(order(n), start=1):
         k, y, b = K[i], AK[:, i].copy(), BK[:, i].copy()
         yy, mixed = np.tril(np.outer(y, y)), np.tril(np.outer(b, y) + np.outer(y, b))
         gradient_K = np.outer(y, k) - yy @ AK
         rho += MU * np.einsum("ij,ij->i", gradient_K, B)
-        gains = (np.exp(rho) * base * N / (t + N))[:, None]
+        gains = (np.exp(rho) * base * n / (t + n))[:, None]
         change = -yy @ (A + XI * B) - XI * mixed @ A
         change[:, i] += y + XI * b
         change_K = np.outer(y + XI * b, k) - yy @ (AK + XI * BK) - XI * mixed @ AK
@@ -86,15 +86,15 @@ def plain_pass() -> np.ndarray:
     return A
 
 
-def coefficient_error(A: np.ndarray) -> float:
+def coefficient_error(A: np.ndarray, n: int = N) -> float:
     """The distance from the mean of both sides' results, relative to it."""
-    middle = (reference_pass() + A) / 2
+    middle = (reference_pass(n) + A) / 2
     return float(np.abs(A - middle).max() / np.abs(middle).max())
 
 
 @cache
-def reference_pass() -> np.ndarray:
-    return our_pass()
+def reference_pass(n: int = N) -> np.ndarray:
+    return our_pass(n)
 
 
 def phases() -> str:
@@ -242,8 +242,8 @@ def frontier_runs() -> dict[str, Callable[[GramOperator], Any]]:
     return runs
 
 
-def frontier() -> str:
-    """A table of excess error against sweeps over K and seconds, medians of interleaved runs."""
+def frontier() -> Table:
+    """Excess error against sweeps over K and seconds, medians of interleaved runs."""
     runs = frontier_runs()
     seconds: dict[str, list[float]] = {label: [] for label in runs}
     found: dict[str, tuple[float, float]] = {}
@@ -255,12 +255,19 @@ def frontier() -> str:
             seconds[label].append(time.perf_counter() - start)
             if label not in found:
                 found[label] = counting.sweeps, excess(pairs)
-    lines = ["| run | sweeps over K | seconds | excess error |", "|---|---|---|---|"]
+    rows = []
     for label, (sweeps, error) in sorted(found.items(), key=lambda item: item[0].split(",")[0]):
         taken = seconds[label]
         middle = f"{statistics.median(taken):.2f} ({min(taken):.2f} to {max(taken):.2f})"
-        lines.append(f"| {label} | {sweeps:.2f} | {middle} | {error:.1e} |")
-    return "\n".join(lines)
+        rows.append([label, f"{sweeps:.2f}", middle, f"{error:.1e}"])
+    return Table(
+        name=f"Excess error against sweeps over K and seconds, {R_LARGE} components of {N_LARGE:,} "
+        "points",
+        columns=["run", "sweeps over K", "seconds", "excess error"],
+        rows=rows,
+        note="Excess error as in eq. 22; medians of 5 (range). K is kept in memory. Rows of K' "
+        "that a start or an error estimate asks for count as parts of a sweep.",
+    )
 
 
 def rows_in_random_order(storage: str) -> None:
@@ -276,7 +283,7 @@ def grams() -> dict[str, GramOperator]:
     return {kind: gram_operator(kernel, X, storage=kind) for kind in ("memory", "recompute")}
 
 
-def run() -> list[Measured]:
+def run(full: bool = False) -> list[Measured | Table]:
     pass_beside_loop = compare(
         Comparison(
             name=f"A KHA-SMD pass, l = {N}, r = {R}, Gaussian kernel, dense K'",
@@ -309,9 +316,7 @@ def run() -> list[Measured]:
             theirs_label='solver="krylov", tol 1e-2',
             accuracy=excess,
             required=GOAL,
-            note="Excess error (eq. 22) against sweeps over K and seconds, medians of 5 (range); K "
-            "is kept in memory. Rows of K' that a start or an error estimate asks for count as "
-            "parts of a sweep.\n\n" + frontier(),
+            note="Error: the excess error (eq. 22). K is kept in memory.",
         )
     )
     beside_recomputing = compare(
@@ -323,4 +328,5 @@ def run() -> list[Measured]:
             theirs_label="evaluated from 32 coordinates",
         )
     )
-    return [pass_beside_loop, beside_rows, beside_krylov, beside_recomputing]
+    measured = [pass_beside_loop, beside_rows, beside_krylov, beside_recomputing]
+    return [*measured, frontier()] if full else list(measured)

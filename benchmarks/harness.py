@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import gc
 import json
+import math
+import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-REPEATS = 5
+from peak import Peak
+
+Value = TypeVar("Value")
+
+#: Set by `run.py --smoke`: every benchmark runs through in seconds, and its figures mean nothing.
+SMOKE = bool(os.environ.get("ORTHODROME_BENCH_SMOKE"))
+
+
+def size(normal: Value, smoke: Value) -> Value:
+    """Return the size to measure with, or the one to try the code with."""
+    return smoke if SMOKE else normal
+
+
+REPEATS = size(5, 1)
 HERE = Path(__file__).parent
+
+
+def data_folder() -> Path:
+    """Return what ORTHODROME_DATA names, else ../shared/data beside the repository."""
+    return Path(os.environ.get("ORTHODROME_DATA") or HERE.parents[1] / "shared" / "data")
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,12 @@ class Measured:
 
     @property
     def ratio_range(self) -> tuple[float, float]:
-        """The range of the ratios of runs that stood next to each other."""
+        """The range of the ratios of runs that stood next to each other.
+
+        Where one side ran less often, of all ratios.
+        """
+        if len(self.ours) != len(self.theirs):
+            return min(self.ours) / max(self.theirs), max(self.ours) / min(self.theirs)
         pairs = [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
         return min(pairs), max(pairs)
 
@@ -67,6 +94,60 @@ class Measured:
     def accurate(self) -> bool:
         errors = [e for e in (self.ours_error, self.theirs_error) if e is not None]
         return self.required is None or all(error <= self.required for error in errors)
+
+
+@dataclass
+class Table:
+    """Figures that are no comparison of two sides; cells are text."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+@dataclass
+class Series:
+    """A method over N: the seconds of every run at each N, peak bytes, and the error reached."""
+
+    label: str
+    n: list[int] = field(default_factory=list)
+    seconds: list[list[float]] = field(default_factory=list)
+    bytes: list[float | None] = field(default_factory=list)
+    errors: list[float | None] = field(default_factory=list)
+
+    @property
+    def medians(self) -> list[float]:
+        return [statistics.median(values) for values in self.seconds]
+
+    @property
+    def exponent(self) -> float | None:
+        """The slope of the last step on logarithmic axes."""
+        if len(self.n) < 2:
+            return None
+        (a, b), (s, t) = self.n[-2:], self.medians[-2:]
+        return math.log(t / s) / math.log(b / a)
+
+
+@dataclass
+class Curve:
+    """How methods grow with N; drawn on logarithmic axes, seconds beside peak memory."""
+
+    name: str
+    series: list[Series]
+    required: float | None = None
+    note: str = ""
+
+
+@dataclass
+class Missing:
+    """What could not be measured here, and why: earlier results of the file are kept."""
+
+    name: str
+    reason: str = ""
+
+
+Result = Measured | Table | Curve | Missing
 
 
 def compare(case: Comparison, repeats: int = REPEATS) -> Measured:
@@ -98,34 +179,111 @@ def compare(case: Comparison, repeats: int = REPEATS) -> Measured:
     )
 
 
-_PEAK = """
-import json, threading, time
-def anonymous():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
-peak, stop = 0, threading.Event()
-def watch():
-    global peak
-    while not stop.wait(0.002):
-        peak = max(peak, anonymous())
+_CHILD = """
+import json, sys
+sys.path.insert(0, {here!r})
+from peak import Peak
 {setup}
-idle = anonymous()
-watcher = threading.Thread(target=watch); watcher.start()
-start = time.perf_counter()
+with Peak() as peak:
 {work}
-seconds = time.perf_counter() - start
-stop.set(); watcher.join()
-print(json.dumps({{"bytes": peak - idle, "seconds": seconds}}))
+print(json.dumps(peak.found()))
 """
 
 
-def peak_anonymous_memory(setup: str, work: str) -> dict[str, float]:
-    """Run `work` in a fresh process; return its peak RssAnon above idle, and its seconds."""
-    script = _PEAK.format(setup=setup, work=work)
-    finished = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+def peak_anonymous_memory(setup: str, work: str) -> dict[str, Any]:
+    """Run `work` in a fresh process; return its peak RssAnon above idle and in all, and seconds.
+
+    What `setup` imports of this folder is found; `work` may add to ``peak.extra``.
+    """
+    script = _CHILD.format(here=str(HERE), setup=setup, work=textwrap.indent(work, "    "))
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    if finished.returncode:
+        raise RuntimeError(f"the process that was to be measured ended with\n{finished.stderr}")
     return json.loads(finished.stdout.splitlines()[-1])
+
+
+def peak_after_fork(prepare: Callable[..., Callable[[], Any]], *arguments: Any) -> float:
+    """Return the peak RssAnon above idle of ``prepare(*arguments)()``, in a process of its own.
+
+    The process is forked from one that has imported the module of `prepare` and done nothing else:
+    a fresh process without the seconds that imports take.
+    """
+    forkserver = multiprocessing.get_context("forkserver")
+    forkserver.set_forkserver_preload([prepare.__module__])
+    here, there = forkserver.Pipe(duplex=False)
+    process = forkserver.Process(target=_send_peak, args=(there, prepare, arguments))
+    process.start()
+    there.close()
+    try:
+        found = here.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(f"measuring {arguments} ended with {process.exitcode}") from None
+    process.join()
+    return float(found)
+
+
+def _send_peak(connection: Any, prepare: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    work = prepare(*arguments)
+    with Peak() as peak:
+        work()
+    connection.send(peak.bytes)
+    connection.close()
+
+
+@dataclass(frozen=True)
+class Method:
+    """One curve: ``prepare(n)`` returns the work to be timed, with its data in place.
+
+    ``memory(n)`` returns peak bytes, by a process of its own.
+    """
+
+    label: str
+    prepare: Callable[[int], Callable[[], Any]]
+    memory: Callable[[int], float] | None = None
+
+
+def grow(
+    name: str,
+    methods: Iterable[Method],
+    sizes: Iterable[int],
+    *,
+    error: Callable[[Any, int], float] | None = None,
+    required: float | None = None,
+    longest: float = 6.0,
+    note: str = "",
+) -> Curve:
+    """Run all methods in turn at each N, and stop a method that would take longer than `longest`.
+
+    What it would take is judged by its last step from one N to the next.
+    """
+    series = {method: Series(method.label) for method in methods}
+    for n in sizes:
+        works = {
+            method: method.prepare(n) for method, one in series.items() if _goes_on(one, n, longest)
+        }
+        for method, work in works.items():
+            result = work()  # the warm-up
+            series[method].n.append(n)
+            series[method].errors.append(error(result, n) if error else None)
+            series[method].seconds.append([])
+            series[method].bytes.append(method.memory(n) if method.memory else None)
+            del result
+        for _ in range(REPEATS):
+            for method, work in works.items():
+                gc.collect()
+                start = time.perf_counter()
+                work()
+                series[method].seconds[-1].append(time.perf_counter() - start)
+        print(f"  {name.split(',')[0]}: N = {n:,}", flush=True)
+    return Curve(name, [one for one in series.values() if one.n], required, note)
+
+
+def _goes_on(series: Series, n: int, longest: float) -> bool:
+    if not series.n:
+        return True
+    exponent = max(series.exponent or 1.5, 1.0)  # one size says nothing yet
+    return series.medians[-1] * (n / series.n[-1]) ** exponent <= longest
 
 
 class PeerProcess:
@@ -169,6 +327,11 @@ class Peer(PeerProcess):
     def __init__(self, name: str, *arguments: str) -> None:
         python = self._environment(name)
         super().__init__([str(python), str(HERE / "peers" / f"{name}.py"), *arguments])
+
+    @staticmethod
+    def can_run(name: str) -> bool:
+        """Whether its environment is there, or may be made: not where code is only tried out."""
+        return not SMOKE or (HERE / ".peers" / name / f"{name}.txt").exists()
 
     @staticmethod
     def _environment(name: str) -> Path:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from bench_hebbian import R, points
-from harness import HERE, REPEATS, Measured, PeerProcess
+from harness import HERE, REPEATS, Measured, PeerProcess, size
 
 from orthodrome.eigen import hebbian
 from orthodrome.gram import Centered, gram_operator
 from orthodrome.kernels import Gaussian
 
-N, ETA, PASSES = 1000, 1e-4, 6
+N, ETA, PASSES = size(1000, 100), 1e-4, 6
 
 
 def run() -> list[Measured]:

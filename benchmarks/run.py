@@ -1,131 +1,119 @@
-"""Run the benchmarks and write RESULTS.md: nobody types a figure.
+"""Run the benchmarks and write RESULTS.md with its figures: nobody types a figure.
 
-    python benchmarks/run.py [name ...]
+    python benchmarks/run.py [--full] [--smoke] [name ...]
 
-Without names every bench_*.py runs. The results of benchmarks that do not run are kept from the
-last time (results.json), with the date on which they were measured.
+Without names every bench_*.py runs, the quick part of each; with --full all of it. Results of what
+does not run are kept from the last time (results.json), with the date on which they were measured.
+--smoke runs the same code on data so small that figures mean nothing, and writes to a temporary
+folder alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
 import datetime
 import importlib
+import inspect
 import json
-import statistics
+import os
 import sys
+import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+
+#: Files of which nothing is quick: they run with --full, or if they are named.
+LONG = ("bench_dask",)
+#: What a file that takes its size as an argument, ``run(n, repeats)``, is tried with.
+SMOKE_POINTS = 50_000
+
 sys.path.insert(0, str(HERE))
 
-from harness import Measured
 
-from orthodrome._core.machine import machine
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="files, without .py; default: every bench_*.py")
+    parser.add_argument("--full", action="store_true", help="everything, not the quick part")
+    parser.add_argument("--smoke", action="store_true", help="try the code; keep nothing")
+    chosen = parser.parse_args(arguments)
+    if chosen.smoke:
+        os.environ["ORTHODROME_BENCH_SMOKE"] = "1"  # before any benchmark is imported
+        with tempfile.TemporaryDirectory() as folder:
+            return run(chosen.names, chosen.full, Path(folder), None)
+    return run(chosen.names, chosen.full, HERE, HERE.parent / "README.md")
 
 
-def main(names: list[str]) -> None:
-    store = HERE / "results.json"
+def run(names: list[str], full: bool, folder: Path, readme: Path | None) -> int:
+    """Run files one after the other, and write everything after each; return how many failed."""
+    from report import line, merged, ordered
+
+    store, failed = folder / "results.json", []
     results: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
-    for name in names or sorted(path.stem for path in HERE.glob("bench_*.py")):
+    every = [path.stem for path in HERE.glob("bench_*.py") if full or path.stem not in LONG]
+    for name in names or ordered(every):
         print(f"== {name}", flush=True)
         start = time.perf_counter()
-        measured = importlib.import_module(name).run()
-        results[name] = {
-            "date": datetime.date.today().isoformat(),
-            "machine": machine(),
-            "versions": versions(),
-            "seconds": time.perf_counter() - start,
-            "rows": [dataclasses.asdict(row) for row in measured],
-        }
-        for row in measured:
-            print(line(row), flush=True)
-    store.write_text(json.dumps(results, indent=1) + "\n")
-    (HERE / "RESULTS.md").write_text(page(results))
-    print(f"wrote {(HERE / 'RESULTS.md').relative_to(HERE.parent)}")
+        try:
+            found = results_of(name, full)
+        except Exception:  # the others shall not be lost with it
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        seconds = time.perf_counter() - start
+        if not found:
+            print("   nothing of it is quick: make bench-full")
+            continue
+        for result in found:
+            print(line(result), flush=True)
+        print(f"   {seconds:.0f} s", flush=True)
+        results[name] = merged(
+            results.get(name), found, conditions=conditions(), seconds=seconds, full=full
+        )
+        if results[name]["rows"]:
+            write(results, folder, readme)
+        else:
+            del results[name]
+    if failed:
+        print(f"FAILED: {', '.join(failed)}; their earlier results are kept.")
+    return len(failed)
 
 
-def versions() -> dict[str, str]:
+def results_of(name: str, full: bool) -> list[Any]:
+    """Call ``run()`` of a file, or ``run(full=…)`` where it has parts that take long."""
+    function = importlib.import_module(name).run
+    takes = inspect.signature(function).parameters
+    arguments: dict[str, Any] = {"full": full} if "full" in takes else {}
+    if os.environ.get("ORTHODROME_BENCH_SMOKE") and {"n", "repeats"} <= set(takes):
+        arguments |= {"n": SMOKE_POINTS, "repeats": 1}
+    return list(function(**arguments))
+
+
+def conditions() -> dict[str, Any]:
     from importlib.metadata import version
 
+    from orthodrome._core.machine import machine
+
+    packages = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba")
     return {
-        name: version(name) for name in ("orthodrome", "numpy", "scipy", "scikit-learn", "numba")
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "versions": {name: version(name) for name in packages},
     }
 
 
-def show(values: list[float], unit: str) -> str:
-    low, middle, high = (show_one(f(values), unit) for f in (min, statistics.median, max))
-    return f"{middle} ({low} to {high})"
+def write(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
+    from report import page, with_block, write_figures
 
-
-def show_one(value: float, unit: str) -> str:
-    return f"{value:.3g} s" if unit == "s" else f"{value / 2**30:.3g} GiB"
-
-
-def verdict(row: Measured) -> str:
-    if not row.accurate:
-        return "not comparable: the required accuracy was missed"
-    if row.limit is not None:
-        return "reached" if max(row.ours) <= row.limit else "missed"
-    if row.target is None:
-        return ""
-    return "reached" if row.ratio <= row.target else "missed"
-
-
-def line(row: Measured) -> str:
-    low, high = row.ratio_range
-    return f"{row.name}: ratio {row.ratio:.3f} ({low:.3f} to {high:.3f}) {verdict(row)}"
-
-
-def page(results: dict[str, Any]) -> str:
-    text = [
-        "# Benchmarks",
-        "",
-        "Written by `benchmarks/run.py` (`make bench`); do not edit. Both sides run in turn, with "
-        "the same threads, after a warm-up that also checks the accuracy of each: in one process, "
-        "or in two where a note says so. Figures are medians with the range in brackets; a ratio "
-        "is ours over theirs, so smaller is better, and its range is over neighbouring runs.",
-    ]
-    for name, entry in results.items():
-        v = ", ".join(f"{package} {number}" for package, number in entry["versions"].items())
-        text += [
-            "",
-            f"## {name}",
-            "",
-            f"{entry['date']}; {entry['machine']}; {v}; {entry['seconds']:.0f} s in all.",
-        ]
-        for data in entry["rows"]:
-            text += section(Measured(**data))
-    return "\n".join(text) + "\n"
-
-
-def section(row: Measured) -> list[str]:
-    low, high = row.ratio_range
-    goal = "" if row.target is None else f"; goal {row.target:g}: {verdict(row)}"
-    if row.limit is not None:
-        goal = f"; goal for ours, {show_one(row.limit, row.unit)} at the most: {verdict(row)}"
-    text = [
-        "",
-        f"### {row.name}",
-        "",
-        "| | median (range) | error |",
-        "|---|---|---|",
-    ]
-    for label, values, error in (
-        (row.ours_label, row.ours, row.ours_error),
-        (row.theirs_label, row.theirs, row.theirs_error),
-    ):
-        shown = "" if error is None else f"{error:.1e}"
-        text.append(f"| {label} | {show(values, row.unit)} | {shown} |")
-    text += ["", f"Ratio {row.ratio:.3f} ({low:.3f} to {high:.3f}), {len(row.ours)} runs{goal}."]
-    if row.required is not None:
-        text.append(f"Both sides had to reach an error of {row.required:.0e}.")
-    if row.note:
-        text += ["", row.note]
-    return text
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "RESULTS.md").write_text(page(results))
+    write_figures(results, folder / "figures")
+    if readme is not None:
+        readme.write_text(with_block(readme.read_text(), results))
+    print(f"wrote {folder.name}/RESULTS.md", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -28,6 +28,7 @@ extensions = [
     "mathml",
     "repository_pages",
     "command_help",
+    "measured",
     "api_names",
 ]
 exclude_patterns = ["_build", "_templates", "images"]

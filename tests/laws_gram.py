@@ -8,6 +8,7 @@ in float64 on the very same data.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ import scipy.sparse
 from orthodrome.gram import (
     Centered,
     Combined,
+    DaskGram,
     Degree,
     DenseGram,
+    FeatureGram,
     GramOperator,
     Scaled,
     Tangent,
     TiledGram,
+    choose_landmarks,
+    nystroem_features,
 )
 from orthodrome.kernels import Gaussian
 
@@ -85,12 +90,44 @@ def given(n: int, dtype: Any) -> Twin:
     )
 
 
+def blocks_of_dask(n: int, dtype: Any) -> Twin:
+    import dask.array as da
+
+    return data_twin(
+        n,
+        dtype,
+        lambda X, _: DaskGram(
+            Gaussian(sigma=SIGMA).fit(X), da.from_array(X, chunks=(max(1, n // 3), 2))
+        ),
+        lambda X_new, _: X_new,
+    )
+
+
+def featured(unit: bool, storage: str) -> Callable[..., Twin]:
+    """Features by few landmarks; the matrix is that of their inner products."""
+
+    def make(n: int, dtype: Any) -> Twin:
+        X, X_new = points(n, dtype), points(N_NEW, dtype, seed=1)
+        kernel = Gaussian(sigma=SIGMA).fit(X)
+        landmarks = choose_landmarks(kernel, X, 9, random_state=0)
+        features = nystroem_features(kernel, X, landmarks, unit=unit, storage=storage)
+        F, G = (f.toarray().astype(np.float64) for f in (features, features.of(X_new)))
+        bounds = np.abs(F) @ np.abs(F).T, np.abs(G) @ np.abs(F).T
+        return Twin(FeatureGram(features), F @ F.T, X_new, G @ F.T, *bounds)
+
+    return make
+
+
 BASES = {
+    "features": featured(False, "memory"),
+    "features, recomputed": featured(True, "recompute"),
     "memory": tiled("memory"),
     "disk": tiled("disk"),
     "recompute": tiled("recompute"),
     "given": given,
 }
+if find_spec("dask") is not None:
+    BASES["dask"] = blocks_of_dask
 
 
 # Wrappers ----------------------------------------------------------------------------------------
@@ -267,10 +304,21 @@ def twin_of(base: str, wrapper: str, n: int, dtype: Any) -> Twin:
     return WRAPPERS[wrapper](base_twin(base, n, dtype))
 
 
+def on_sphere(base: str, wrapper: str) -> bool:
+    """Whether points have the lengths that tangents need: features are shorter, and their sums."""
+    needed = "tangent" in wrapper and base.startswith("features")
+    return not needed or ("recomputed" in base and "combined" not in wrapper)
+
+
 # Every operator at a size of two uneven tiles; the edges of the tiling on fewer of them.
 EVERY_SIZE = [1, 2, 511, 512, 1100]
+# Tasks take longer to start than such blocks to evaluate: the geometries, with weights.
+ON_DASK = ("plain", "centered-weighted", "tangent-weighted", "degree-weighted")
+KINDS = [
+    (b, w) for b in BASES for w in WRAPPERS if on_sphere(b, w) and (b != "dask" or w in ON_DASK)
+]
 CASES = [
-    *[(b, w, 513, d) for b in BASES for w in WRAPPERS for d in (np.float64, np.float32)],
+    *[(*kind, 513, d) for kind in KINDS for d in (np.float64, np.float32)],
     *[(b, w, n, np.float64) for b in ("disk", "recompute") for w in ("plain",) for n in EVERY_SIZE],
     *[("memory", w, n, np.float32) for w in ("centered-weighted",) for n in EVERY_SIZE],
     *[("memory", w, n, np.float64) for w in WRAPPERS for n in (1, 2)],

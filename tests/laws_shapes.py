@@ -4,10 +4,13 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.linalg
 from numpy.typing import NDArray
+
+from optional import optional
+
+pd = optional("pandas")
 
 FORMS = ["complex", "points", "flat"]
 every_form = pytest.mark.parametrize("form", FORMS)

@@ -12,6 +12,9 @@ import pytest
 
 import orthodrome
 from orthodrome import cli
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
 from orthodrome.cli.progress import progress
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,6 +12,7 @@ import pkgutil
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,6 +259,41 @@ def test_contents_and_includes_are_there(page: Path) -> None:
         included = (page.parent / file).read_text("utf-8")
         for marker in re.findall(r'(?m)^:(?:start-after|end-before): "(.+)"$', options):
             assert marker in included, f"{name_of(page)}: {file} has no {marker!r}"
+
+
+def test_sections_that_are_shown_are_those_that_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed", reason="needs dask: pip install orthodrome[distributed]")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    bench = importlib.import_module("bench_dask")
+    for name in ("bench_dask", "harness", "peak"):
+        sys.modules.pop(name, None)
+    shown = re.findall(r"(?m)^```\{measured\} (.+)$", (DOCS / "distributed.md").read_text("utf-8"))
+    assert shown == [bench.growth_title(bench.N)]
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_a_section_that_was_not_measured_is_no_error(tmp_path: Path, measured: bool) -> None:
+    pytest.importorskip("myst_parser", reason="needs what the documentation is built with")
+    docs, results = tmp_path / "docs", tmp_path / "benchmarks/RESULTS.md"
+    docs.mkdir()
+    results.parent.mkdir()
+    section = (
+        "### Other\n\n7 s\n\n<!-- end -->\n\n### Many, 9\n\n| a |\n|---|\n| 5 s |\n\n<!-- end -->\n"
+    )
+    results.write_text(f"# All\n\n{section if measured else ''}")
+    (docs / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\n"
+        "extensions = ['myst_parser', 'measured']\n"
+    )
+    (docs / "index.md").write_text("# Page\n\n```{measured} Many, 9\nNot yet.\n```\n")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "text", str(docs), str(docs / "_")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (docs / "_/index.txt").read_text("utf-8")
+    assert ("5 s" in text, "Not yet." in text) == (measured, not measured)
+    assert "7 s" not in text
 
 
 def test_every_page_is_in_some_contents() -> None:

@@ -130,7 +130,7 @@ def _with(function, **attributes):
 
 X = np.random.default_rng(0).standard_normal((30, 3))
 K = X @ X.T
-SPARSE = scipy.sparse.random_array((6, 5), density=0.4, rng=1)
+SPARSE = scipy.sparse.random_array((6, 5), density=0.4, random_state=np.random.default_rng(1))
 
 #: Things no two of which are the same.
 DIFFERENT = {

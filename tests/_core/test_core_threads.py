@@ -196,3 +196,9 @@ def test_a_share_starts_no_threads_of_its_own(monkeypatch):
     found = threads.run_in_threads(outer, 2)
     assert [inner for _, inner in found] == [[(thread, 1)] for thread, _ in found]
     assert len(threads.run_in_threads(lambda s, n: n, 2)) == 2  # it is over when they are done
+
+
+def test_rows_within_a_share_are_one_slice(two_threads):
+    """As many slices as threads would leave rows out, where one thread takes the first."""
+    found = run_in_threads(lambda share, n_shares: run_over_rows(lambda rows: rows, 5000), 2)
+    assert found == [[slice(0, 5000)]] * 2

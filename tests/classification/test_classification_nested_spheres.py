@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -15,9 +14,12 @@ from sklearn.svm import LinearSVC
 
 from laws_classification import gaussian, three_classes
 from laws_sphere import unit
+from optional import optional
 from orthodrome import KernelPNS, NestedSpheresClassifier
 from orthodrome._core.progress import Progress
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
+
+pd = optional("pandas")
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 

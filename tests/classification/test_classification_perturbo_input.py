@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -14,8 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from laws_classification import CONFIGURATIONS, every_configuration, gaussian, three_classes
+from optional import optional
 from orthodrome.classification import PerTurbo
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
+
+pd = optional("pandas")
 
 KERNEL = Gaussian(sigma=1.5)
 every_reference = pytest.mark.parametrize("reference", ["preimage", "mean"])

@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -28,6 +27,7 @@ from laws_shapes import (
     three_leaves,
     two_kinds_of_matrices,
 )
+from optional import optional
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
 from orthodrome.kernels import (
@@ -40,6 +40,8 @@ from orthodrome.kernels import (
     VeroneseWhitney,
 )
 from real_data import load_or_skip
+
+pd = optional("pandas")
 
 SIGMA = 1.5
 KERNEL = Gaussian(sigma=SIGMA)

@@ -239,8 +239,8 @@ def test_bounding_box_places_lie_in_the_box(monkeypatch):
     seen = []
     inner = type(model)._geometry
 
-    def spied(self, kernel, canonical):
-        geometry = inner(self, kernel, canonical)
+    def spied(self, kernel, canonical, view):
+        geometry = inner(self, kernel, canonical, view)
         squared = geometry.squared
         geometry.squared = lambda places: seen.append(places) or squared(places)
         return geometry

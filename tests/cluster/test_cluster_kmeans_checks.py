@@ -10,6 +10,8 @@ ESTIMATORS = [
     KernelKMeans(),
     KernelKMeans(3, kernel="linear", init="farthest-first", n_init=2),
     KernelKMeans(2, kernel="poly", init="random", storage="recompute", memory_budget="1KiB"),
+    KernelKMeans(solver="nystroem", n_init=2),
+    KernelKMeans(3, kernel="linear", n_landmarks=5, storage="recompute", memory_budget="1KiB"),
     HypersphericalKMeans(),
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
     HypersphericalKMeans(2, init="random", n_init=2, random_state=0),
@@ -24,6 +26,7 @@ ESTIMATORS = [
         memory_budget="1KiB",
     ),
     HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
+    HypersphericalKMeans(centers="intrinsic", solver="nystroem", n_init=2),
 ]
 
 

@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -19,7 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from laws_cluster import blobs, gaussian, same_partition
 from laws_kmeans import cloud, estimator, every_kind, gram_kinds
 from laws_sphere import unit
+from optional import optional
 from orthodrome.kernels import Gaussian, Linear, Log, Normalized, Polynomial, Sigmoid
+
+pd = optional("pandas")
 
 # ------------------------------------------------------------------ degenerate data
 

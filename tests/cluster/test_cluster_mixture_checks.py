@@ -15,6 +15,8 @@ ESTIMATORS = [
     ],
     GeodesicMixture(2, 0.8, init_params="k-means", assignment="density", random_state=0),
     GeodesicMixture(3, 2, Exponential(sigma=2.0), init_params="random", random_state=0),
+    GeodesicMixture(2, 2, solver="nystroem", n_init=2),
+    GeodesicMixture(2, 2, n_landmarks=8, storage="recompute", memory_budget="1KiB", n_init=2),
     GeodesicMixture(2, 2, solver="krylov", storage="recompute", memory_budget="1KiB", n_init=2),
 ]
 

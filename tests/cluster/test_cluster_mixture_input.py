@@ -4,15 +4,17 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_mixture import every_kind, every_update
+from optional import optional
 from orthodrome import GeodesicMixture
 from orthodrome.kernels import Gaussian, Polynomial
+
+pd = optional("pandas")
 
 KERNEL = Gaussian(sigma=3.0)
 METHODS = ("predict", "predict_proba", "score_samples", "score", "bic", "aic")

@@ -18,7 +18,7 @@ ESTIMATORS = [
     *[
         KernelSpectralClustering(laplacian=laplacian, solver=solver, n_init=2)
         for laplacian in ("njw", "kernel-pca", "ncut")
-        for solver in ("dense", "krylov", "hebbian")
+        for solver in ("dense", "krylov", "hebbian", "nystroem")
     ],
     KernelSpectralClustering(2, laplacian="ncut", solver=SMALL, n_init=2, random_state=0),
     *[

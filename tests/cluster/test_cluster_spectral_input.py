@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -17,9 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from laws_cluster import LAPLACIANS, blobs, every_laplacian, gaussian, graphs_only
+from optional import optional
 from orthodrome import KernelSpectralClustering
 from orthodrome.eigen import Dense, Krylov
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
+
+pd = optional("pandas")
 
 K = 3
 

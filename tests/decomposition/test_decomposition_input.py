@@ -1,7 +1,6 @@
 """Data of every kind and at every scale: the right answer or a clear error, never NaN."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -18,6 +17,7 @@ from laws_decomposition import (
     training,
     with_zeros,
 )
+from optional import optional
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import (
     KERNELS,
@@ -31,6 +31,8 @@ from orthodrome.kernels import (
 )
 from orthodrome.kernels.extrinsic import DistanceGaussian
 from orthodrome.kernels.shapes import ShapeKernel
+
+pd = optional("pandas")
 
 K = 3
 

@@ -4,15 +4,17 @@ import re
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from laws_decomposition import assert_same, every_solver, held_out, training
+from optional import optional
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.kernels import Exponential, FromCallable, Gaussian, Matern, Normalized, Polynomial
 from orthodrome.sphere import karcher_mean
+
+pd = optional("pandas")
 
 K = 3
 

@@ -4,17 +4,19 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_sphere import rotation, unit
+from optional import optional
 from orthodrome import KernelPCA, KernelPNS
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 from orthodrome.sphere import nested_spheres
+
+pd = optional("pandas")
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 

@@ -10,6 +10,8 @@ ESTIMATORS = [
     KernelPNS(),
     KernelPNS(2, p=1.0),
     KernelPNS(3, sphere="great"),
+    KernelPNS(2, solver="nystroem"),
+    KernelPNS(2, n_landmarks=6, random_state=0),
     KernelPNS(2, Exponential(sigma=2.0), sphere="bic", negligible=1e-3),
 ]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -24,8 +23,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import orthodrome
 from laws_decomposition import assert_same, every_estimator, held_out, training
+from optional import optional
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
+
+pd = optional("pandas")
 
 # ------------------------------------------------------------------ parameters
 

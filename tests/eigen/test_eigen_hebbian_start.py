@@ -21,7 +21,7 @@ from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent
 
-STARTS = ("orthonormal", "pilot", "paper", "sparse")
+STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 every_start = pytest.mark.parametrize("start", STARTS)
 every_gain = pytest.mark.parametrize("gain", GAINS)
 
@@ -85,16 +85,21 @@ def test_the_orthonormal_start_is_orthonormal(operator):
         np.testing.assert_allclose(A @ operator.toarray() @ A.T, np.eye(4), atol=1e-12)
 
 
+@pytest.mark.parametrize("start", ["pilot", "nystroem"])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_the_pilot_is_the_best_that_its_points_hold(operator):
+def test_the_pilot_is_the_best_that_its_points_hold(operator, start):
     """Within the span of the chosen points: orthonormal, and the largest sum of eigenvalues."""
     operator = OPERATORS[operator](np.float64)
     K = operator.toarray()
     n, r = len(K), 2
-    A = started(operator, r, "pilot").components
+    A = started(operator, r, start).components
     np.testing.assert_allclose(A @ K @ A.T, np.eye(r), atol=1e-10)
     chosen = np.flatnonzero(np.any(A, axis=0))
-    assert 8 * r <= len(chosen) < n
+    # of landmarks there are no more than the rank
+    assert min(8 * r, np.linalg.matrix_rank(K, tol=1e-8) if start == "nystroem" else n) <= len(
+        chosen
+    )
+    assert len(chosen) < n
     # of all A over these points with A K Aᵀ = I the sum of squared projections is largest
     values, vectors = np.linalg.eigh(K[np.ix_(chosen, chosen)])
     kept = values > 1e-10 * values[-1]
@@ -155,7 +160,9 @@ def test_rows_that_a_start_costs(start):
     started(operator, 3, start)
     before_estimate = operator.n_rows - 64
     assert operator.n_products == (start == "paper")
-    if start == "pilot":  # whose residual is estimated too, to see how good it is
+    if start == "nystroem":  # its rank is 6; rows that were drawn and rejected are seen once
+        assert before_estimate <= 256 + 64
+    elif start == "pilot":  # whose residual is estimated too, to see how good it is
         assert 8 * 3 + 64 <= before_estimate <= 256 + 64
     else:
         assert before_estimate == (0 if start == "paper" else 4 * 3)
@@ -165,9 +172,10 @@ def test_a_pilot_is_nearer_than_a_random_start():
     K = matrix(n=500, d=30)
     errors = {
         start: hebbian(K, 5, start=start, n_passes=0, random_state=0).residuals.max()
-        for start in ("orthonormal", "pilot")
+        for start in ("orthonormal", "pilot", "nystroem")
     }
     assert errors["pilot"] < 0.2 * errors["orthonormal"]
+    assert errors["nystroem"] < 1e-8 * errors["orthonormal"]  # more landmarks than the rank
 
 
 def few_among_many(case):
@@ -471,7 +479,10 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"n_passes": 2.5}, "n_passes of hebbian"),
         ({"tol": -1}, "tol of hebbian must be a finite number >= 0; got -1"),
         ({"tol": np.nan}, "tol of hebbian"),
-        ({"start": "random"}, "start of hebbian must be one of 'orthonormal', 'pilot', 'paper', "),
+        (
+            {"start": "random"},
+            "start of hebbian must be one of 'orthonormal', 'pilot', 'nystroem', ",
+        ),
         ({"block_size": 0}, "block_size of hebbian must be an integer >= 1; got 0"),
         ({"block_size": 2.0}, "block_size of hebbian"),
         ({"checkpoint_seconds": -1}, "checkpoint_seconds of hebbian .*>= 0; got -1"),

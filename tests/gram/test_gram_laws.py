@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from laws_gram import BASES, CASES, WRAPPERS, Twin, case_id, twin_of
+from laws_gram import CASES, KINDS, Twin, case_id, twin_of
 from orthodrome.gram import CrossOperator, GramOperator
 
 
@@ -124,8 +124,7 @@ def test_centred_matrices_annihilate_their_weights(twin):
         assert np.abs(cross @ p).max() <= twin.tolerance * (twin.cross_bound @ p).max()
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize(("base", "wrapper"), KINDS)
 def test_scipy_eigensolver_takes_it(base, wrapper):
     twin = twin_of(base, wrapper, 513, np.float64)
     n = len(twin.dense)

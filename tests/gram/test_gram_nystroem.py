@@ -11,11 +11,11 @@ from orthodrome.gram import (
     TiledGram,
     choose_landmarks,
     gram_operator,
-    nystroem,
     nystroem_features,
     partial_cholesky,
     pivots,
 )
+from orthodrome.gram import landmarks as landmarks_module
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
 
 WAYS = ("rpcholesky", "uniform", "k-means++")
@@ -380,10 +380,23 @@ def test_float32_features_are_float32():
     np.testing.assert_allclose(F @ F.T, kernel(X.astype(float)), atol=1e-3)
 
 
+def test_blocks_of_single_precision_are_summed_in_double():
+    X = np.ones((9, 1), dtype=np.float32)
+    X[0] = 2**24  # one more is rounded away in float32
+    kernel = Linear().fit(X)
+    for storage in ("memory", "recompute"):
+        features = nystroem_features(
+            kernel, X, choose_landmarks(kernel, X, 1, landmarks=[1]), storage=storage
+        )
+        features._step = 1
+        assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
+        assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
+
+
 def test_more_rows_than_candidates(monkeypatch):
     """Landmarks come from a part of the rows, drawn with the weights; those of weight 0 never."""
-    monkeypatch.setattr(nystroem, "_CANDIDATES", 64)
-    monkeypatch.setattr(nystroem, "_CANDIDATES_PER_LANDMARK", 4)
+    monkeypatch.setattr(landmarks_module, "_CANDIDATES", 64)
+    monkeypatch.setattr(landmarks_module, "_CANDIDATES_PER_LANDMARK", 4)
     X = clustered()
     kernel = Gaussian(sigma=2.0).fit(X)
     weights = np.where(np.arange(600) < 300, 0.0, 1.0 + np.arange(600) % 2)

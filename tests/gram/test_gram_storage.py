@@ -3,6 +3,7 @@
 import collections
 import gc
 import os
+import shutil
 import tempfile
 import tracemalloc
 
@@ -193,7 +194,7 @@ def test_bad_options(options, message):
 
 def test_a_full_disk_is_an_error_with_advice(monkeypatch):
     usage = collections.namedtuple("usage", "total used free")
-    monkeypatch.setattr(tiled.shutil, "disk_usage", lambda folder: usage(10, 9, 1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10, 9, 1000))
     X = data(600)
     with pytest.raises(OSError, match=r"has 1000 B free; set TMPDIR .*storage='recompute'"):
         TiledGram(Gaussian().fit(X), X, "disk")

@@ -1,12 +1,12 @@
 """What kernels take, and what they say about what they do not take."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from laws_kernels import CASES
+from optional import optional
 from orthodrome.kernels import (
     RBF,
     AdditiveChi2,
@@ -29,6 +29,8 @@ from orthodrome.kernels import (
     Sigmoid,
     as_kernel,
 )
+
+pd = optional("pandas")
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 

@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import assume, given, settings
@@ -32,6 +31,7 @@ from laws_shapes import (
     three_leaves,
     two_kinds_of_matrices,
 )
+from optional import optional
 from orthodrome import KernelPCA, KernelRidgeRegressionClassifier
 from orthodrome.gram import cross_operator, gram_operator
 from orthodrome.kernels import (
@@ -60,6 +60,8 @@ from orthodrome.spaces import (
     symmetric_vectors,
 )
 from real_data import load_or_skip
+
+pd = optional("pandas")
 
 SIGMA = 0.6
 NAMES = {

@@ -14,7 +14,6 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import numpy as np
 import pytest
 import scipy.sparse
-import skops.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -26,6 +25,8 @@ from orthodrome import KernelPCA, load, save
 from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Embedded, Gaussian, Normalized
 from orthodrome.persist import archive
+
+skops_io = pytest.importorskip("skops.io")
 
 
 def inner_products(X, Y):
@@ -136,7 +137,7 @@ def test_without_skops_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 @functools.cache
 def genuine(name: str = "KernelPCA-gaussian") -> bytes:
-    return archive.pack(skops.io.dumps(laws.fitted(name)), {})
+    return archive.pack(skops_io.dumps(laws.fitted(name)), {})
 
 
 def refused(data: bytes, folder: Path) -> str:
@@ -166,8 +167,8 @@ def zipped(**members: str) -> bytes:
         (pickle.dumps(KernelPCA()), "looks like a pickle"),
         (b"PK\x03\x04" + bytes(100), "damaged (BadZipFile"),
         (zipped(**{"readme.txt": "hello"}), "without orthodrome.json"),
-        (skops.io.dumps(KernelPCA()), "without orthodrome.json"),
-        (skops.io.dumps(LogisticRegression()), "without orthodrome.json"),
+        (skops_io.dumps(KernelPCA()), "without orthodrome.json"),
+        (skops_io.dumps(LogisticRegression()), "without orthodrome.json"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

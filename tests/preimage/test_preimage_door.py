@@ -1,13 +1,15 @@
 """What `preimage` takes, what it refuses, and which method it chooses."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 
 from laws_preimage import cloud, expansions
+from optional import optional
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
 from orthodrome.preimage import preimage
+
+pd = optional("pandas")
 
 X = cloud()
 BETA = expansions("few", len(X))

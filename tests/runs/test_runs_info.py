@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orthodrome import KernelPCA, KernelPGA
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA
 from orthodrome._core import machine
 from orthodrome.eigen import choose_solver
 from orthodrome.kernels import Gaussian
@@ -22,7 +22,7 @@ from orthodrome.runs.estimates import estimate_cluster, estimate_embed, format_s
 from orthodrome.runs.info import describe
 from orthodrome.runs.inputs import Data
 from orthodrome.runs.memory import available_memory, memory_refusal, resident_memory
-from orthodrome.runs.models import Choice
+from orthodrome.runs.models import Choice, last_step
 
 
 def table(X, labels=None, columns=None):
@@ -313,6 +313,46 @@ def test_memory_of_the_dense_solver():
     assert peak / 1.5 < plan.bytes(10, estimates._DENSE_MATRICES) < 1.5 * peak
 
 
+def few_rows_for_krylov(monkeypatch, most):
+    """Let features by landmarks be taken for fewer rows than usual."""
+    monkeypatch.setattr(sys.modules["orthodrome.eigen.leading"], "_KRYLOV_ROWS", most)
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(2000, np.float64), (6000, np.float32)])
+@pytest.mark.parametrize("method", ["kpga", "kpca", "mixture"])
+def test_memory_of_features(monkeypatch, method, n, dtype):
+    few_rows_for_krylov(monkeypatch, 1200)
+    data = table(cloud(n).astype(dtype))
+    plan = estimates._Plan.of(data, Choice("kpga", parameters={"n_components": 5}), 5)
+    assert (plan.solver, plan.storage, plan.power) == ("nystroem", "memory", 1)
+    models = {
+        "kpga": KernelPGA(5, random_state=0),
+        "kpca": KernelPCA(5, random_state=0),
+        "mixture": GeodesicMixture(2, n_init=1, max_iter=3, tol=10.0, random_state=0),
+    }
+    tracemalloc.start()
+    try:
+        models[method].fit(data.X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak / 2 < plan.bytes(5, estimates._DENSE_MATRICES) < 2 * peak
+
+
+def test_time_and_memory_of_features_grow_with_the_rows():
+    """And not with their square; beyond the budget features are not kept."""
+    plans = [
+        estimates._Plan._of_features(n, 4, "gaussian", 10) for n in (300_000, 3_000_000, 30_000_000)
+    ]
+    assert [plan.solver for plan in plans] == ["nystroem"] * 3
+    assert [plan.storage for plan in plans] == ["memory", "recompute", "recompute"]
+    assert [plan.sizes for plan in plans] == [(2048, 4096)] * 3
+    small, middle, large = (plan.bytes(10, estimates._DENSE_MATRICES) for plan in plans)
+    assert 512 * 300_000 * 4 < small < 2 * 512 * 300_000 * 4
+    assert middle < 3_000_000 * 512 * 4 / 3
+    assert large < 10.5 * middle
+
+
 class _Nothing:
     sizes, start = (1,), 0.0
 
@@ -409,6 +449,32 @@ def test_samples_run_as_all_rows_will(monkeypatch):
     }
     assert max(m for m, _ in samples) == foretold.probed_rows[-1] == 300
     assert foretold.extra_bytes < 40_000**2
+
+
+def test_samples_of_features_have_as_many_landmarks_as_all_rows(monkeypatch):
+    few_rows_for_krylov(monkeypatch, 1200)
+    monkeypatch.setattr(estimates, "quality_of", lambda *arguments, **more: None)
+    monkeypatch.setattr(estimates, "writing_seconds", lambda *arguments: {})
+    monkeypatch.setattr(estimates, "_ROWS_PER_LANDMARK", 2)
+    seen, made = [], estimates.make_model
+
+    def make_model(choice, data):
+        model = made(choice, data)
+        seen.append((len(data), dict(choice.parameters), model))
+        return model
+
+    monkeypatch.setattr(estimates, "make_model", make_model)
+    foretold = estimate_embed(table(cloud(5000).astype(np.float32)), n_components=2)
+    assert foretold.probed_rows == (512, 1024)
+    largest = [model for m, options, model in seen if m == 1024 and "solver" in options]
+    assert largest
+    for model in largest:
+        fitted = last_step(model)
+        assert fitted.solver_ == "nystroem"
+        assert fitted.n_landmarks_ > 256
+    # linear in the rows: four times as many of them take at most four times as long
+    law = estimates._Probe((512, 1024), ({"fit": 1.0}, {"fit": 2.0}), 0.0)
+    assert law.extrapolated("fit", 4096, 1) == pytest.approx(8.0)
 
 
 def test_what_cannot_run_is_not_estimated():

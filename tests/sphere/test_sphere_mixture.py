@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.special
 from sklearn.mixture import GaussianMixture
 
 from laws_mixture import (
@@ -22,9 +23,12 @@ from laws_mixture import (
     transported,
     unit,
 )
-from orthodrome import sphere
+from orthodrome import KernelPCA, sphere
+from orthodrome.gram import DaskSource, as_source
+from orthodrome.kernels import Linear
 from orthodrome.metrics import clustering_error
 from orthodrome.sphere import mixture as room
+from orthodrome.sphere._clouds import BlockCloud, LocalCloud
 from orthodrome.sphere.mixture import (
     Mixture,
     expectation_maximization,
@@ -180,7 +184,7 @@ def test_iterations_are_those_of_the_naive_twin(kind):
     points = some_mixture(kind, scale=0.1).sample(200, np.random.RandomState(0))[0]
     start = some_mixture(kind).log_densities(points).argmax(axis=1)
     shares = one_hot(start, 3) / 200
-    expected = room._first_mixture(points, shares, kind, 1e-8, of_a_point=1 / 200)
+    expected = room.first_mixture(points, shares, kind, 1e-8, of_a_point=1 / 200)
     for _ in range(3):
         expected = naive_karcher_update(points, expected)
     found = fit(points, start, kind=kind, max_iter=3, tol=0.0)
@@ -436,17 +440,56 @@ def test_components_begin_anew_at_the_least_likely_points():
         points, memberships, np.ones(90), floor=1e-4, tol=0.0, max_iter=1
     )
     assert found.history[1]["reseeded"] == (2,)
-    begun = room._reseeded(
-        points,
-        np.full(90, 1 / 90),
-        room._expectation(
-            points,
-            np.full(90, 1 / 90),
-            room._first_mixture(points, memberships / 90, "full", 1e-4, of_a_point=1 / 90),
-        ),
-        found.mixture,
-    )[0]
-    np.testing.assert_array_equal(begun.means[2], points[-1])
+    first = room.first_mixture(points, memberships / 90, "full", 1e-4, of_a_point=1 / 90)
+    for cloud in clouds(points, np.ones(90)):
+        begun = room._reseeded(cloud, cloud.expected(first), found.mixture)[0]
+        np.testing.assert_array_equal(begun.means[2], points[-1])
+
+
+@pytest.mark.parametrize("n_there", [1, 60])
+def test_components_do_not_begin_at_points_of_weight_0(n_there):
+    points, y, _ = three_arms(30)
+    points[-1] = unit(-points.mean(axis=0))  # far from all
+    weights = np.where(np.arange(90) < n_there, 2.0, 0.0)
+    first = room.first_mixture(points, one_hot(y, 3) / 90, "full", 1e-4, of_a_point=1 / 90)
+    local, blocks, lazy = *clouds(points, weights), dask_cloud(points, weights)
+    evidence = first.log_densities(points[:n_there]) + np.log(first.weights)
+    worst = np.argsort(scipy.special.logsumexp(evidence, axis=1), kind="stable")[:4]
+    for cloud in (local, blocks, lazy):
+        found, p = cloud.least_likely(cloud.expected(first), 4)
+        np.testing.assert_array_equal(found, points[worst])
+        np.testing.assert_allclose(p, np.full(len(worst), 1 / n_there))
+
+
+def dask_cloud(points, weights):
+    """The same points in a dask array, as their weights are."""
+    da = pytest.importorskip("dask.array")
+    source = DaskSource.unchecked(da.from_array(points, chunks=(40, -1)))
+    return BlockCloud(source, da.from_array(weights, chunks=40))
+
+
+def clouds(points, weights):
+    """The same points in memory, and in uneven blocks."""
+    batches = np.split(points, [1, len(points) // 3, len(points) // 2])
+    source = as_source(batches, Linear(), KernelPCA(kernel="linear"))
+    return [LocalCloud(points, weights / weights.sum()), BlockCloud(source, weights)]
+
+
+@every_kind
+@every_update
+def test_points_in_blocks_are_the_same_points(kind, update):
+    points, y, _ = three_arms(60)
+    weights = np.random.default_rng(0).integers(1, 4, size=len(points)).astype(np.float64)
+    p = weights / weights.sum()
+    first = room.first_mixture(points, one_hot(y, 3) * p, kind, 1e-6, of_a_point=1 / p.sum())
+    options = {"mean_update": update, "floor": 1e-6, "tol": 1e-9, "max_iter": 30}
+    local, blocks = (room.improved(cloud, first, **options) for cloud in clouds(points, weights))
+    assert blocks.n_iter == local.n_iter
+    np.testing.assert_allclose(likelihoods(blocks), likelihoods(local), rtol=1e-11)
+    np.testing.assert_allclose(blocks.mixture.means, local.mixture.means, atol=1e-10)
+    np.testing.assert_allclose(
+        blocks.mixture.covariances, local.mixture.covariances, rtol=1e-8, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -462,12 +505,12 @@ def test_no_component_begins_collapsed():
     points, y, _ = three_arms(40)
     labels = np.where(np.arange(120) == 0, 2, np.minimum(y, 1))  # the third has one point
     shares = one_hot(labels, 3) / 120
-    first = room._first_mixture(points, shares, "full", 1e-12, of_a_point=1 / 120)
+    first = room.first_mixture(points, shares, "full", 1e-12, of_a_point=1 / 120)
     own = np.linalg.eigvalsh(first.covariances[2])
     within = np.linalg.eigvalsh(np.einsum("k,kij->ij", first.weights, first.covariances))
     assert np.all(own > 0.3 * within)
     # and a component of many points hardly feels it
-    alone = room._first_mixture(points, shares, "full", 1e-12, of_a_point=1e-15)
+    alone = room.first_mixture(points, shares, "full", 1e-12, of_a_point=1e-15)
     np.testing.assert_allclose(first.covariances[1], alone.covariances[1], rtol=0.2, atol=5e-3)
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_threads", "run_in_threads", "run_over_rows", "single_threaded_blas"]
+__all__ = ["n_threads", "one_share", "run_in_threads", "run_over_rows", "single_threaded_blas"]
 
 Result = TypeVar("Result")
 
@@ -63,30 +63,32 @@ class _SingleThreadedBlas:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._depth = 0
+        self._inside: set[object] = set()
         self._before: list[tuple[Any, int]] = []
         self.threads_outside = 1
 
-    def enter(self) -> None:
+    def enter(self, caller: object) -> None:
         with self._lock:
-            if self._depth == 0:
+            if not self._inside:
                 self.threads_outside = _blas_threads()
                 libraries = _controller().lib_controllers
                 self._before = [(library, library.num_threads) for library in libraries]
                 for library in libraries:
                     _set_threads(library, 1)
-            self._depth += 1
+            self._inside.add(caller)
 
-    def leave(self) -> None:
+    def leave(self, caller: object) -> None:
+        """Leave; to do so twice, or without having entered, does no harm."""
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
+            self._inside.discard(caller)
+            if not self._inside:
                 for library, n in self._before:
                     _set_threads(library, n)
+                self._before = []
 
     @property
     def active(self) -> bool:
-        return self._depth > 0
+        return bool(self._inside)
 
     def renew_lock(self) -> None:
         """In a forked child: the thread that may have held the lock is not there any more."""
@@ -112,11 +114,15 @@ def _blas_threads() -> int:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread while the caller runs threads of its own."""
-    _blas.enter()
+    caller = object()
     try:
-        yield
-    finally:
-        _blas.leave()
+        try:
+            _blas.enter(caller)
+            yield
+        finally:
+            _blas.leave(caller)
+    finally:  # again: Ctrl-C may have come before the line above was done
+        _blas.leave(caller)
 
 
 def n_threads() -> int:
@@ -159,9 +165,22 @@ def _begin_share() -> None:
     _here.is_share = True
 
 
+@contextmanager
+def one_share() -> Iterator[None]:
+    """Run what is inside in this thread alone: a scheduler has others of its kind beside it."""
+    before = getattr(_here, "is_share", False)
+    with single_threaded_blas():
+        _begin_share()
+        try:
+            yield
+        finally:
+            _here.is_share = before
+
+
 def run_over_rows(function: Callable[[slice], Result], n_rows: int) -> list[Result]:
     """Call ``function(rows)`` once per thread, each with its own slice of the rows, in order."""
-    n_shares = max(1, min(n_threads(), n_rows // 256))
+    alone = getattr(_here, "is_share", False)  # then all rows are one share
+    n_shares = 1 if alone else max(1, min(n_threads(), n_rows // 256))
     bounds = [n_rows * share // n_shares for share in range(n_shares + 1)]
 
     def one_share(share: int, _n_shares: int) -> Result:

@@ -16,6 +16,7 @@ __all__ = [
     "check_cosines",
     "check_no_antipodes",
     "check_unit_length",
+    "squared_angles",
 ]
 
 #: How far squared lengths may differ, relatively, and still count as one length: what unit vectors
@@ -65,6 +66,14 @@ def angles_from_halves(
     ratios = np.where(differences > sums, np.inf, 1.0).astype(angles.dtype)
     np.divide(angles, sines, out=ratios, where=sines > 0)
     return angles, ratios
+
+
+def squared_angles(
+    cosines: NDArray[np.float64], squares: NDArray[np.float64] | float = 1.0
+) -> NDArray[np.float64]:
+    """Return θ² from cosines of points whose squared lengths may be 1 only nearly."""
+    _, stretches = angles_from_cosines(cosines)
+    return np.asarray(np.maximum(squares - cosines**2, 0.0) * stretches**2)
 
 
 def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:

@@ -22,14 +22,17 @@ from .._core.types import Data
 from ..decomposition.base import (
     KernelEstimator,
     check_storage_parameters,
+    feature_solver,
     last_fit_kept,
     rows_named_in,
 )
 from ..decomposition.spectral import CALLER_OF_FIT
+from ..eigen import Nystroem
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
+from .landmarks import View, forget_landmarks, keep_landmarks, view_of
 
 __all__ = ["CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 
@@ -51,6 +54,7 @@ class FitsClusters:
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+            `GeodesicMixture` and `KernelSpectralClustering` also take dask arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
@@ -91,7 +95,12 @@ class CenterClustering(
     those (`_squared_distances`).
     """
 
+    #: What `solver` is called where it works on the Gram matrix itself.
+    _EXACT = "exact"
+
     n_clusters: int
+    solver: Any
+    n_landmarks: int | None
     init: Any
     n_init: int
     max_iter: int
@@ -100,19 +109,29 @@ class CenterClustering(
     random_state: Any
     verbose: bool | int
 
+    # Of fits on features; else there are none.
+    n_landmarks_: int | None = None
+    landmark_indices_: NDArray[np.intp] | None = None
+    _decoder_: NDArray[np.float64] | None = None
+
     # ------------------------------------------------------------------ what a subclass supplies
 
     @abstractmethod
-    def _geometry(self, kernel: Kernel, canonical: Canonical) -> Centers:
-        """Return where the centres live."""
+    def _geometry(self, kernel: Kernel, canonical: Canonical, view: View | None) -> Centers:
+        """Return where the centres live; with a view, among the features."""
 
     @abstractmethod
     def _squared_from_inputs(self, geometry: Any, inputs: NDArray[Any]) -> NDArray[np.float64]:
         """Return the squared distances of all points from inputs, shape (n, m)."""
 
     @abstractmethod
-    def _keep(self, geometry: Any, centers: Any, kept: NDArray[np.intp]) -> None:
-        """Set the fitted attributes that belong to the centres of the clusters kept."""
+    def _keep(
+        self, geometry: Any, centers: Any, kept: NDArray[np.intp], view: View | None
+    ) -> float:
+        """Set the fitted attributes that belong to the centres of the clusters kept.
+
+        Return what the inertia lacks: features know nothing of what they leave out.
+        """
 
     @abstractmethod
     def _squared_distances(self, X: Any) -> NDArray[np.float64]:
@@ -131,9 +150,9 @@ class CenterClustering(
         canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
         k = number_of_clusters(self, canonical)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            geometry = self._prepared_geometry(X, weights, canonical)
+            geometry, view = self._prepared_geometry(X, weights, canonical, k)
             starts = self._starts(geometry, canonical, k)
-            progress.advance(_GRAM_SHARE, "Gram matrix")
+            progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
             runs = lloyd(
                 geometry,
                 starts,
@@ -148,24 +167,35 @@ class CenterClustering(
         labels, kept = numbered_by_first(best.labels)
         self.X_fit_ = None if precomputed else canonical.data
         self._columns_ = canonical.index if precomputed else None
-        self._keep(geometry, best.centers, kept)
-        self.inertia_ = best.inertia
+        if view is None:
+            forget_landmarks(self)
+        else:
+            keep_landmarks(self, view, canonical)
+        missing = self._keep(geometry, best.centers, kept, view)
+        self.inertia_ = best.inertia + missing
         self.n_iter_ = best.n_iter
-        self.converged_ = best.status.converged
-        self.history_ = best.history
+        self.converged_ = best.status.converged and (view is None or view.status.converged)
+        self.history_ = [entry | {"inertia": entry["inertia"] + missing} for entry in best.history]
         self.labels_ = labels[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
             self.labels_[alone] = self._nearest(X[alone])
-        self._warn(best, len(kept))
+        self._warn(best, len(kept), view)
 
     def _prepared_geometry(
-        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical
-    ) -> Centers:
-        """Fit the kernel and return the geometry of the canonical rows."""
-        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
+        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, k: int
+    ) -> tuple[Centers, View | None]:
+        """Fit the kernel; return the geometry of the canonical rows, and their features if any."""
+        n = len(canonical.weights)
+        solver = feature_solver(self, n, k, self._EXACT, self.random_state)
+        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X), canonical.index):
             self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
-            return self._geometry(self.kernel_, canonical)
+            view = None if solver is None else self._view(canonical, solver, k)
+            return self._geometry(self.kernel_, canonical, view), view
+
+    def _view(self, canonical: Canonical, solver: Nystroem, k: int) -> View | None:
+        """Return the points as their features."""
+        return view_of(self, self.kernel_, canonical, solver, k)
 
     def _gram(self, kernel: Kernel, data: Any) -> GramOperator:
         return gram_operator(kernel, data, memory_budget=self.memory_budget, storage=self.storage)
@@ -175,6 +205,7 @@ class CenterClustering(
         check_integer(self.n_clusters, "n_clusters", owner)
         check_integer(self.n_init, "n_init", owner)
         check_integer(self.max_iter, "max_iter", owner)
+        feature_solver(self, 1, 1, self._EXACT, None)
         if isinstance(self.init, str):
             check_choice(self.init, self._inits(), "init", owner)
         check_storage_parameters(self)
@@ -219,8 +250,10 @@ class CenterClustering(
             )
         return inputs[: len(canonical.weights)]
 
-    def _warn(self, best: Run, n_found: int) -> None:
+    def _warn(self, best: Run, n_found: int, view: View | None) -> None:
         owner = type(self).__name__
+        if view is not None:
+            view.warn(self, CALLER_OF_FIT + 1)
         warn_if_fewer(self, n_found, stacklevel=CALLER_OF_FIT + 1)
         moved = best.history[-1]["n_changed"]
         warn_unless_converged(

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.canonical import Canonical
 from .._core.checks import check_choice
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
-from ..gram import Scaled, squared_radius
+from ..eigen import Nystroem
+from ..gram import Scaled, gram_diagonal, squared_radius
+from ..gram.nystroem import check_in_span
 from ..kernels import Kernel
 from ..kernels._profiles import has_profile, profile_of, squares_of
 from ..preimage import PreimageCenters
@@ -19,6 +21,7 @@ from ..preimage.manifold import as_given
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, Run
 from ..sphere.seeding import SEEDINGS
 from .base import CenterClustering
+from .landmarks import View, centers_over, new_features, view_of
 
 __all__ = ["HypersphericalKMeans", "KernelKMeans"]
 
@@ -49,12 +52,21 @@ n_features), default="k-means++"
         Starts; the one of least inertia is kept.
     max_iter : int, default=300
         The most iterations of a start.
+    solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
+        What stands for the points: the Gram matrix ("exact"), or features by a few landmarks, of
+        which products cost as many landmarks for each point instead of all points; no training row
+        but those is kept. :class:`orthodrome.eigen.Nystroem` has the options of these. "auto" takes
+        features where `n_landmarks` is given, and beyond 200,000 different rows.
+    n_landmarks : int, optional
+        For nystroem: the most landmarks. Default: 512, or twice the number of clusters if that is
+        more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
+        nystroem: where the features live during the fit.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts. With the same value the result is the same.
+        Source of the starts, and of the landmarks. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -70,7 +82,11 @@ n_features), default="k-means++"
         The weighted sum of squared distances from the centres, in feature space.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel.
+        precomputed kernel. With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     n_iter_ : int
@@ -91,6 +107,11 @@ n_features), default="k-means++"
     -----
     Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
     of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+
+    With nystroem the points are the rows of F, :math:`K \approx FF^\top`, of the lengths that they
+    have. The centres lie in the span of the landmarks, and `inertia_`, :meth:`transform` and
+    :meth:`score` are of the distances of the points themselves from them. With as many landmarks
+    as the rank of the Gram matrix it is the exact method.
 
     With a kernel that is not positive definite squared distances may be negative and the iteration
     need not end; it then stops at `max_iter`, with a warning.
@@ -121,6 +142,8 @@ n_features), default="k-means++"
         init: Any = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
+        solver: Any = "auto",
+        n_landmarks: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -131,24 +154,31 @@ n_features), default="k-means++"
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.solver = solver
+        self.n_landmarks = n_landmarks
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
         self.verbose = verbose
 
-    def _geometry(self, kernel: Kernel, canonical: Canonical) -> FlatCenters:
-        return FlatCenters(self._gram(kernel, canonical.data), canonical.weights)
+    def _geometry(self, kernel: Kernel, canonical: Canonical, view: View | None) -> FlatCenters:
+        gram = self._gram(kernel, canonical.data) if view is None else view.gram
+        return FlatCenters(gram, canonical.weights)
 
     def _squared_from_inputs(self, geometry: FlatCenters, inputs: Any) -> NDArray[np.float64]:
         own = self.kernel_.diagonal(self.kernel_.prepare(inputs)).astype(np.float64)
         rows = geometry.gram.cross(inputs).toarray()
         return (own[:, None] - 2 * rows).T
 
-    def _keep(self, geometry: FlatCenters, centers: Any, kept: NDArray[np.intp]) -> None:
+    def _keep(
+        self, geometry: FlatCenters, centers: Any, kept: NDArray[np.intp], view: View | None
+    ) -> float:
         coefficients, squares = centers
-        self.cluster_centers_ = np.ascontiguousarray(coefficients[:, kept].T)
+        self.cluster_centers_ = centers_over(coefficients[:, kept], view)
         self._center_squares_ = squares[kept]
-        self._mean_diagonal_ = float(np.average(geometry.diagonal, weights=geometry.weights))
+        own = geometry.diagonal if view is None else view.diagonal
+        self._mean_diagonal_ = float(np.average(own, weights=geometry.weights))
+        return 0.0 if view is None else float(geometry.weights @ view.left_out)
 
     def _squared_distances(self, X: Any) -> NDArray[np.float64]:
         if self.X_fit_ is None:  # k(x, x) is not known; of the training points it is this
@@ -196,13 +226,23 @@ class HypersphericalKMeans(CenterClustering):
         Starts; the one of least inertia is kept.
     max_iter : int, default=300
         The most iterations of a start.
+    solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
+        What stands for the points where centres are intrinsic (with pre-images there is no Gram
+        matrix, and nothing else to take): the Gram matrix ("exact"), or features by a few
+        landmarks; no training row but those is kept. :class:`orthodrome.eigen.Nystroem` has the
+        options of these. "auto" takes features where `n_landmarks` is given, and beyond 200,000
+        different rows.
+    n_landmarks : int, optional
+        For nystroem: the most landmarks. Default: 512, or twice the number of clusters if that is
+        more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix (intrinsic). Beyond it tiles are recomputed; results do not
         change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
+        nystroem: where the features live during the fit.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts. With the same value the result is the same.
+        Source of the starts, and of the landmarks. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -220,7 +260,11 @@ class HypersphericalKMeans(CenterClustering):
         The weighted sum of squared distances from the centres, along the sphere.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel.
+        precomputed kernel. With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     n_iter_ : int
@@ -245,6 +289,9 @@ class HypersphericalKMeans(CenterClustering):
 
     Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
     of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+
+    With nystroem features are brought to unit length, those of new points too: all points are seen
+    as their directions in the span of the landmarks.
 
     A cluster that loses all its points gets the point that is farthest from its own centre.
 
@@ -277,6 +324,8 @@ class HypersphericalKMeans(CenterClustering):
         init: Any = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
+        solver: Any = "auto",
+        n_landmarks: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -288,6 +337,8 @@ class HypersphericalKMeans(CenterClustering):
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.solver = solver
+        self.n_landmarks = n_landmarks
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
@@ -296,6 +347,12 @@ class HypersphericalKMeans(CenterClustering):
     def _check_parameters(self) -> None:
         check_choice(self.centers, ("preimage", "intrinsic"), "centers", type(self).__name__)
         super()._check_parameters()
+        landmarks = self.n_landmarks is not None or self.solver not in ("auto", "exact")
+        if landmarks and self.centers == "preimage":
+            raise ValueError(
+                f"{type(self).__name__} takes landmarks (n_landmarks, solver='nystroem') for "
+                "centers='intrinsic' only: pre-images need no Gram matrix, and no features."
+            )
 
     def _inits(self) -> tuple[str, ...]:
         return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
@@ -307,8 +364,8 @@ class HypersphericalKMeans(CenterClustering):
         # from here it is as far to the caller of fit, whom warnings name, as for other estimators
         super()._warn(*self.__dict__.pop("_ended"))
 
-    def _warn(self, best: Run, n_found: int) -> None:
-        self._ended = best, n_found
+    def _warn(self, best: Run, n_found: int, view: View | None) -> None:
+        self._ended = best, n_found, view
 
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:
         if self.centers == "intrinsic":
@@ -332,9 +389,20 @@ class HypersphericalKMeans(CenterClustering):
                 "X.toarray(), or take centers='intrinsic'."
             )
 
-    def _geometry(self, kernel: Kernel, canonical: Canonical) -> PreimageCenters | GeodesicCenters:
+    def _view(self, canonical: Canonical, solver: Nystroem, k: int) -> View | None:
+        if self.centers == "preimage":
+            return None
+        self._squared_radius_ = squared_radius(gram_diagonal(self.kernel_, canonical.data))
+        radius = self._squared_radius_
+        return view_of(self, self.kernel_, canonical, solver, k, unit=True, squared_radius=radius)
+
+    def _geometry(
+        self, kernel: Kernel, canonical: Canonical, view: View | None
+    ) -> PreimageCenters | GeodesicCenters:
         if self.centers == "preimage":
             return PreimageCenters(kernel, canonical.data, canonical.weights)
+        if view is not None:
+            return GeodesicCenters(view.gram, canonical.weights)
         gram = self._gram(kernel, canonical.data)
         self._squared_radius_ = squared_radius(gram.diagonal())
         unit = gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
@@ -357,13 +425,16 @@ class HypersphericalKMeans(CenterClustering):
         rows = geometry.gram.cross(inputs).toarray()
         return angles_from_cosines(rows.astype(np.float64))[0].T ** 2
 
-    def _keep(self, geometry: Any, centers: Any, kept: NDArray[np.intp]) -> None:
+    def _keep(
+        self, geometry: Any, centers: Any, kept: NDArray[np.intp], view: View | None
+    ) -> float:
         if isinstance(geometry, PreimageCenters):
             self.cluster_centers_ = geometry.domain.inputs(centers.points[kept])
             self._centers_are_inputs_ = True
         else:
             self._centers_are_inputs_ = False
-            self.cluster_centers_ = np.ascontiguousarray(centers.coefficients[:, kept].T)
+            self.cluster_centers_ = centers_over(centers.coefficients[:, kept], view)
+        return 0.0
 
     def _squared_distances(self, X: Any) -> NDArray[np.float64]:
         if self._centers_are_inputs_:
@@ -373,6 +444,10 @@ class HypersphericalKMeans(CenterClustering):
             diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
             squared_radius(diagonal, self._squared_radius_)
         cosines = self._products(X) / self._squared_radius_
+        if self._decoder_ is not None:
+            squares = new_features(self, X, squared_radius=self._squared_radius_).squared_lengths
+            check_in_span(squares)
+            cosines /= np.sqrt(squares)[:, None]
         worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
         check_cosines(worst, float(np.finfo(X.dtype).eps), "X")
         return angles_from_cosines(cosines)[0] ** 2

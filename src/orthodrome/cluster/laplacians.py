@@ -8,14 +8,14 @@ the same for new points.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..eigen import Eigenpairs, affine_map, make_components, orient, weighted_problem
-from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator
+from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator, NystroemFeatures
 
 __all__ = ["LAPLACIANS", "Extension", "Points", "SpectralEmbedding"]
 
@@ -29,6 +29,7 @@ class Points(NamedTuple):
     weights: NDArray[np.float64]  # all positive
     numbers: NDArray[np.intp]  # what the rows are called in messages
     definite: bool  # whether the matrix is known to be positive semidefinite
+    uncertainty: NDArray[np.float64] | None = None  # of sums of rows, if it is an approximation
 
 
 class Extension(Protocol):
@@ -36,6 +37,13 @@ class Extension(Protocol):
 
     def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
         """Return one row per new point; `cross` is k(x, X), and `own` is k(x, x)."""
+        ...
+
+    def over_features(self, features: NystroemFeatures) -> Extension:
+        """Return the same for a `cross` that holds features f(x), and `own` their squares.
+
+        `features` are those of the training points, k(x, X) = f(x) Fᵀ.
+        """
         ...
 
 
@@ -101,6 +109,10 @@ class AffineExtension:
         """Embed new points; their kernel values with themselves do not matter."""
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
+    def over_features(self, features: NystroemFeatures) -> AffineExtension:
+        """Return the map from features."""
+        return replace(self, matrix=features.combine(self.matrix).T)
+
 
 @dataclass(frozen=True)
 class GraphExtension:
@@ -145,6 +157,13 @@ class GraphExtension:
         np.divide(rows, roots, out=rows, where=roots > 0)
         return rows.astype(product.dtype, copy=False)
 
+    def over_features(self, features: NystroemFeatures) -> GraphExtension:
+        """Return the extension from features: their axes stand for the training points."""
+        scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
+        sums = features.combine(np.column_stack([scaled, self.weights]))
+        ones = np.ones(sums.shape[1])
+        return replace(self, vectors=sums[:-1].T, weights=sums[-1], inverse_roots=ones)
+
 
 def _graph(points: Points) -> Degree:
     """Return the graph, shifted so that no eigenvalue is below 0, which a Hebbian solver needs.
@@ -153,7 +172,12 @@ def _graph(points: Points) -> Degree:
     of the graph are not below -K_ii/Δ_i, which is often nearer: a smaller shift leaves the
     eigenvalues farther apart, relative to the largest, and is faster.
     """
-    graph = Degree(points.gram, points.weights, row_numbers=points.numbers)
+    graph = Degree(
+        points.gram,
+        points.weights,
+        row_numbers=points.numbers,
+        uncertainty=points.uncertainty,
+    )
     graph.shift = min(1.0, graph.largest_own_share()) if points.definite else 1.0
     return graph
 

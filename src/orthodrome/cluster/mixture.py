@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.special
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
@@ -29,13 +28,30 @@ from ..decomposition.base import (
     rows_named_in,
 )
 from ..decomposition.spectral import CALLER_OF_FIT
-from ..gram import gram_operator
-from ..kernels import Precomputed
-from ..sphere import exp_at_pole, log_at_pole
+from ..gram import as_source, kind_of
+from ..gram.dask_blocks import over_rows
+from ..kernels import Kernel, Precomputed
+from ..sphere import log_at_pole
+from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import COVARIANCES, MixtureFit, expectation_maximization
+from ..sphere.mixture import (
+    COVARIANCES,
+    MixtureFit,
+    expectation_maximization,
+    first_mixture,
+    improved,
+)
 from ..sphere.seeding import SEEDINGS
 from .base import FitsClusters, number_of_clusters
+from .blocks import (
+    Judgement,
+    Sample,
+    cloud_of,
+    refuse_large_coordinates,
+    sample_of,
+    unit_points,
+)
+from .landmarks import gram_seen_by
 
 __all__ = ["GeodesicMixture"]
 
@@ -98,12 +114,18 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         Stop when an iteration gains less in the mean log-likelihood of a point.
     max_iter : int, default=100
         The most iterations of EM.
-    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
-        The eigensolver of kPGA.
+    solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
+        The eigensolver of kPGA. "nystroem" takes features by a few landmarks, of unit length, for
+        kPGA and for kernel k-means; nothing then grows with the square of the rows, and none but
+        the landmarks is kept. :class:`orthodrome.eigen.Nystroem` has its options.
+    n_landmarks : int, optional
+        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+        twice the number of modes if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
+        nystroem: where the features live during the fit.
     random_state : int, RandomState, Generator or None, default=None
         Source of the starts and of iterative solvers. With the same value the result is the same.
     verbose : bool or int, default=False
@@ -121,6 +143,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each training point. Components are numbered by their first member when the
         points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+        Of a dask array it is one that has not been computed.
     lower_bound_ : float
         The mean log-likelihood of a training point.
     n_iter_ : int
@@ -133,7 +156,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     n_modes_ : int
         The number of modes.
     pga_ : KernelPGA
-        The fitted analysis, of the different rows of positive weight, sorted.
+        The fitted analysis, of the different rows of positive weight, sorted. With nystroem it
+        has the landmarks, as `X_fit_`.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -190,6 +214,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         tol: float = 1e-3,
         max_iter: int = 100,
         solver: Any = "auto",
+        n_landmarks: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -207,6 +232,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
+        self.n_landmarks = n_landmarks
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
@@ -219,6 +245,9 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         self._check_parameters()
         pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, type(self).__name__)
         kernel = self._kernel_object()
+        if kind_of(X, kernel) != "array":
+            self._fit_blocks(X, sample_weight, kernel, pga_seed, seeds)
+            return
         X = self._dense(kernel.validate(X, estimator=self))
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         precomputed = isinstance(kernel, Precomputed)
@@ -244,8 +273,46 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         self.labels_ = labels[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
-            self.labels_[alone] = self._assigned(self._log_densities(X[alone]))
+            self.labels_[alone] = self._judge("labels")(self._coordinates(X[alone]))
         self._warn(best, order)
+
+    def _fit_blocks(
+        self, X: Any, sample_weight: Any, kernel: Kernel, pga_seed: int, seeds: list[int]
+    ) -> None:
+        """Fit to rows that come in blocks: starts of EM from a sample, EM itself over all."""
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
+            pga = self._new_analysis(self.n_modes, pga_seed)
+            source = as_source(X, kernel, pga)
+            refuse_large_coordinates(self, source)
+            self.pga_ = pga.fit(X, sample_weight=sample_weight)
+            refuse_large_coordinates(self, source, pga)
+            self.kernel_, self.n_features_in_ = pga.kernel_, pga.n_features_in_
+            self._columns_, self.n_modes_ = None, _positive_modes(pga)
+            weights = source.weights(sample_weight, type(self).__name__)
+            sample = sample_of(source, weights, pga, self.n_modes_)
+            number_of_clusters(self, sample.canonical, "n_components")
+            cloud, variance = cloud_of(pga.embedding_, weights, self.n_modes_)
+            self._floor_ = self._floor_of(variance)
+            starts = self._starts(sample.points, sample.canonical, seeds)
+            progress.advance(_PGA_SHARE, "kPGA")
+            fits = [self._improve(cloud, sample, start) for start in starts]
+        best = max(fits, key=lambda fit: fit.log_likelihood)
+        self._assignment_ = self.assignment
+        order = self._keep(best, sample.points)[1]
+        self.labels_ = over_rows(self._judge("labels"), pga.embedding_)
+        self._warn(best, order)
+
+    def _improve(self, cloud: Cloud, sample: Sample, labels: NDArray[np.intp]) -> MixtureFit:
+        """Run EM over all points, from the mixture that labels of a sample give."""
+        weights = sample.canonical.weights
+        first = first_mixture(
+            sample.points,
+            self._memberships(labels) * (weights / weights.sum()),
+            self.covariance_type,
+            self._floor_,
+            of_a_point=1 / weights.sum(),
+        )
+        return improved(cloud, first, **self._options())
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -280,16 +347,20 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         wanted = self.n_modes
         if isinstance(wanted, numbers.Integral):
             wanted = min(int(wanted), len(canonical.weights))
-        pga = KernelPGA(
-            wanted,
+        pga = self._new_analysis(wanted, seed)
+        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X), canonical.index):
+            return pga.fit(canonical.data, sample_weight=canonical.weights)
+
+    def _new_analysis(self, n_modes: int | float, seed: int) -> KernelPGA:
+        return KernelPGA(
+            n_modes,
             kernel=self.kernel,
             solver=self.solver,
+            n_landmarks=self.n_landmarks,
             memory_budget=self.memory_budget,
             storage=self.storage,
             random_state=seed,
         )
-        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
-            return pga.fit(canonical.data, sample_weight=canonical.weights)
 
     def _starts(
         self, points: NDArray[np.float64], canonical: Canonical, seeds: list[int]
@@ -318,8 +389,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     def _kernel_k_means(
         self, canonical: Canonical, k: int, seeds: list[int]
     ) -> list[NDArray[np.intp]]:
-        gram = gram_operator(
-            self.kernel_, canonical.data, memory_budget=self.memory_budget, storage=self.storage
+        gram = gram_seen_by(
+            self.pga_, canonical, memory_budget=self.memory_budget, storage=self.storage
         )
         geometry = FlatCenters(gram, canonical.weights)
         starts = []
@@ -332,25 +403,37 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     def _least_variance(self, points: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
         """Return the floor of the eigenvalues of covariances."""
-        variance = float(np.average(log_at_pole(points) ** 2, axis=0, weights=weights).mean())
+        variance = np.average(log_at_pole(points) ** 2, axis=0, weights=weights).mean()
+        return self._floor_of(float(variance))
+
+    def _floor_of(self, variance: float) -> float:
         # where all points coincide there is no variance to take a part of
         return self.reg_covar * variance if variance > 0 else float(self.reg_covar)
 
     def _run(
         self, points: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.intp]
     ) -> MixtureFit:
-        memberships = np.zeros((self.n_components, len(points)))
-        memberships[labels, np.arange(len(points))] = 1.0
         return expectation_maximization(
             points,
-            memberships,
+            self._memberships(labels),
             weights,
             kind=self.covariance_type,
-            mean_update=self.mean_update,
-            floor=self._floor_,
-            tol=self.tol,
-            max_iter=self.max_iter,
+            **self._options(),
         )
+
+    def _memberships(self, labels: NDArray[np.intp]) -> NDArray[np.float64]:
+        memberships = np.zeros((self.n_components, len(labels)))
+        memberships[labels, np.arange(len(labels))] = 1.0
+        return memberships
+
+    def _options(self) -> dict[str, Any]:
+        """Return what EM is told."""
+        return {
+            "mean_update": self.mean_update,
+            "floor": self._floor_,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }
 
     def _keep(
         self, best: MixtureFit, points: NDArray[np.float64]
@@ -358,7 +441,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         """Set the fitted attributes; return the labels, and the old numbers of the components."""
         k = best.mixture.n_components
         self._mixture_ = best.mixture
-        labels, order = numbered_by_first(self._assigned(best.mixture.log_densities(points)))
+        densities = best.mixture.log_densities(points)
+        labels, order = numbered_by_first(self._judge("labels").of(densities))
         order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
         self._mixture_ = best.mixture.reordered(order)
         self.weights_ = self._mixture_.weights
@@ -417,7 +501,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._assigned(self._log_densities(self._validated(X)))
+        return self._judged(X, "labels")
 
     def predict_proba(self, X: Data) -> NDArray[np.float64]:
         """Return the posterior probability of each component.
@@ -432,8 +516,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples, n_components)
             Probabilities; rows sum to 1.
         """
-        joint = self._log_densities(self._validated(X)) + np.log(self.weights_)
-        return scipy.special.softmax(joint, axis=1)
+        return self._judged(X, "posterior")
 
     def score_samples(self, X: Data) -> NDArray[np.float64]:
         """Return the log-density log P(y) of each point, without the constant of the sphere.
@@ -448,8 +531,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Log-densities of the points on the sphere that kPGA maps X to.
         """
-        joint = self._log_densities(self._validated(X)) + np.log(self.weights_)
-        return scipy.special.logsumexp(joint, axis=1)
+        return self._judged(X, "evidence")
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the weighted mean of :meth:`score_samples`.
@@ -560,17 +642,21 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     def _points(self, embedding: NDArray[Any]) -> NDArray[np.float64]:
         """Return the unit vectors that kPGA's coordinates stand for."""
-        return exp_at_pole(embedding[:, : self.n_modes_].astype(np.float64))
+        return unit_points(embedding, self.n_modes_)
 
-    def _log_densities(self, X: Any) -> NDArray[np.float64]:
-        """Return log P(y | component) of validated data, shape (n_samples, n_components)."""
-        X = X if self._columns_ is None else X[:, self._columns_]
-        return self._mixture_.log_densities(self._points(self.pga_.transform(X)))
+    def _coordinates(self, X: Any) -> NDArray[Any]:
+        """Return kPGA's coordinates of validated data."""
+        return self.pga_.transform(X if self._columns_ is None else X[:, self._columns_])
 
-    def _assigned(self, log_densities: NDArray[np.float64]) -> NDArray[np.int32]:
-        weighted = self._assignment_ == "posterior"
-        prior = np.log(self._mixture_.weights) if weighted else 0.0
-        return np.argmax(log_densities + prior, axis=1).astype(np.int32)
+    def _judge(self, what: str) -> Judgement:
+        return Judgement(self._mixture_, what, self._assignment_ == "posterior")
+
+    def _judged(self, X: Data, what: str) -> Any:
+        """Return what the mixture says of data."""
+        check_is_fitted(self)
+        if kind_of(X, self.kernel_) != "array":
+            return over_rows(self._judge(what), self.pga_.transform(X))
+        return self._judge(what)(self._coordinates(self._validated(X)))
 
     def _shrunk(self) -> list[int]:
         """Return the components whose covariance is at the floor in all directions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,21 +24,29 @@ from ..decomposition.base import (
     KernelEstimator,
     check_solver_parameters,
     refuse_large_matrix,
+    resolved_solver,
     rows_named_in,
     solver_tolerance,
 )
+from ..decomposition.distributed import lazy_rows
 from ..decomposition.spectral import CALLER_OF_FIT
-from ..eigen import Eigenpairs, leading
-from ..gram import GramOperator, cross_operator, gram_operator
+from ..eigen import Eigenpairs, Krylov, Nystroem, leading
+from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
+from ..gram.dask_blocks import is_dask_array, over_rows, rows_of
 from ..kernels import Precomputed
 from ..sphere.lloyd import numbered_by_first
 from .base import FitsClusters, number_of_clusters, warn_if_fewer
+from .blocks import along_blocks, canonical_blocks, of_new_rows
+from .landmarks import View, forget_landmarks, keep_landmarks, new_features, view_of
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
 
 # Of the progress bar: about what the Gram matrix takes of a fit.
 _GRAM_SHARE = 0.2
+
+# Of the eigenvectors on features, where a product is cheap.
+_FEATURES_TOL = 1e-10
 
 
 class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
@@ -68,13 +77,20 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         and Weiss). ``"ncut"`` divides them by the roots of the degrees and leaves the lengths
         (Shi and Malik: normalised cuts). ``"kernel-pca"`` takes those of the centred Gram
         matrix, rows brought to length 1 (KHA §5.3).
-    solver : {"auto", "dense", "krylov", "hebbian"} or solver object, default="auto"
-        The eigensolver, whatever :func:`orthodrome.eigen.leading` takes.
+    solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
+        The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
+        "nystroem" makes the graph of features by a few landmarks, see the notes;
+        :class:`orthodrome.eigen.Nystroem` has its options.
     tol : float, optional
         For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
+        For nystroem: take no more landmarks once the features leave out at most tol times the
+        trace of the Gram matrix; default: take as many as asked for.
     max_iter : int, optional
         For iterative solvers: the most products with the Gram matrix, or passes over its rows
-        (hebbian); default: the solver's own.
+        (hebbian); default: the solver's own. For nystroem: products with the matrix of features.
+    n_landmarks : int, optional
+        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+        twice the number of clusters if that is more.
     n_init : int, default=10
         Starts of k-means; the best is kept.
     memory_budget : str or number, default="2GiB"
@@ -92,6 +108,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each training point. Clusters are numbered by their first member when the
         points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+        Of a dask array, whose rows are not sorted, it is one too.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         The training points embedded.
     eigenvalues_ : ndarray of shape (n_clusters,)
@@ -102,7 +119,11 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         than `n_clusters`, there are fewer clusters and columns, and a warning.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel.
+        precomputed kernel. With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     extension_ : callable object
@@ -110,11 +131,11 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     solver_ : str
         The solver that ran.
     n_iter_ : int
-        Products with the Gram matrix that the solver made.
+        Products with the Gram matrix that the solver made; with nystroem, that of the features.
     converged_ : bool
         Whether it reached `tol`.
     residuals_ : ndarray of shape (n_clusters,)
-        ‖Nv - λv‖ of each eigenvector.
+        ‖Nv - λv‖ of each eigenvector; with nystroem, of the graph of the features.
     history_ : list of dict
         The solver's iterations.
     n_features_in_, feature_names_in_ :
@@ -132,6 +153,14 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     precomputed kernel, points are equal whose rows are, to the last bit.) Since a point's
     similarity to itself is left out, weights below 1 may leave a degree negative, which is an
     error: ``"njw"`` and ``"ncut"`` need weights that count.
+
+    With nystroem the similarities are inner products of features F by landmarks, of the lengths
+    that they have: :math:`K \approx F F^\top`. The graph leaves the similarity of a point to itself
+    out there too, so that with as many landmarks as the rank of K it is the graph itself. N is then
+    a matrix of low rank less a diagonal one; its eigenvectors are found by products, each of which
+    takes two passes over the features, and new points need the landmarks only. Where the landmarks
+    show so little of a point that its degree comes out negative, and by no more than they leave
+    out, it counts as isolated.
 
     References
     ----------
@@ -154,6 +183,12 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     array([ True,  True])
     """
 
+    _works_on_features = True
+    # Of fits on features; else there are none.
+    n_landmarks_: int | None = None
+    landmark_indices_: NDArray[np.intp] | None = None
+    _decoder_: NDArray[np.float64] | None = None
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -163,6 +198,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         solver: Any = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
+        n_landmarks: int | None = None,
         n_init: int = 10,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
@@ -175,6 +211,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
         self.n_init = n_init
         self.memory_budget = memory_budget
         self.storage = storage
@@ -188,44 +225,55 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self._check_parameters()
         solver_seed, means_seed = several_seeds(self.random_state, 2, type(self).__name__)
         kernel = self._kernel_object()
-        X = kernel.validate(X, estimator=self)
+        away = is_dask_array(X)
+        X = lazy_rows(self, X, kernel) if away else kernel.validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        canonical = (canonical_gram if isinstance(kernel, Precomputed) else canonical_rows)(
-            X, weights
-        )
+        merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
+        canonical = (canonical_blocks if away else merged)(X, weights)
         k = number_of_clusters(self, canonical)
-        refuse_large_matrix(self, len(canonical.weights), k, canonical.data.dtype)
+        n = len(canonical.weights)
+        refuse_large_matrix(self, n, k, canonical.data.dtype)
+        asked = "nystroem" if away and self.solver == "auto" else None
+        solver = resolved_solver(self, n, k, solver_seed, asked)
+        view = None
         with tracked(self, bool(self.verbose)) as progress:
-            with single_threaded_blas():
-                gram = self._gram(X, weights, canonical)
-            progress.advance(_GRAM_SHARE, "Gram matrix")
-            points = Points(
-                gram, canonical.weights, canonical.index, self.kernel_.positive_definite
-            )
+            with (
+                single_threaded_blas(),
+                rows_named_in(lambda: away or self._fit_kernel(X, weights).prepare(X)),
+            ):
+                self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
+                if isinstance(solver, Nystroem):
+                    view = view_of(self, self.kernel_, canonical, solver, k)
+                points = self._points(canonical, view)
+            progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
             found = LAPLACIANS[self.laplacian](
-                points, lambda operator: self._solve(operator, k, solver_seed, progress)
+                points, lambda operator: self._solve(operator, k, solver_seed, view, progress)
             )
             labels, centers = _k_means(
                 found.points, canonical.weights, self.n_clusters, self.n_init, means_seed
             )
             progress.advance(1.0, "k-means")
-        self._store(found, gram, canonical)
+        self._store(found, points.gram, canonical)
+        if view is not None:
+            self._store_landmarks(view, found, canonical)
         self.cluster_centers_ = centers
         self._label(X, canonical, found.points, labels)
         _warn(found, len(centers), self)
+        if view is not None:
+            view.warn(self, CALLER_OF_FIT)
 
-    def _gram(
-        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical
-    ) -> GramOperator:
-        """Fit the kernel and return the Gram operator of the canonical rows."""
-        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
-            self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
-            return gram_operator(
-                self.kernel_,
-                canonical.data,
-                memory_budget=self.memory_budget,
-                storage=self.storage,
-            )
+    def _points(self, canonical: Canonical, view: View | None) -> Points:
+        """Return the canonical rows as their Gram matrix, or that of their features."""
+        weights, numbers = canonical.weights, canonical.index
+        if view is not None:
+            return Points(view.gram, weights, numbers, True, view.sum_uncertainty())
+        gram = gram_operator(
+            self.kernel_,
+            canonical.data,
+            memory_budget=self.memory_budget,
+            storage=self.storage,
+        )
+        return Points(gram, weights, numbers, self.kernel_.positive_definite)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -234,18 +282,22 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         check_solver_parameters(self)
         check_integer(self.n_init, "n_init", owner)
 
-    def _solve(self, operator: GramOperator, k: int, seed: int, progress: Progress) -> Eigenpairs:
+    def _solve(
+        self, operator: GramOperator, k: int, seed: int, view: View | None, progress: Progress
+    ) -> Eigenpairs:
+        solver, tol = self.solver, solver_tolerance(self, operator.shape[0], k)
+        if view is not None:
+            tol = _FEATURES_TOL
+            solver = Krylov(tol) if self.max_iter is None else Krylov(tol, self.max_iter)
         return leading(
             operator,
             k,
-            solver=self.solver,
+            solver=solver,
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=seed,
             memory_budget=self.memory_budget,
-            callback=progress.residual_callback(
-                solver_tolerance(self, operator.shape[0], k), _GRAM_SHARE
-            ),
+            callback=progress.residual_callback(tol, _GRAM_SHARE),
         )
 
     def _store(self, found: SpectralEmbedding, gram: GramOperator, canonical: Canonical) -> None:
@@ -261,6 +313,16 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         # of a precomputed kernel: which columns new rows are read from, and k(x, x) for them
         self._columns_ = canonical.index if precomputed else None
         self._mean_diagonal_ = float(np.average(gram.diagonal(), weights=canonical.weights))
+        forget_landmarks(self)
+
+    def _store_landmarks(self, view: View, found: SpectralEmbedding, canonical: Canonical) -> None:
+        """Keep the landmarks, and what embeds new points from features by them."""
+        keep_landmarks(self, view, canonical)
+        self.extension_ = found.extension.over_features(view.features)
+        self.solver_ = view.solver.name
+        seen = {"n_landmarks": self.n_landmarks_, "trace_error": view.trace_error}
+        self.history_[0] = self.history_[0] | seen
+        self.converged_ = self.converged_ and view.status.converged
 
     def _label(
         self, X: Any, canonical: Canonical, points: NDArray[Any], labels: NDArray[Any]
@@ -270,8 +332,12 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self.embedding_ = points[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
-            self.embedding_[alone] = self._embed(X[alone])
+            rows = rows_of(X, alone) if is_dask_array(X) else X[alone]
+            self.embedding_[alone] = self._embed(rows)
             self.labels_[alone] = self._nearest(self.embedding_[alone])
+        if is_dask_array(X):
+            self.labels_ = along_blocks(self.labels_, X)
+            self.embedding_ = along_blocks(self.embedding_, X)
 
     # ------------------------------------------------------------------ new data
 
@@ -298,7 +364,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
             shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
-            be the mean of the training diagonal.
+            be the mean of the training diagonal (with nystroem, what the landmarks show of it).
 
         Returns
         -------
@@ -306,6 +372,8 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             The embedding.
         """
         check_is_fitted(self)
+        if is_dask_array(X):
+            return of_new_rows(self, X, "_embed")
         return self._embed(self.kernel_.validate(X, estimator=self, reset=False))
 
     def predict(self, X: Data) -> NDArray[Any]:
@@ -323,9 +391,14 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._nearest(self.embed(X))
+        embedded = self.embed(X)  # which says so if there is no fit
+        return over_rows(_Nearest(self.cluster_centers_), embedded)
 
     def _embed(self, X: Any) -> NDArray[Any]:
+        if self._decoder_ is not None:
+            features = new_features(self, X)
+            rows = self.extension_(FeatureRows(features), features.squared_lengths)
+            return rows.astype(X.dtype, copy=False)
         if self.X_fit_ is None:
             X = X[:, self._columns_]
             own = np.full(X.shape[0], self._mean_diagonal_)
@@ -334,7 +407,17 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         return self.extension_(cross_operator(self.kernel_, X, self.X_fit_), own)
 
     def _nearest(self, embedding: NDArray[Any]) -> NDArray[Any]:
-        return pairwise_distances_argmin(embedding, self.cluster_centers_).astype(np.int32)
+        return _Nearest(self.cluster_centers_)(embedding)
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """Labels of rows of an embedding: their nearest centres."""
+
+    centers: NDArray[Any]
+
+    def __call__(self, embedding: NDArray[Any]) -> NDArray[Any]:
+        return pairwise_distances_argmin(embedding, self.centers).astype(np.int32)
 
 
 def _k_means(
@@ -355,19 +438,22 @@ def _k_means(
 
 def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering) -> None:
     owner, pairs = type(estimator).__name__, found.pairs
+    n, k = len(found.points), len(pairs.values)
+    seen = estimator.n_landmarks_ is not None
+    tol = _FEATURES_TOL if seen else solver_tolerance(estimator, n, k)
     warn_if_fewer(estimator, n_found, stacklevel=CALLER_OF_FIT + 1)
-    if found.n_isolated and len(found.points) > 1:
+    if found.n_isolated and n > 1:
+        more = ", take more landmarks (n_landmarks)" if seen else ""
         warnings.warn(
-            f"{found.n_isolated} of the {len(found.points)} different points have no similarity to "
-            "any other; they are put at the origin of the embedding. Choose a larger scale (sigma) "
-            "of the kernel, or leave them out.",
+            f"{found.n_isolated} of the {n} different points have no similarity to "
+            f"any other{' that the landmarks show' if seen else ''}; they are put at the origin of "
+            f"the embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
             UserWarning,
             stacklevel=CALLER_OF_FIT,
         )
     warn_unless_converged(
         pairs.status,
         f"{owner} ({pairs.solver})",
-        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
-        f"tol={solver_tolerance(estimator, len(found.points), len(pairs.values)):g}",
+        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={tol:g}",
         stacklevel=CALLER_OF_FIT + 1,
     )

@@ -6,7 +6,8 @@ publisher's own files under ``raw/<name>/`` (``raw/iris/iris.data``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from orthodrome.datasets._folders import CACHE_VARIABLE, DATA_VARIABLE
 from orthodrome.datasets._raw import converted
 from orthodrome.datasets._registry import DatasetEntry, Source
 
-__all__ = ["absent_message", "check_arrays", "find_content", "find_file"]
+__all__ = ["absent_message", "check_arrays", "damage_told", "find_content", "find_file"]
 
 
 def find_file(entry: DatasetEntry, folders: Sequence[Path]) -> Path | None:
@@ -46,9 +47,32 @@ def find_content(entry: DatasetEntry, folders: Sequence[Path]) -> tuple[bytes, s
         for source in _published(entry):
             files = [folder / "raw" / entry.name / name for name in source.file_names]
             if all(file.is_file() for file in files):
-                content = converted([file.read_bytes() for file in files], source, entry)
-                return content, str(files[0])
+                contents = [file.read_bytes() for file in files]
+                with damage_told(str(files[0]), entry):
+                    return converted(contents, source, entry), str(files[0])
     return None
+
+
+@contextmanager
+def damage_told(origin: str, entry: DatasetEntry) -> Iterator[None]:
+    """Let whatever a reader raises on damaged bytes be a ValueError that names the file.
+
+    Parameters
+    ----------
+    origin : str
+        The file.
+    entry : DatasetEntry
+        What it should hold.
+    """
+    try:
+        yield
+    except (MemoryError, ImportError):  # of the machine, and of an extra that is not installed
+        raise
+    except Exception as error:  # readers index and reshape what they find, as if it were right
+        told = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{origin} cannot be read as the data set {entry.name!r}: {told}"
+        ) from error
 
 
 def _published(entry: DatasetEntry) -> list[Source]:

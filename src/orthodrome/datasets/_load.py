@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from orthodrome.datasets._download import obtain
-from orthodrome.datasets._find import absent_message, check_arrays, find_content, find_file
+from orthodrome.datasets._find import (
+    absent_message,
+    check_arrays,
+    damage_told,
+    find_content,
+    find_file,
+)
 from orthodrome.datasets._folders import Folder, data_folders
 from orthodrome.datasets._frames import with_frames
 from orthodrome.datasets._readers import read_fields
@@ -196,7 +202,8 @@ def load(
         fields, origin = obtain(entry, folders, network=download_if_missing, verbose=verbose)
     else:
         content, origin = found
-        fields = read_fields(content, entry)
+        with damage_told(origin, entry):
+            fields = read_fields(content, entry)
         if verify:
             _check(fields, entry, origin)
     if as_frame:

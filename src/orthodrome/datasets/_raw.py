@@ -8,6 +8,7 @@ import gzip
 import importlib
 import io
 import lzma
+import math
 import re
 import tarfile
 import tempfile
@@ -69,25 +70,42 @@ def unpacked(content: bytes, url: str) -> bytes:
     address, _, member = url.partition("#")
     try:
         if member and address.endswith(".zip"):
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                return archive.read(member)
+            with (
+                zipfile.ZipFile(io.BytesIO(content)) as archive,
+                archive.open(member) as file,
+            ):
+                return _read_bounded(file, len(content))
         if member:
             with tarfile.open(fileobj=io.BytesIO(content)) as tar:
                 extracted = tar.extractfile(member)
-                return extracted.read() if extracted else b""
-        for suffix, decompress in _DECOMPRESSORS.items():
+                return _read_bounded(extracted, len(content)) if extracted else b""
+        for suffix, opened in _OPENERS.items():
             if address.endswith(suffix):
-                return decompress(content)
-    except (KeyError, EOFError, OSError, zipfile.BadZipFile, tarfile.TarError) as error:
+                with opened(io.BytesIO(content)) as file:
+                    return _read_bounded(file, len(content))
+    except MemoryError:
+        raise
+    except Exception as error:  # each module has errors of its own beside those of Python
         raise ValueError(f"{url} cannot be unpacked: {error}") from error
     return content
 
 
-_DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
+_OPENERS: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
 }
+# Far beyond what tables and pictures compress to, and far below what bombs do.
+_MOST_PER_BYTE, _ALWAYS_ALLOWED = 200, 2**24
+
+
+def _read_bounded(file: Any, packed: int) -> bytes:
+    """Return what is in a compressed file, unless it is far too much for the file's size."""
+    most = max(_MOST_PER_BYTE * packed, _ALWAYS_ALLOWED)
+    content: bytes = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"its {packed} bytes unpack to more than {most}")
+    return content
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -231,9 +249,9 @@ def _idx_array(content: bytes) -> NDArray[np.uint8]:
     if content[:3] != b"\x00\x00\x08" or len(content) < 4 * (1 + content[3]):
         raise ValueError("The file is no idx file of unsigned bytes.")
     n_axes = content[3]
-    shape = np.frombuffer(content, ">u4", n_axes, offset=4).astype(int)
+    shape = np.frombuffer(content, ">u4", n_axes, offset=4).tolist()
     values = np.frombuffer(content, np.uint8, offset=4 * (1 + n_axes))
-    if values.size != np.prod(shape):
+    if values.size != math.prod(shape):
         raise ValueError(f"The idx file holds {values.size} values, its head says {shape}.")
     return values.reshape(shape)
 
@@ -264,7 +282,9 @@ def _face_archive(files: Sequence[bytes], options: Options, entry: DatasetEntry)
             for member in archive.namelist():
                 found = re.search(r"(?:^|/)s(\d+)/(\d+)\.pgm$", member)
                 if found:
-                    faces[int(found[1]), int(found[2])] = read_picture(archive.read(member), member)
+                    with archive.open(member) as file:
+                        content = _read_bounded(file, len(files[0]))
+                    faces[int(found[1]), int(found[2])] = read_picture(content, member)
     except zipfile.BadZipFile as error:
         raise ValueError("The file of the faces is no ZIP archive.") from error
     if not faces:

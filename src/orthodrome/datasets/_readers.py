@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orthodrome._core.arrays import Arrays
+from orthodrome._core.pictures import pixels_beyond
 from orthodrome.datasets._registry import DatasetEntry
 
 __all__ = ["read_fields", "read_picture"]
@@ -153,10 +155,12 @@ def _encode_labels(labels: Iterable[Any]) -> tuple[NDArray[np.int64], NDArray[np
 
 def _npz_arrays(content: bytes, entry: DatasetEntry, *required: str) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise ValueError(f"{entry.path} is not a readable NPZ file of plain arrays.") from error
+        archive = Arrays(io.BytesIO(content), len(content))
+        arrays = {name: archive[name] for name in archive.names}
+    except ValueError as error:
+        raise ValueError(
+            f"{entry.path} is not a readable NPZ file of plain arrays: {error}."
+        ) from error
     missing = [name for name in required if name not in arrays]
     if missing:
         raise ValueError(f"{entry.path} lacks the arrays {missing}; it has {sorted(arrays)}.")
@@ -291,10 +295,17 @@ def read_picture(content: bytes, name: str) -> NDArray[Any]:
             f"Reading {name} needs pillow: pip install 'orthodrome[image]'"
         ) from error
     try:
-        with Image.open(io.BytesIO(content)) as picture:
-            return np.array(picture)
-    except OSError as error:
-        raise ValueError(f"{name} is not a readable picture.") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # looked at below
+            with Image.open(io.BytesIO(content)) as picture:
+                if beyond := pixels_beyond(picture.size, len(content)):
+                    raise ValueError(beyond)
+                return np.array(picture)
+    # beside OSError, Pillow's decoders raise SyntaxError, ValueError, struct.error, …
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{name} is not a readable picture: {error}.") from error
 
 
 def _read_image(content: bytes, entry: DatasetEntry) -> Fields:

@@ -12,17 +12,23 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from .._core.checks import check_choice, check_integer, check_positive
+from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
-from ..eigen import SOLVERS, Dense, Options, resolve_solver
+from ..eigen import SOLVERS, Dense, Nystroem, Options, resolve_solver
+from ..gram import DaskSource
+from ..gram.dask_blocks import is_dask_array
+from ..gram.moments import fit_kernel_to
+from ..gram.nystroem import OutOfSpanError
 from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
 __all__ = [
     "CALLER_OF_FIT",
+    "SAMPLE",
     "KernelEstimator",
     "check_solver_parameters",
     "check_storage_parameters",
+    "feature_solver",
     "last_fit_kept",
     "refuse_large_matrix",
     "resolved_solver",
@@ -30,6 +36,10 @@ __all__ = [
     "solver_tolerance",
     "warn_if_rounding",
 ]
+
+# Rows that stand for all of them: for parameters of kernels that need more than moments, for the
+# place that features are measured from, and for the start of the search for their mean.
+SAMPLE = 8192
 
 # The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
 # and scikit-learn's wrapper of it.
@@ -54,13 +64,17 @@ def last_fit_kept(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def rows_named_in(repeat: Callable[[], Any]) -> Iterator[None]:
+def rows_named_in(
+    repeat: Callable[[], Any], index: NDArray[np.intp] | None = None
+) -> Iterator[None]:
     """Let an error about a row name the caller's, not that of the sorted and merged ones.
 
-    `repeat` makes the same check on the caller's rows.
+    `repeat` makes the same check on the caller's rows; `index` says which of them those are.
     """
     try:
         yield
+    except OutOfSpanError as error:
+        raise OutOfSpanError(error.row if index is None else int(index[error.row])) from None
     except ValueError:
         repeat()
         raise
@@ -70,8 +84,11 @@ class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable."""
 
     def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
-        """Return a fitted clone of the kernel."""
-        return clone(as_kernel(self.kernel)).fit_validated(X, sample_weight)
+        """Return a fitted clone of the kernel; X is validated, and may be a dask array."""
+        kernel = as_kernel(self.kernel)
+        if is_dask_array(X):
+            return fit_kernel_to(kernel, DaskSource.unchecked(X), sample_weight, SAMPLE)
+        return clone(kernel).fit_validated(X, sample_weight)
 
     def _kernel_object(self) -> Kernel:
         return as_kernel(self.kernel)
@@ -111,17 +128,44 @@ def check_storage_parameters(estimator: Any) -> None:
     parse_bytes(estimator.memory_budget)
 
 
-def resolved_solver(estimator: Any, n: int, k: int) -> Any:
-    """Return the solver object that runs for k pairs of n points."""
+def resolved_solver(
+    estimator: Any, n: int, k: int, seed: int | None = None, solver: Any = None
+) -> Any:
+    """Return the solver object that runs for k pairs of n points: the estimator's, or another.
+
+    With a seed that the estimator drew, it is the source of what is random in it.
+    """
     options = Options(
         estimator.tol,
         estimator.max_iter,
-        random_state=estimator.random_state,
+        random_state=estimator.random_state if seed is None else seed,
         memory_budget=estimator.memory_budget,
         n_landmarks=getattr(estimator, "n_landmarks", None),
     )
     exact = not getattr(estimator, "_works_on_features", False)
-    return resolve_solver(estimator.solver, n, k, options, exact=exact)
+    wanted = estimator.solver if solver is None else solver
+    return resolve_solver(wanted, n, k, options, exact=exact)
+
+
+def feature_solver(estimator: Any, n: int, k: int, exact: str, seed: Any) -> Nystroem | None:
+    """Return the Nyström solver of an estimator without another one, where it is to be used.
+
+    `exact` is what its `solver` is called where it works on the Gram matrix itself.
+    """
+    owner, asked = type(estimator).__name__, estimator.solver
+    if isinstance(asked, str):
+        check_choice(asked, ("auto", exact, "nystroem"), "solver", owner)
+    elif not isinstance(asked, Nystroem):
+        raise ValueError(
+            f"solver of {owner} must be 'auto', {exact!r}, 'nystroem' or a Nystroem object; got "
+            f"{asked!r}."
+        )
+    if estimator.n_landmarks is not None:
+        check_integer(estimator.n_landmarks, "n_landmarks", owner)
+    check_random_state(seed, owner)
+    options = Options(random_state=seed, n_landmarks=estimator.n_landmarks)
+    found = None if asked == exact else resolve_solver(asked, n, k, options, exact=False)
+    return found if isinstance(found, Nystroem) else None
 
 
 def solver_tolerance(estimator: Any, n: int, k: int) -> float:

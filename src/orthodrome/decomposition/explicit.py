@@ -17,12 +17,16 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from ..eigen import Nystroem
 from ..gram import (
     GramOperator,
     Scaled,
     cross_operator,
+    feature_coordinates,
+    gram_diagonal,
     gram_operator,
     isometric_coordinates,
+    nystroem_features,
     squared_radius,
 )
 from ..kernels import Precomputed
@@ -48,11 +52,18 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     verbose: bool | int
     n_components_: int
     embedding_: NDArray[Any]
+    # Of fits on features; else there are none.
+    n_landmarks_: int | None = None
+    landmark_indices_: NDArray[np.intp] | None = None
 
     #: Told how far a fit is, by an estimator that this one is a part of.
     _listener: Callable[[float], None] | None = None
 
     # ------------------------------------------------------------------ what a subclass supplies
+
+    def _features_of(self, n: int) -> Nystroem | None:
+        """Return what chooses landmarks for n points; None where all of them are to be taken."""
+        return None
 
     def _on_sphere(self) -> bool:
         """Tell whether k(x, x) must be constant; it is then divided out."""
@@ -118,13 +129,18 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         precomputed = isinstance(kernel, Precomputed)
         canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
-        self._refuse_large_matrix(len(canonical.weights))
+        solver = self._features_of(len(canonical.weights))
+        self._refuse_large_matrix(len(canonical.weights), solver)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            with rows_named_in(lambda: self._named_check(X, weights)):
-                points = self._coordinates_of(canonical)
+            with rows_named_in(lambda: self._named_check(X, weights), canonical.index):
+                self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
+                self.X_fit_ = None if precomputed else canonical.data
+                self._columns_ = canonical.index if precomputed else None
+                if solver is None:
+                    points = self._coordinates_of(canonical)
+                else:
+                    points = self._feature_coordinates_of(canonical, solver)
             progress.advance(_GRAM_SHARE, "Gram matrix")
-            self.X_fit_ = None if precomputed else canonical.data
-            self._columns_ = canonical.index if precomputed else None
             self._fit_points(points, canonical.weights, self._rest_of(progress))
         self._keep(X, canonical, points)
 
@@ -148,14 +164,17 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)
 
-    def _refuse_large_matrix(self, n: int) -> None:
+    def _refuse_large_matrix(self, n: int, solver: Nystroem | None) -> None:
         """Raise before any work if the matrices do not fit."""
-        needed, budget = 5 * 8 * n * n, parse_bytes(self.memory_budget)
+        m = n if solver is None else min(n, solver.most_landmarks(1))
+        needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
         if needed > max(budget, 2**23):  # a few megabytes are never refused
+            what = "factors the Gram matrix" if solver is None else f"makes {m} features"
+            fewer = "landmarks (n_landmarks)" if hasattr(self, "n_landmarks") else "points"
             raise ValueError(
-                f"{type(self).__name__} factors the Gram matrix of {n} points, which takes "
+                f"{type(self).__name__} {what} of {n} points, which takes "
                 f"{format_bytes(needed)}, and memory_budget is {format_bytes(budget)}. Raise "
-                "memory_budget, or fit to fewer points."
+                f"memory_budget, or fit to fewer {fewer}."
             )
 
     def _named_check(self, X: Any, weights: NDArray[np.float64] | None) -> None:
@@ -163,11 +182,34 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self._checked_gram(gram_operator(kernel, X, storage="recompute"))
 
     def _coordinates_of(self, canonical: Canonical) -> NDArray[np.float64]:
-        """Fit the kernel and return coordinates of the points."""
-        self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
+        """Return coordinates of the points."""
         gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
         found = isometric_coordinates(self._checked_gram(gram))
         self._decoder_ = found.decoder
+        self.landmark_indices_ = self.n_landmarks_ = None
+        return self._placed(found.points)
+
+    def _feature_coordinates_of(
+        self, canonical: Canonical, solver: Nystroem
+    ) -> NDArray[np.float64]:
+        """Return coordinates of the features of the points, of unit length."""
+        kernel, data = self.kernel_, canonical.data
+        self._squared_radius_ = squared_radius(gram_diagonal(kernel, data))
+        scale = 1.0 / self._squared_radius_
+        landmarks = solver.landmarks_of(
+            kernel, data, 1, sample_weight=canonical.weights, scale=scale
+        )
+        features = nystroem_features(
+            kernel, data, landmarks, unit=True, scale=scale, memory_budget=self.memory_budget
+        )
+        found = feature_coordinates(features)
+        rows = None if landmarks.indices is None else canonical.index[landmarks.indices]
+        if self._columns_ is None:
+            self.X_fit_ = landmarks.points.copy()
+        else:
+            self._columns_ = rows
+        self._decoder_ = found.decoder
+        self.landmark_indices_, self.n_landmarks_ = rows, len(landmarks.decoder)
         return self._placed(found.points)
 
     def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:

@@ -10,6 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from ..gram.dask_blocks import is_dask_array
 from ..kernels import Kernel
 from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
 
@@ -22,6 +23,11 @@ def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any
         if inputs is not None:
             raise ValueError(
                 "inputs is only for kernel='precomputed'; this estimator has its training data."
+            )
+        if is_dask_array(X_fit):
+            raise ValueError(
+                "inverse_transform takes pre-images among all training rows, and those of a dask "
+                "array stay where they are. Fit with solver='nystroem': landmarks are enough."
             )
         return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
     if inputs is None:

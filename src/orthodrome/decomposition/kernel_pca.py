@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
 
+from .._core.checks import check_sample_weight
+from .._core.types import Data
 from ..eigen import Components, affine_map
 from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
+from ..gram.sources import rows_named
+from .base import last_fit_kept
 from .landmarks import FeatureFit, pca_of_features
+from .partial import (
+    PartialFit,
+    batches_of,
+    keep_partial_fit,
+    solver_for_batches,
+    works_on_features,
+)
 from .spectral import SpectralDecomposition
+from .streams import OF_ROWS, FeatureStream, StreamFit, pca_of_stream
 
 __all__ = ["KernelPCA"]
 
@@ -51,8 +64,8 @@ class KernelPCA(SpectralDecomposition):
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50).
     n_landmarks : int, optional
-        For nystroem: the most landmarks. Default: 512, or twice the number of components if that
-        is more.
+        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+        twice the number of components if that is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
         more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
@@ -78,7 +91,8 @@ class KernelPCA(SpectralDecomposition):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Orthonormal eigenvectors of K' (with weights, of W^½ K' W^½).
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed.
+        The training data transformed. Of rows that come in blocks, it and `eigenvectors_` are there
+        where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues over the trace, the total variance in feature space. (An indefinite kernel has
         negative eigenvalues in its trace, and the ratios may add up to more than 1.)
@@ -112,6 +126,8 @@ class KernelPCA(SpectralDecomposition):
         PCA.
     history_ : list of dict
         The solver's iterations.
+    n_samples_seen_ : int
+        After `partial_fit`: how many rows there were.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -173,9 +189,86 @@ class KernelPCA(SpectralDecomposition):
         fit.kept["_constant_diagonal"] = _constant(diagonal)
         return fit
 
+    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
+        return pca_of_stream(stream, self.n_components)
+
+    @available_if(works_on_features)
+    def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on with another batch of rows, of which only moments of their features are kept.
+
+        The first batches are kept until there are eight rows for each landmark that is asked for;
+        then the parameters of the kernel and the landmarks come from them, for good. Of every row,
+        also of those, the features enter the mean and the covariance: with the same landmarks and
+        kernel the result is that of `fit` on all rows in any order, to rounding. No rows wait where
+        ``Nystroem(landmarks=points)`` gives the landmarks and the kernel has numbers for its
+        parameters.
+
+        Components are computed when they are next asked for, by `transform` or as attributes;
+        while rows wait for landmarks, as if those rows were all. Signs are such that the third
+        moment over the landmarks is positive (`fit`: over all rows), since the rows are gone, and
+        so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows
+        at once, and have no `partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or batches
+            The rows; or a zarr array or an iterator of batches, which is read once.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthodrome import KernelPCA
+        >>> random = np.random.default_rng(0)
+        >>> pca = KernelPCA(2, n_landmarks=50, random_state=0)
+        >>> for _ in range(10):
+        ...     pca = pca.partial_fit(random.standard_normal((100, 3)))
+        >>> pca.n_samples_seen_, pca.transform(np.zeros((1, 3))).shape
+        (1000, (1, 2))
+        """
+        with last_fit_kept(self):
+            self._partial_fit(X, sample_weight)
+        return self
+
+    def _partial_fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        kernel, owner = self._kernel_object(), type(self).__name__
+        solver = solver_for_batches(self, kernel)
+        state = vars(self).get("_partial_", PartialFit())
+        for batch, given in batches_of(X, sample_weight, kernel, owner):
+            with rows_named(batch, state.n_seen, owner):
+                rows = kernel.validate(batch, estimator=self, reset=state.n_seen == 0)
+            weights = check_sample_weight(given, rows.shape[0], owner)
+            state = state.with_batch(self, rows, weights, solver)
+        for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked for
+            delattr(self, name)
+        self._partial_, self.n_samples_seen_ = state, state.n_seen
+
+    def _ready(self) -> None:
+        """Compute the components of the batches so far, if that is still to be done."""
+        if "_partial_" in vars(self) and "kernel_" not in vars(self):
+            keep_partial_fit(self, self._partial_, solver_for_batches(self, self._kernel_object()))
+
+    def __getattr__(self, name: str) -> Any:
+        waiting = "_partial_" in vars(self) and "kernel_" not in vars(self)
+        if waiting and _is_fitted(name) and name not in OF_ROWS:
+            self._ready()
+            if name in vars(self):
+                return vars(self)[name]
+        return super().__getattr__(name)
+
     @property
     def mean_(self) -> NDArray[np.float64]:
         """Coefficients of the mean over the points that new ones are compared with."""
+        self._ready()
         if self._mean_coef_ is not None:
             return self._mean_coef_
         n = len(self.embedding_)
@@ -193,7 +286,8 @@ class KernelPCA(SpectralDecomposition):
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         return coordinates @ self.dual_coef_.T + self.mean_.astype(self.dual_coef_.dtype)
 
-    def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+    @staticmethod
+    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
         return coordinates
 
     def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
@@ -221,3 +315,9 @@ def _constant(diagonal: NDArray[Any]) -> float | None:
     """Return the common value of a constant diagonal, None if it is not constant."""
     first = float(diagonal[0])
     return first if np.allclose(diagonal, first, rtol=1e-6, atol=0) else None
+
+
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute is what a fit has computed, not what it has seen of the input."""
+    of_input = ("n_features_in_", "feature_names_in_")
+    return name.endswith("_") and not name.startswith("__") and name not in of_input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,31 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.status import Status
-from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes
+from .._core.threads import run_over_rows
+from .._core.unit import (
+    angles_from_cosines,
+    check_cosines,
+    check_no_antipodes,
+    squared_angles,
+)
 from ..eigen import Components, Hebbian, tangent_frame
 from ..gram import (
+    FeatureMap,
     GramOperator,
     NystroemFeatures,
     Scaled,
     Tangent,
     squared_radius,
 )
-from ..gram.nystroem import check_in_span
+from ..gram.dask_blocks import over_rows
+from ..gram.factory import prepared_points
+from ..gram.nystroem import check_in_span, squared_lengths
 from ..sphere import exp_at_pole
-from ..sphere.karcher import KarcherMean, find_mean, warn_if_wide
+from ..sphere.karcher import find_mean, warn_if_wide
 from .base import CALLER_OF_FIT
-from .landmarks import FeatureFit, pga_of_features, squared_angles
+from .landmarks import FeatureFit, pga_of_features
 from .spectral import SpectralDecomposition
+from .streams import FeatureStream, StreamFit, pga_of_stream
 
 __all__ = ["KernelPGA"]
 
@@ -82,8 +93,8 @@ class KernelPGA(SpectralDecomposition):
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50); also the most steps to the mean, except with hebbian (200).
     n_landmarks : int, optional
-        For nystroem: the most landmarks. Default: 512, or twice the number of components if that
-        is more.
+        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+        twice the number of components if that is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
         more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
@@ -110,7 +121,8 @@ class KernelPGA(SpectralDecomposition):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Orthonormal eigenvectors of P^½ T P^½.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed.
+        The training data transformed. Of rows that come in blocks, it and `eigenvectors_` are there
+        where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
     sphere_coordinates_ : ndarray of shape (n_samples, n_components + 1)
         The re-mapped points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …).
     geodesic_variance_ : float
@@ -234,6 +246,11 @@ class KernelPGA(SpectralDecomposition):
         _warn_about(mean, CALLER_OF_FIT + 2)
         return fit
 
+    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
+        fit = pga_of_stream(stream, self.n_components, max_iter=self._most_steps())
+        _warn_about(fit.mean, CALLER_OF_FIT + 2)
+        return fit
+
     def _most_steps(self) -> int:
         """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
         hebbian = self.solver == "hebbian" or isinstance(self.solver, Hebbian)
@@ -245,7 +262,7 @@ class KernelPGA(SpectralDecomposition):
     @property
     def sphere_coordinates_(self) -> NDArray[Any]:
         """The re-mapped training points as unit vectors in the frame (μ, v_1, v_2, …)."""
-        return exp_at_pole(self.embedding_)
+        return over_rows(exp_at_pole, self.embedding_)
 
     def _coordinates(self, X: Any) -> NDArray[Any]:
         return self._seen_from_mean(X)[0].astype(self.dual_coef_.dtype, copy=False)
@@ -267,24 +284,44 @@ class KernelPGA(SpectralDecomposition):
     def _on_frame(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return inner products with the components and the mean, and lengths in their span."""
         frame = np.column_stack([self.dual_coef_, self.mean_])
-        if self._decoder_ is None:
+        decoder = self._decoder_
+        if decoder is None:
             return self._products(X, frame) / self._squared_radius, np.ones(X.shape[0])
-        both = np.hstack([self._decoder_, frame])
         products, lengths = np.empty((X.shape[0], frame.shape[1])), np.empty(X.shape[0])
-        for first in range(0, X.shape[0], _BLOCK):  # features are wider than what is kept of them
-            rows = slice(first, first + _BLOCK)
-            block = self._products(X[rows], both) / self._squared_radius
-            squares = np.einsum("ij,ij->i", *[block[:, : -frame.shape[1]]] * 2)
-            check_in_span(squares, first)
-            lengths[rows] = np.sqrt(squares)
-            products[rows] = block[:, -frame.shape[1] :] / lengths[rows, None]
+        values_of = self._values_of(X, decoder)
+
+        def share(part: slice) -> None:
+            for first in range(part.start, part.stop, _BLOCK):  # features are wider than products
+                rows = slice(first, min(first + _BLOCK, part.stop))
+                values = values_of(X[rows])
+                features = values @ decoder.astype(values.dtype, copy=False)
+                squares = squared_lengths(features)
+                check_in_span(squares, first)
+                lengths[rows] = np.sqrt(squares)
+                wide = values.astype(np.float64, copy=False)
+                products[rows] = wide @ frame / lengths[rows, None]
+
+        if self.kernel_.threadsafe:
+            run_over_rows(share, X.shape[0])
+        else:
+            share(slice(0, X.shape[0]))
         return products, lengths
+
+    def _values_of(self, X: Any, decoder: NDArray[Any]) -> Callable[[Any], NDArray[Any]]:
+        """Return what gives kernel values of rows with the landmarks, over the squared radius."""
+        if self._columns_ is not None:
+            return lambda rows: rows[:, self._columns_] / rows.dtype.type(self._squared_radius)
+        points = prepared_points(self.kernel_, self.X_fit_)
+        dtype, radius = np.result_type(X.dtype, decoder.dtype), self._squared_radius
+        features = FeatureMap(self.kernel_, points, decoder, dtype, unit=True, radius=radius)
+        return lambda rows: features.look(rows)[0]
 
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         frame = np.column_stack([self.mean_, self.dual_coef_])
         return exp_at_pole(coordinates) @ frame.T
 
-    def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+    @staticmethod
+    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
         return exp_at_pole(coordinates)
 
     def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
@@ -293,7 +330,7 @@ class KernelPGA(SpectralDecomposition):
         return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
 
 
-def _warn_about(mean: KarcherMean, stacklevel: int) -> None:
+def _warn_about(mean: Any, stacklevel: int) -> None:
     """Warn, at the stack level of who called fit, seen from here."""
     if not mean.converged:
         advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice

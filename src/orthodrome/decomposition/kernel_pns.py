@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_integer, check_positive
 from .._core.types import Data
+from ..eigen import Nystroem
 from ..gram import squared_radius
 from ..sphere import exp, log, nested_spheres
 from ..sphere.nested import CHOICES
+from .base import feature_solver
 from .explicit import ExplicitDecomposition, oriented
 from .spectral import CALLER_OF_FIT
 
@@ -34,7 +36,8 @@ class KernelPNS(ExplicitDecomposition):
     the way, from the last to the first, are the modes of variation.
 
     The points get exact coordinates first, from the eigenvectors of the Gram matrix; then no kernel
-    is left, and the chain is that of :func:`orthodrome.sphere.nested_spheres`.
+    is left, and the chain is that of :func:`orthodrome.sphere.nested_spheres`. Where the points are
+    too many for that, their features by a few landmarks do.
 
     Parameters
     ----------
@@ -55,8 +58,18 @@ class KernelPNS(ExplicitDecomposition):
         without a search. 0 means that all levels are fitted.
     max_iter : int, default=2000
         The most iterations of a search; a level takes one, or for p < 2 several.
+    solver : {"auto", "dense", "nystroem"} or Nystroem, default="auto"
+        Where the coordinates come from: the eigenvectors of the whole Gram matrix ("dense"), or
+        features by a few landmarks, brought to unit length. :class:`orthodrome.eigen.Nystroem` has
+        the options of these. "auto" takes features where `n_landmarks` is given, and beyond 200,000
+        different rows.
+    n_landmarks : int, optional
+        For nystroem: the most landmarks, and so the most coordinates. Default: 512. The chain has
+        a level for each; `negligible` keeps it short.
     memory_budget : str or number, default="2GiB"
-        What the Gram matrix and its factors may take; more is an error.
+        What the Gram matrix and its factors, or the features, may take; more is an error.
+    random_state : int, RandomState, Generator or None, default=None
+        For nystroem: source of the landmarks. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -85,7 +98,11 @@ class KernelPNS(ExplicitDecomposition):
         Whether the search of every level ended by its tolerance; there is a warning if not.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel.
+        precomputed kernel. With nystroem, the landmarks.
+    n_landmarks_ : int or None
+        With nystroem, how many landmarks there are.
+    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -135,7 +152,10 @@ class KernelPNS(ExplicitDecomposition):
         sphere: str = "small",
         negligible: float = 0.0,
         max_iter: int = 2000,
+        solver: Any = "auto",
+        n_landmarks: int | None = None,
         memory_budget: str | float = "2GiB",
+        random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
         self.n_components = n_components
@@ -144,7 +164,10 @@ class KernelPNS(ExplicitDecomposition):
         self.sphere = sphere
         self.negligible = negligible
         self.max_iter = max_iter
+        self.solver = solver
+        self.n_landmarks = n_landmarks
         self.memory_budget = memory_budget
+        self.random_state = random_state
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
@@ -153,6 +176,10 @@ class KernelPNS(ExplicitDecomposition):
         check_choice(self.sphere, CHOICES, "sphere", owner)
         check_positive(self.negligible, "negligible", owner, or_zero=True)
         check_integer(self.max_iter, "max_iter", owner)
+        self._features_of(1)
+
+    def _features_of(self, n: int) -> Nystroem | None:
+        return feature_solver(self, n, n, "dense", self.random_state)
 
     def _on_sphere(self) -> bool:
         return True

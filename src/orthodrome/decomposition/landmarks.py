@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from .._core.progress import tracked
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
-from .._core.unit import angles_from_cosines, check_no_antipodes
+from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
 from ..eigen import (
     FeatureAxes,
+    FeatureMoments,
     Nystroem,
     centered_covariance,
     feature_axes,
@@ -23,24 +24,41 @@ from ..eigen import (
     tangent_covariance,
 )
 from ..gram import (
+    FeatureMap,
     Landmarks,
     NystroemFeatures,
-    choose_landmarks,
     gram_diagonal,
     nystroem_features,
 )
+from ..gram.nystroem import refuse_large_features
 from ..kernels import Kernel, Precomputed
 from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..sphere.karcher import KarcherMean, find_mean
 from .base import CALLER_OF_FIT, warn_if_rounding
 
-__all__ = ["FeatureFit", "fit_on_features", "pca_of_features", "pga_of_features", "squared_angles"]
+__all__ = [
+    "FeatureFit",
+    "Traces",
+    "axes_of",
+    "axes_of_moments",
+    "fit_on_features",
+    "flat_attributes",
+    "keep_components",
+    "keep_landmarks",
+    "keep_rows",
+    "landmarks_for",
+    "most_landmarks",
+    "pca_of_features",
+    "pga_of_features",
+    "sphere_attributes",
+    "warn_if_few",
+]
 
 # Of the progress bar: about what landmarks and their features take of a fit.
 _FEATURES_SHARE = 0.5
 
 # The mean to rounding, as over the Gram matrix; float32 features have no more digits than these.
-_MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
+MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
 
 @dataclass(frozen=True)
@@ -53,8 +71,8 @@ class FeatureFit:
         Descending.
     axes : ndarray of shape (r, k)
         The components in the coordinates of the features, with their signs.
-    embedding : ndarray of shape (n, k)
-        Coordinates of the points.
+    embedding : ndarray of shape (n, k) or None
+        Coordinates of the points, where they are kept.
     total : float
         The variance in feature space, what the landmarks leave out included.
     rounding : float
@@ -67,7 +85,7 @@ class FeatureFit:
 
     variances: NDArray[np.float64]
     axes: NDArray[np.float64]
-    embedding: NDArray[np.float64]
+    embedding: NDArray[Any] | None
     total: float
     rounding: float
     dtype: np.dtype[Any]
@@ -84,7 +102,9 @@ def fit_on_features(
         kernel = estimator._fit_kernel(X, weights)
         diagonal = gram_diagonal(kernel, X)
         radius = estimator._squared_radius_of(diagonal)
-        landmarks = _landmarks(estimator, kernel, X, weights, solver, 1.0 / radius)
+        asked = solver.n_landmarks if solver.tol is None else None
+        refuse_large_features(X, asked, estimator.memory_budget, estimator.storage)
+        landmarks = landmarks_for(estimator, kernel, X, weights, solver, 1.0 / radius)
         features = nystroem_features(
             kernel,
             X,
@@ -98,25 +118,32 @@ def fit_on_features(
         own = diagonal.astype(np.float64) / radius
         fit = estimator._fit_of_features(features, own, p)
     estimator._squared_radius = radius
-    _keep_landmarks(estimator, kernel, landmarks, weights)
-    left_out = max(float(p @ (own - features.squared_lengths)), 0.0)
-    status = _keep_components(estimator, fit, weights, p, left_out, float(p @ own), solver)
+    keep_landmarks(estimator, kernel, landmarks, weights)
+    count = float(n if weights is None else weights.sum())
+    traces = Traces(float(p @ own), float(p @ (own - features.squared_lengths)))
+    status = keep_components(estimator, fit, n, count, traces, solver)
+    keep_rows(estimator, fit, p)
     if not isinstance(kernel, Precomputed):
         coordinates = estimator._decoder_features(estimator.embedding_)
         alpha = estimator.inverse_alpha
         estimator._ridge_ = _ridge_map(kernel, X, coordinates, weights, alpha)
     caller = CALLER_OF_FIT + 1
     warn_if_rounding(estimator.eigenvalues_, fit.rounding, X, kernel, stacklevel=caller)
+    warn_if_few(estimator, status, solver, stacklevel=caller + 1)
+
+
+def warn_if_few(estimator: Any, status: Status, solver: Nystroem, *, stacklevel: int) -> None:
+    """Warn where the landmarks leave out more than was asked for."""
     warn_unless_converged(
         status,
         f"{type(estimator).__name__} ({solver.name})",
-        f"{estimator.n_landmarks_} landmarks leave {left_out / float(p @ own):.1e} of the trace, "
-        f"tol={solver.tol}",
-        stacklevel=caller,
+        f"{estimator.n_landmarks_} landmarks leave {estimator.history_[0]['trace_error']:.1e} of "
+        f"the trace, tol={solver.tol}",
+        stacklevel=stacklevel,
     )
 
 
-def _landmarks(
+def landmarks_for(
     estimator: Any,
     kernel: Kernel,
     X: Any,
@@ -124,23 +151,23 @@ def _landmarks(
     solver: Nystroem,
     scale: float,
 ) -> Landmarks:
+    """Choose the landmarks of an estimator among rows, in memory or in blocks."""
+    k = _integer_components(estimator)
+    return solver.landmarks_of(kernel, X, k, sample_weight=weights, scale=scale)
+
+
+def most_landmarks(estimator: Any, solver: Nystroem) -> int:
+    """Return how many landmarks an estimator may have."""
+    return solver.most_landmarks(_integer_components(estimator))
+
+
+def _integer_components(estimator: Any) -> int:
     wanted = estimator.n_components
-    k = int(wanted) if isinstance(wanted, numbers.Integral) else 1
-    return choose_landmarks(
-        kernel,
-        X,
-        solver.most_landmarks(k),
-        landmarks=solver.landmarks,
-        tol=solver.tol or 0.0,
-        sample_weight=weights,
-        scale=scale,
-        random_state=solver.random_state,
-    )
+    return int(wanted) if isinstance(wanted, numbers.Integral) else 1
 
 
-def _keep_landmarks(
-    estimator: Any, kernel: Kernel, landmarks: Landmarks, weights: NDArray[np.float64] | None
-) -> None:
+def keep_landmarks(estimator: Any, kernel: Kernel, landmarks: Landmarks, weights: Any) -> None:
+    """Set what an estimator keeps of the data: the landmarks."""
     precomputed = isinstance(kernel, Precomputed)
     estimator.kernel_ = kernel
     estimator.sample_weight_ = weights
@@ -151,39 +178,69 @@ def _keep_landmarks(
     estimator._ridge_ = estimator._solution_ = None
 
 
-def _keep_components(
-    estimator: Any,
-    fit: FeatureFit,
-    weights: NDArray[np.float64] | None,
-    p: NDArray[np.float64],
-    left_out: float,
-    trace: float,
-    solver: Nystroem,
+@dataclass(frozen=True)
+class Traces:
+    """The mean of k(x, x), and what of it the features leave out."""
+
+    trace: float
+    left_out: float
+
+    @classmethod
+    def of(cls, moments: FeatureMoments) -> Traces:
+        """Take them from moments of features."""
+        trace = moments.trace / moments.count
+        return cls(trace, trace - moments.captured / moments.count)
+
+    @property
+    def error(self) -> float:
+        """The part that is left out."""
+        return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
+
+
+def keep_components(
+    estimator: Any, fit: FeatureFit, n: int, count: float, traces: Traces, solver: Nystroem
 ) -> Status:
-    """Set the fitted attributes, with sums for variances where the estimator has those."""
-    n, dtype = len(p), fit.dtype
-    count = float(n if weights is None else weights.sum())
+    """Set the fitted attributes that are not about rows; `count` is the sum of the weights.
+
+    Eigenvalues are sums, or variances where the estimator has those.
+    """
+    dtype, left_out = fit.dtype, max(traces.left_out, 0.0)
     sums = 1.0 if estimator._eigenvalues_are_variances else count
-    roots = np.sqrt(fit.variances)
     estimator.eigenvalues_ = (fit.variances * sums).astype(dtype)
-    lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    estimator.eigenvectors_ = (np.sqrt(p)[:, None] * fit.embedding * lengths).astype(dtype)
-    estimator.embedding_ = fit.embedding.astype(dtype)
     ratio = fit.variances / fit.total if fit.total > 0 else np.zeros_like(fit.variances)
     estimator.explained_variance_ratio_ = ratio.astype(dtype)
     estimator.n_components_ = len(fit.variances)
     estimator.solver_, estimator.n_iter_ = solver.name, 1
-    estimator.residuals_ = np.full(len(roots), left_out * sums, dtype=dtype)
-    error = left_out / trace if trace > 0 else 0.0
+    estimator.residuals_ = np.full(len(fit.variances), left_out * sums, dtype=dtype)
     largest = float(fit.variances[0])
-    entry = {"n_landmarks": estimator.n_landmarks_, "trace_error": error}
+    entry = {"n_landmarks": estimator.n_landmarks_, "trace_error": traces.error}
     entry["max_residual"] = left_out / largest if largest > 0 else 0.0
     estimator.history_ = [entry]
     for name, value in fit.kept.items():
         setattr(estimator, name, value)
-    status = solver.status(error, estimator.n_landmarks_, n)
+    status = solver.status(traces.error, estimator.n_landmarks_, n)
     estimator.converged_ = status.converged and estimator._mean_converged
     return status
+
+
+def keep_rows(estimator: Any, fit: FeatureFit, p: Any) -> None:
+    """Set the coordinates of the training rows, and the eigenvectors that belong to them.
+
+    p is a number where it is the same for all of them. What is a dask array stays one.
+    """
+    embedding: Any = fit.embedding  # it is kept here
+    roots = np.sqrt(fit.variances)
+    lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    shares = np.sqrt(p)[:, None] if np.ndim(p) else np.sqrt(p)
+    if isinstance(embedding, np.ndarray):  # with nothing of their size beside them
+        vectors = np.empty(embedding.shape, dtype=fit.dtype)
+        np.multiply(embedding, lengths, out=vectors, casting="same_kind")
+        vectors *= shares
+        estimator.eigenvectors_ = vectors
+        estimator.embedding_ = np.ascontiguousarray(embedding, dtype=fit.dtype)
+        return
+    estimator.eigenvectors_ = (shares * embedding * lengths).astype(fit.dtype)
+    estimator.embedding_ = embedding.astype(fit.dtype)
 
 
 def pca_of_features(
@@ -201,16 +258,11 @@ def pca_of_features(
     square = float(mean @ mean)
     total = float(p @ diagonal) - square
     size = max(float(np.abs(diagonal).max()), square)
-    found, floor = _axes(features, covariance, n_components, total, size)
+    found, floor = axes_of(features, covariance, n_components, total, size)
     embedding = features.apply(found.axes) - mean @ found.axes
     signs = orient(embedding, p)
     axes = found.axes * signs
-    kept = {
-        "dual_coef_": (features.decoder @ axes).astype(features.dtype),
-        "intercept_": (-mean @ axes).astype(features.dtype),
-        "_mean_coef_": features.decoder @ mean,
-        "_mean_square": square,
-    }
+    kept = flat_attributes(features, mean, axes)
     return FeatureFit(found.variances, axes, embedding * signs, total, floor, features.dtype, kept)
 
 
@@ -228,7 +280,7 @@ def pga_of_features(
     landmarks, are known. So is, then, the total variance; and features that were not brought to
     unit length are Log maps of the points projected on the span, with the angles of the points.
     """
-    mean = find_mean(features, p, tol=_MEAN_TOL[features.dtype], max_iter=max_iter)
+    mean = find_mean(features, p, tol=MEAN_TOL[features.dtype], max_iter=max_iter)
     eps = float(np.finfo(features.dtype).eps)
     cosines = mean.cosines
     check_no_antipodes(cosines, eps, "points")
@@ -236,15 +288,37 @@ def pga_of_features(
     covariance = tangent_covariance(features, p, mean.point, cosines, stretches)
     own = cosines * np.sqrt(features.squared_lengths) if features.unit else cosines
     total = float(p @ squared_angles(own, diagonal))
-    found, floor = _axes(features, covariance, n_components, total, float(p @ stretches**2))
+    term_size = float(p @ stretches**2)
+    found, floor = axes_of(features, covariance, n_components, total, term_size)
     # to rounding the axes are orthogonal to the mean; those of no variance need not be
     axes = found.axes - np.outer(mean.point, mean.point @ found.axes)
     embedding = features.apply(axes) * stretches[:, None]
     signs = orient(embedding, p)
     axes = axes * signs
-    kept = {
+    kept = sphere_attributes(features, mean, axes, total) | {"mean_cosines_": own}
+    embedding *= signs
+    fit = FeatureFit(found.variances, axes, embedding, total, floor, features.dtype, kept)
+    return fit, mean
+
+
+def flat_attributes(
+    features: Any, mean: NDArray[np.float64], axes: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Return what maps new points to principal components of features."""
+    return {
+        "dual_coef_": (features.decoder @ axes).astype(features.dtype),
+        "intercept_": (-mean @ axes).astype(features.dtype),
+        "_mean_coef_": features.decoder @ mean,
+        "_mean_square": float(mean @ mean),
+    }
+
+
+def sphere_attributes(
+    features: Any, mean: Any, axes: NDArray[np.float64], total: float
+) -> dict[str, Any]:
+    """Return what maps new points to principal geodesic components of features."""
+    return {
         "mean_": features.decoder @ mean.point,
-        "mean_cosines_": own,
         "mean_n_iter_": mean.n_iter,
         "mean_gradient_norm_": mean.gradient_norm,
         "_mean_converged": mean.converged,
@@ -252,32 +326,36 @@ def pga_of_features(
         "dual_coef_": (features.decoder @ axes).astype(features.dtype),
         "_decoder_": features.decoder.astype(features.dtype) if features.unit else None,
     }
-    embedding *= signs
-    fit = FeatureFit(found.variances, axes, embedding, total, floor, features.dtype, kept)
-    return fit, mean
 
 
-def squared_angles(
-    cosines: NDArray[np.float64], diagonal: NDArray[np.float64] | float = 1.0
-) -> NDArray[np.float64]:
-    """Return θ² from cosines of points whose squared lengths may be 1 only nearly."""
-    _, stretches = angles_from_cosines(cosines)
-    return np.asarray(np.maximum(diagonal - cosines**2, 0.0) * stretches**2)
-
-
-def _axes(
-    features: NystroemFeatures,
+def axes_of(
+    features: Any,
     covariance: NDArray[np.float64],
     n_components: int | float | None,
     total: float,
     term_size: float,
+    n: int | None = None,
 ) -> tuple[FeatureAxes, float]:
     """Return the axes, and the size below which a variance is rounding of terms of that size."""
-    n = features.shape[0]
+    n = features.shape[0] if n is None else n
     eps, shared = (float(np.finfo(kind).eps) for kind in (features.dtype, np.float64))
     floor = 10 * term_size * (eps / np.sqrt(n) + shared)
     found = feature_axes(covariance, n_components, total=total, n=n, floor=floor, eps=eps)
     return found, floor
+
+
+def axes_of_moments(
+    moments: FeatureMoments, features: FeatureMap, n_components: int | float | None, n: int
+) -> tuple[FeatureAxes, float, float]:
+    """Return the principal axes of features about their mean, the total variance, and the floor.
+
+    The size of the terms is that in the mean square; where all are known, the largest is taken.
+    """
+    square = float(moments.mean @ moments.mean)
+    total = moments.trace / moments.count - square
+    size = max(float(np.sqrt(moments.squared / moments.count)), square)
+    found, floor = axes_of(features, moments.covariance, n_components, total, size, n)
+    return found, total, floor
 
 
 def _ridge_map(

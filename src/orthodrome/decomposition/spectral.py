@@ -34,7 +34,9 @@ from ..gram import (
     Tangent,
     cross_operator,
     gram_operator,
+    kind_of,
 )
+from ..gram.inputs import is_memory_map
 from ..kernels import Precomputed
 from .base import (
     CALLER_OF_FIT,
@@ -46,8 +48,18 @@ from .base import (
     solver_tolerance,
     warn_if_rounding,
 )
+from .distributed import fits_exactly, lazy_rows
 from .inverse import inputs_of, training_inputs
 from .landmarks import FeatureFit, fit_on_features
+from .streams import (
+    OF_ROWS,
+    FeatureStream,
+    StreamFit,
+    comes_in_blocks,
+    fit_on_source,
+    score_blocks,
+    transform_blocks,
+)
 
 __all__ = ["SpectralDecomposition"]
 
@@ -73,8 +85,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     #: Whether "auto" may take Nyström features where the data are many.
     _works_on_features: bool = True
     # Of fits on features; else there are none.
-    n_landmarks_: int | None = None
-    landmark_indices_: NDArray[np.intp] | None = None
+    n_landmarks_: int | None
+    landmark_indices_: NDArray[np.intp] | None
     _columns_: NDArray[np.intp] | None = None
     _ridge_: Any = None
 
@@ -129,6 +141,10 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Return the components of features, with fitted attributes."""
 
     @abstractmethod
+    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
+        """Return the components of features that come in blocks."""
+
+    @abstractmethod
     def _map_new_points(self, components: Components, geometry: Any) -> dict[str, Any]:
         """Return the fitted attributes that map new points."""
 
@@ -144,8 +160,9 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
         """Return the coefficients over the training points that coordinates stand for."""
 
+    @staticmethod
     @abstractmethod
-    def _decoder_features(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
         """Return the linear coordinates in feature space that inputs are regressed on."""
 
     # ------------------------------------------------------------------ fitting
@@ -156,12 +173,17 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or rows in blocks
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+            A zarr array, a list of arrays (batches) or any object whose ``__iter__`` yields batches
+            anew each time is passed over in blocks, with nystroem, and never held; so is a memory
+            map with nystroem. The rows of a dask array stay with its workers; what is fitted for
+            each row is a dask array then ("auto" is nystroem; with others, an array).
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+            Those of a dask array may be in one too.
 
         Returns
         -------
@@ -175,7 +197,17 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
-        X = self._kernel_object().validate(X, estimator=self)
+        for name in ("_partial_", "n_samples_seen_"):  # batches before this are forgotten
+            if name in vars(self):
+                delattr(self, name)
+        kernel = self._kernel_object()
+        if fits_exactly(self, X):
+            X = lazy_rows(self, X, kernel)
+        elif comes_in_blocks(self, X, kernel):
+            fit_on_source(self, X, kernel, sample_weight)
+            return
+        else:
+            X = kernel.validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         solver = self._feature_solver(X.shape[0])
         if solver is not None:
@@ -226,7 +258,9 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Fit the components and return the embedding of the training data."""
-        return self.fit(X, sample_weight=sample_weight).embedding_.copy()
+        self.fit(X, sample_weight=sample_weight)
+        # where the coordinates of all rows were too many to be kept beside the rest
+        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -321,16 +355,19 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or rows in blocks
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples).
+            shape (n_samples, n_training_samples). Memory maps, zarr arrays, lists of batches and
+            iterators of batches are read in blocks, and never held.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Coordinates.
+            Coordinates; of a dask array, one that has not been computed.
         """
         check_is_fitted(self)
+        if kind_of(X, self.kernel_) != "array" or is_memory_map(X):
+            return transform_blocks(self, X)
         return self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
 
     def _products(self, X: Any, V: NDArray[Any]) -> NDArray[Any]:
@@ -367,12 +404,16 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             training,
             expansion=self._expansion,
             features=self._decoder_features,
-            embedding=self.embedding_,
+            embedding=self._known_coordinates(),
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
             decode=self._ridge_,
         )
+
+    def _known_coordinates(self) -> NDArray[Any]:
+        """Return the coordinates of the training rows, or of those that were kept."""
+        return self.embedding_ if "embedding_" in vars(self) else self._coordinates(self.X_fit_)
 
     def _check_coordinates(self, X: Data) -> NDArray[Any]:
         coordinates = check_array(X, dtype=[np.float64, np.float32], estimator=self)
@@ -384,7 +425,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return coordinates
 
     def _training_inputs(self, inputs: ArrayLike | None) -> NDArray[Any]:
-        return training_inputs(self.X_fit_, inputs, len(self.embedding_))
+        n = len(self.embedding_) if self.X_fit_ is None else 0
+        return training_inputs(self.X_fit_, inputs, n)
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         r"""Return the fraction of the feature-space variance of X that the components explain.
@@ -411,13 +453,25 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             The fraction.
         """
         check_is_fitted(self)
-        X = self.kernel_.validate(X, estimator=self, reset=False)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        captured, squares, rounding = self._captured(X)
-        total = np.average(squares, weights=weights)
+        if kind_of(X, self.kernel_) != "array" or is_memory_map(X):
+            captured, total, rounding = score_blocks(self, X, sample_weight)
+        else:
+            X = self.kernel_.validate(X, estimator=self, reset=False)
+            weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+            explained, squares, rounding = self._captured(X)
+            captured, total = (np.average(part, weights=weights) for part in (explained, squares))
         if total <= rounding:
             raise ValueError("score is undefined: X has no variance in feature space.")
-        return float(np.average(captured, weights=weights) / total)
+        return float(captured / total)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_ROWS and "kernel_" in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: it has seen more rows than their "
+                "coordinates may take of memory_budget, or as batches that were not kept. "
+                "transform(X) returns the coordinates of rows."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def _n_features_out(self) -> int:
@@ -443,7 +497,4 @@ def _is_number_of_components(n: Any) -> bool:
 
 def _own(X: Any) -> Any:
     """Return a copy that no later change of the caller's array reaches; a memory map stays one."""
-    base = X
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
-    return X.copy() if base is None else X
+    return X if is_memory_map(X) else X.copy()

@@ -9,7 +9,13 @@ from .components import (
     weighted_problem,
 )
 from .dense import Dense
-from .features import FeatureAxes, centered_covariance, feature_axes, tangent_covariance
+from .features import (
+    FeatureAxes,
+    FeatureMoments,
+    centered_covariance,
+    feature_axes,
+    tangent_covariance,
+)
 from .filters import (
     ClassSpectrum,
     Filter,
@@ -28,7 +34,7 @@ from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
 from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
 from .nystroem import Nystroem
-from .pairs import Eigenpairs, orient
+from .pairs import Eigenpairs, orient, orient_by_moments
 
 __all__ = [
     "SOLVERS",
@@ -38,6 +44,7 @@ __all__ = [
     "Dense",
     "Eigenpairs",
     "FeatureAxes",
+    "FeatureMoments",
     "Filter",
     "Hebbian",
     "HebbianResult",
@@ -61,6 +68,7 @@ __all__ = [
     "leveled",
     "make_components",
     "orient",
+    "orient_by_moments",
     "remainder",
     "resolve_solver",
     "solve_components",

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from ..gram import NystroemFeatures
+from ..gram.nystroem import log_maps
 
-__all__ = ["FeatureAxes", "centered_covariance", "feature_axes", "tangent_covariance"]
+__all__ = [
+    "FeatureAxes",
+    "FeatureMoments",
+    "centered_covariance",
+    "feature_axes",
+    "tangent_covariance",
+]
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,103 @@ class FeatureAxes:
 
     variances: NDArray[np.float64]
     axes: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FeatureMoments:
+    """Moments of weighted features, which can be put together from those of parts.
+
+    Attributes
+    ----------
+    count : float
+        The sum of the weights.
+    mean : ndarray of shape (r,)
+        The mean of the features.
+    scatter : ndarray of shape (r, r)
+        Σ w (f - mean)(f - mean)ᵀ.
+    trace, squared, captured : float
+        Σ w k(x, x), Σ w k(x, x)² and Σ w ‖f‖².
+    input_mean : ndarray of shape (d,) or None
+        The mean x̄ of the rows themselves, where they are to be found again from features.
+    cross : ndarray of shape (r, d) or None
+        Σ w (f - mean)(x - x̄)ᵀ.
+
+    Examples
+    --------
+    >>> one = FeatureMoments(1.0, np.zeros(1), np.zeros((1, 1)), 1.0, 1.0, 0.0)
+    >>> two = FeatureMoments(3.0, np.full(1, 4.0), np.zeros((1, 1)), 48.0, 768.0, 48.0)
+    >>> both = one.with_part(two)
+    >>> both.mean, both.covariance
+    (array([3.]), array([[3.]]))
+    """
+
+    count: float
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    trace: float
+    squared: float
+    captured: float
+    input_mean: NDArray[np.float64] | None = None
+    cross: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_sums(
+        cls,
+        center: NDArray[np.float64],
+        sums: tuple[NDArray[np.float64], ...],
+        input_center: NDArray[np.float64] | None = None,
+    ) -> FeatureMoments:
+        """Take what :class:`~orthodrome.gram.CenteredSums` added up about a center."""
+        count, first, second, trace, squared, captured, *inputs = sums
+        shift = first / count
+        scatter = second - count * np.outer(shift, shift)
+        found = cls(
+            count=float(count),
+            mean=center + shift,
+            scatter=scatter,
+            trace=float(trace),
+            squared=float(squared),
+            captured=float(captured),
+        )
+        if input_center is None:
+            return found
+        moved = inputs[0] / count
+        cross = inputs[1] - count * np.outer(shift, moved)
+        return replace(found, input_mean=input_center + moved, cross=cross)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """The covariance of the features."""
+        return self.scatter / self.count
+
+    def with_part(self, part: FeatureMoments) -> FeatureMoments:
+        """Return the moments of both together.
+
+        References
+        ----------
+        Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+        variances", 1979.
+        """
+        count = self.count + part.count
+        step = part.mean - self.mean
+        between = (self.count / count) * part.count
+        total = FeatureMoments(
+            count=count,
+            mean=self.mean + (part.count / count) * step,
+            scatter=self.scatter + part.scatter + between * np.outer(step, step),
+            trace=self.trace + part.trace,
+            squared=self.squared + part.squared,
+            captured=self.captured + part.captured,
+        )
+        if self.cross is None or part.cross is None:
+            return total
+        before = np.asarray(self.input_mean)
+        moved = np.asarray(part.input_mean) - before
+        return replace(
+            total,
+            input_mean=before + (part.count / count) * moved,
+            cross=self.cross + part.cross + between * np.outer(step, moved),
+        )
 
 
 def centered_covariance(
@@ -48,13 +151,7 @@ def tangent_covariance(
     stretches: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the covariance of Log maps at a mean of unit length; rows are s (f - c μ)."""
-    point, dtype = mean.astype(features.dtype), features.dtype
-    c, s = (array.astype(dtype)[:, None] for array in (cosines, stretches))
-
-    def moved(rows: slice, block: NDArray[Any]) -> NDArray[Any]:
-        return s[rows] * (block - c[rows] * point)
-
-    return features.second_moment(p, moved)
+    return features.second_moment(p, log_maps(mean, cosines, stretches, features.dtype))
 
 
 def feature_axes(

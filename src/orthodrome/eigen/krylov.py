@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_integer, check_positive, check_random_state
+from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
 from .dense import Dense
+from .nystroem import Nystroem, starting_vectors
 from .pairs import Eigenpairs
 
 __all__ = ["Krylov"]
@@ -48,8 +49,13 @@ class Krylov:
         many as 256 MiB hold, 20 blocks at most.
     random_state : numpy.random.RandomState or Generator or int, optional
         Source of the starting block.
-    initial : ndarray of shape (n, m), optional
-        Approximate eigenvectors to start from; random vectors fill the block up.
+    initial : ndarray of shape (n, m), "nystroem" or Nystroem, optional
+        Approximate eigenvectors to start from; random vectors fill the block up. "nystroem" takes
+        those of the Nyström approximation by eight landmarks for each vector of a block, or 256 if
+        these are at most a sixteenth of the rows; :class:`Nystroem` has options. That takes the
+        rows of the landmarks (and of those that were drawn and rejected), a small part of a
+        product; how many products it saves `benchmarks/bench_warm_starts.py` counts. The matrix
+        must be positive semidefinite for it to be a good start; the pairs do not depend on it.
     memory_budget : str or number, optional
         What the whole matrix may take where LAPACK is used instead; default: not checked.
 
@@ -64,7 +70,7 @@ class Krylov:
     block_size: int | None = None
     max_basis: int | None = None
     random_state: Any = None
-    initial: NDArray[Any] | None = None
+    initial: Any = None
     memory_budget: str | float | None = None
 
     name = "krylov"
@@ -76,6 +82,8 @@ class Krylov:
             if getattr(self, name) is not None:
                 check_integer(getattr(self, name), name, "the krylov solver")
         check_random_state(self.random_state, "the krylov solver")
+        if isinstance(self.initial, str):
+            check_choice(self.initial, ("nystroem",), "initial", "the krylov solver")
 
     def solve(
         self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
@@ -100,9 +108,8 @@ class Krylov:
         capacity: int,
         callback: Callable[[dict[str, Any]], None] | None,
     ) -> Eigenpairs:
-        n = operator.shape[0]
         rng = self._rng()
-        basis = _Basis(operator, capacity, self._start(rng, n, block, operator.dtype), rng)
+        basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
         history: list[dict[str, Any]] = []
         confirmed, tiny = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
         while True:
@@ -162,10 +169,11 @@ class Krylov:
             return np.random.default_rng(state.randint(2**31 - 1))
         return np.random.default_rng(state)
 
-    def _start(self, rng: np.random.Generator, n: int, block: int, dtype: Any) -> NDArray[Any]:
+    def _start(self, rng: np.random.Generator, operator: Any, block: int) -> NDArray[Any]:
+        n = operator.shape[0]
         start = rng.standard_normal((n, block))
         if self.initial is not None:
-            given = np.asarray(self.initial)
+            given = np.asarray(self._initial_vectors(rng, operator, block))
             if given.ndim != 2 or given.shape[0] != n:
                 raise ValueError(
                     f"initial of the krylov solver must have shape ({n}, m), vectors in columns; "
@@ -173,7 +181,15 @@ class Krylov:
                 )
             given = given[:, :block]
             start[:, : given.shape[1]] = given
-        return start.astype(dtype)
+        return start.astype(operator.dtype)
+
+    def _initial_vectors(self, rng: np.random.Generator, operator: Any, block: int) -> Any:
+        initial = Nystroem() if isinstance(self.initial, str) else self.initial
+        if not isinstance(initial, Nystroem):
+            return initial
+        if initial.random_state is None:
+            initial = replace(initial, random_state=rng)
+        return starting_vectors(operator, block, initial)
 
 
 class _Basis:

@@ -68,8 +68,8 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     """Say which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
 
     With `exact` it is one that finds the pairs of the operator itself, however long that takes:
-    what :func:`leading` does. Kernel PCA and kernel PGA change to Nyström features beyond 200,000
-    rows, where every pass over the Gram matrix takes minutes.
+    what :func:`leading` does. Estimators change to Nyström features beyond 200,000 rows, where
+    every pass over the Gram matrix takes minutes, and wherever `n_landmarks` is given.
 
     Examples
     --------
@@ -132,8 +132,9 @@ def leading(
         (hebbian, 50).
     random_state : int, RandomState, Generator or None
         Source of the start of krylov and hebbian, and of the landmarks of nystroem.
-    initial : ndarray of shape (n, m) or ``Eigenpairs.resume``, optional
-        Approximate eigenvectors to start from, or a run of hebbian to go on with.
+    initial : ndarray of shape (n, m), "nystroem" or ``Eigenpairs.resume``, optional
+        Approximate eigenvectors to start from, those that landmarks give, or a run of hebbian to go
+        on with.
     memory_budget : str or number, optional
         For dense: what the whole matrix may take; default: not checked.
     callback : callable, optional
@@ -170,6 +171,8 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
         solver = _completed(solver, options)
         return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
     check_choice(solver, SOLVERS, "solver", "leading")
+    if solver == "auto" and options.n_landmarks is not None and not exact:
+        solver = "nystroem"  # who says how many landmarks there are to be wants them
     name = choose_solver(n, k, exact=exact).solver if solver == "auto" else solver
     if name == "dense":
         return Dense(options.memory_budget)
@@ -195,4 +198,7 @@ def _completed(solver: Any, options: Options) -> Any:
         for field in fields(solver)
         if field.name in _OPEN and getattr(solver, field.name) is None
     }
+    # what an earlier run has found is nearer than what landmarks give
+    if options.initial is not None and isinstance(getattr(solver, "initial", None), str):
+        open_fields["initial"] = options.initial
     return replace(solver, **open_fields)

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from .._core.status import Status
-from ..gram import GramOperator, PartialCholesky, partial_cholesky
+from ..gram import (
+    GramOperator,
+    Landmarks,
+    PartialCholesky,
+    choose_landmarks,
+    partial_cholesky,
+)
+from ..gram.pivots import pilot_size, refuse_nonzero
 from .pairs import Eigenpairs
 
-__all__ = ["Nystroem"]
+__all__ = ["Nystroem", "starting_vectors"]
 
 _LANDMARKS = ("rpcholesky", "uniform", "k-means++")
 
@@ -30,8 +37,9 @@ class Nystroem:
 
     :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
     there are landmarks. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
-    :class:`~orthodrome.KernelPGA`) never look at more of the Gram matrix than its diagonal and the
-    columns of the landmarks, and keep nothing else of the training data for new points.
+    :class:`~orthodrome.KernelPGA`, :class:`~orthodrome.KernelPNS`, and those that find clusters)
+    never look at more of the Gram matrix than its diagonal and the columns of the landmarks, and
+    keep nothing else of the training data for new points.
 
     Parameters
     ----------
@@ -85,6 +93,27 @@ class Nystroem:
         """Return how many landmarks there may be for k pairs."""
         return max(_DEFAULT, 2 * k) if self.n_landmarks is None else int(self.n_landmarks)
 
+    def landmarks_of(
+        self,
+        kernel: Any,
+        X: Any,
+        k: int,
+        *,
+        sample_weight: NDArray[np.float64] | None = None,
+        scale: float = 1.0,
+    ) -> Landmarks:
+        """Choose landmarks for k pairs; see :func:`~orthodrome.gram.choose_landmarks`."""
+        return choose_landmarks(
+            kernel,
+            X,
+            self.most_landmarks(k),
+            landmarks=self.landmarks,
+            tol=self.tol or 0.0,
+            sample_weight=sample_weight,
+            scale=scale,
+            random_state=self.random_state,
+        )
+
     def status(self, trace_error: float, n_landmarks: int, n: int) -> Status:
         """Say whether the tolerance was reached; one that nobody asked for always is."""
         reached = not self.tol or trace_error <= self.tol or n_landmarks == n
@@ -107,7 +136,7 @@ class Nystroem:
         )
         rank = found.factor.shape[1]
         if not rank:
-            _refuse_nonzero(operator)
+            refuse_nonzero(operator)
         vectors, roots = _left_singular(found, k)
         left_out = float(np.maximum(found.residual, 0.0).sum())
         status = self.status(found.trace_error, rank, n)
@@ -128,6 +157,27 @@ class Nystroem:
         )
 
 
+def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> NDArray[np.float64]:
+    """Return approximate leading eigenvectors for another solver to start from, in columns.
+
+    There are `count` of them, or fewer where the landmarks have a smaller rank. Their Gram matrix
+    is used, which is cheaper than singular values, and half of the digits are enough for a start.
+    """
+    n = operator.shape[0]
+    most = pilot_size(n, count) if solver.n_landmarks is None else solver.n_landmarks
+    found = partial_cholesky(
+        operator,
+        max_rank=min(n, most),
+        tol=solver.tol or 0.0,
+        pivots=solver.landmarks,
+        random_state=solver.random_state,
+    )
+    values, axes = scipy.linalg.eigh(found.factor.T @ found.factor)
+    kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
+    kept = kept[::-1][:count]
+    return np.asarray(found.factor @ (axes[:, kept] / np.sqrt(values[kept])))
+
+
 def _left_singular(
     found: PartialCholesky, k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -142,12 +192,3 @@ def _left_singular(
         filling -= vectors @ (vectors.T @ filling)
         filling = np.linalg.qr(filling)[0]
     return np.hstack([vectors, filling]), np.concatenate([roots, np.zeros(k - rank)])
-
-
-def _refuse_nonzero(operator: GramOperator) -> None:
-    """Raise if a matrix without a positive diagonal is not 0."""
-    if np.any(operator @ np.cos(np.arange(operator.shape[0]))):
-        raise ValueError(
-            "The nystroem solver needs a positive semidefinite matrix; this one has no positive "
-            "entry on its diagonal, and is not 0. Take solver='krylov'."
-        )

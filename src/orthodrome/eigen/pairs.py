@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.status import Status
 
-__all__ = ["Eigenpairs", "orient"]
+__all__ = ["Eigenpairs", "orient", "orient_by_moments"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,20 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDAr
     unclear = np.abs(moments) <= 1e-7 * np.abs(cubes).sum(axis=0)
     largest = columns[np.argmax(np.abs(columns) > 1 - 1e-7, axis=0), np.arange(columns.shape[1])]
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
+
+
+def orient_by_moments(
+    moments: NDArray[np.float64], sizes: NDArray[np.float64], *, beside: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Choose signs as :func:`orient` does, from third moments and those of the moduli.
+
+    Where the moment is 0 to rounding, the signs are those of a few rows, `beside`.
+
+    Examples
+    --------
+    >>> few = np.array([[1.0, -1.0]])
+    >>> orient_by_moments(np.array([-2.0, 0.0]), np.array([3.0, 3.0]), beside=few)
+    array([-1., -1.])
+    """
+    unclear = np.abs(moments) <= 1e-7 * sizes
+    return np.where(unclear, orient(beside), np.where(moments < 0, -1.0, 1.0))

@@ -42,6 +42,9 @@ class Degree(GramOperator):
         makes the matrix positive semidefinite; see also :meth:`largest_own_share`.
     row_numbers : array-like of shape (n,), optional
         What the rows are called in messages. Default: 0, 1, 2, …
+    uncertainty : array-like of shape (n,), optional
+        By how much the sums of the rows may be off where K is an approximation: a degree that is
+        negative by no more counts as 0. Default: not at all.
 
     Attributes
     ----------
@@ -75,6 +78,7 @@ class Degree(GramOperator):
         *,
         shift: float = 0.0,
         row_numbers: ArrayLike | None = None,
+        uncertainty: ArrayLike | None = None,
     ) -> None:
         super().__init__(shape=operator.shape, dtype=operator.dtype)
         n = self.shape[0]
@@ -87,6 +91,9 @@ class Degree(GramOperator):
         self.degrees: NDArray[np.float64] = self._sum_rows()
         loose = np.flatnonzero(self._doubtful())
         self._sum_without_own(loose)
+        if uncertainty is not None:
+            unknown = (self.degrees < 0) & (self.degrees >= -np.asarray(uncertainty))
+            self.degrees[unknown] = 0.0
         self._check_degrees(np.arange(n) if row_numbers is None else np.asarray(row_numbers))
         self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
             self.degrees

@@ -10,8 +10,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from .base import GramOperator
+from .nystroem import NystroemFeatures
 
-__all__ = ["Isometry", "isometric_coordinates", "pivoted_cholesky"]
+__all__ = ["Isometry", "feature_coordinates", "isometric_coordinates", "pivoted_cholesky"]
 
 # Directions with less of the trace are not there.
 _RANK = 1e-12
@@ -112,8 +113,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
             "parameters of the kernel."
         )
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, driver="evd")
-    size = float(np.abs(values).sum())
-    limit = max(_RANK, 8 * float(np.finfo(operator.dtype).eps)) * size
+    limit = _negligible(values, operator.dtype)
     if values[0] < -100 * limit:
         raise ValueError(
             f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
@@ -124,7 +124,54 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
     vectors = vectors[:, kept][:, ::-1]
     decoder = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
-    points = vectors * roots
+    return _with_two(vectors * roots, decoder)
+
+
+def feature_coordinates(features: NystroemFeatures) -> Isometry:
+    r"""Give points the coordinates of their features, turned to principal axes.
+
+    With as many landmarks as the rank, they are those of :func:`isometric_coordinates`, up to the
+    signs of the axes. The same directions are left out.
+
+    Parameters
+    ----------
+    features : NystroemFeatures
+        The features of the points, made whole.
+
+    Returns
+    -------
+    Isometry
+        Coordinates of the points, and the map for others: from inner products with the landmarks,
+        scaled as they were for the features, and before these are brought to unit length.
+
+    Examples
+    --------
+    >>> from orthodrome.gram import choose_landmarks, nystroem_features
+    >>> from orthodrome.kernels import Linear
+    >>> X = np.array([[3.0, 4.0], [0.0, 2.0], [6.0, 8.0]])
+    >>> kernel = Linear().fit(X)
+    >>> landmarks = choose_landmarks(kernel, X, 3)
+    >>> found = feature_coordinates(nystroem_features(kernel, X, landmarks, unit=True))
+    >>> (found.points @ found.points.T).round(6)
+    array([[1. , 0.8, 1. ],
+           [0.8, 1. , 0.8],
+           [1. , 0.8, 1. ]])
+    """
+    coordinates = features.toarray().astype(np.float64)
+    values, axes = scipy.linalg.eigh(coordinates.T @ coordinates)
+    kept = values > _negligible(values, features.dtype)
+    kept[-1] = True
+    axes = axes[:, kept][:, ::-1]
+    return _with_two(coordinates @ axes, features.decoder @ axes)
+
+
+def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
+    """Return the eigenvalue up to which a direction is not there."""
+    return max(_RANK, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
+
+
+def _with_two(points: NDArray[np.float64], decoder: NDArray[np.float64]) -> Isometry:
+    """Return two directions at least; the second may be 0."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
     return Isometry(points, decoder)

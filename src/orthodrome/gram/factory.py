@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 from .._core.checks import check_choice
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
+from ..kernels._prepared import Prepared
 from .base import CrossOperator, GramOperator
+from .dask_blocks import is_dask_array
+from .dask_gram import DaskCross, DaskGram
 from .dense import DenseCross, DenseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
-__all__ = ["choose_storage", "cross_operator", "gram_diagonal", "gram_operator"]
+__all__ = [
+    "choose_storage",
+    "cross_operator",
+    "gram_diagonal",
+    "gram_operator",
+    "prepared_points",
+]
 
 
 def gram_operator(
@@ -31,7 +40,8 @@ def gram_operator(
     kernel : Kernel
         A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
     X : validated data
-        What ``kernel.validate`` returned.
+        What ``kernel.validate`` returned; or a dask array of such rows, whose kernel values are
+        evaluated anew for every product, whatever the budget.
     memory_budget : str or number, default="2GiB"
         How much memory the stored matrix may take.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -46,6 +56,8 @@ def gram_operator(
         The operator; its products do not depend on the storage.
     """
     _refuse_hermitian(kernel)
+    if is_dask_array(X):
+        return DaskGram(kernel, X)
     if isinstance(kernel, Precomputed):
         return DenseGram(X, check=False)  # validate has checked it
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
@@ -64,18 +76,28 @@ def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
     _refuse_hermitian(kernel)
     if isinstance(kernel, Precomputed):
         return np.array(np.diagonal(X))
+    if is_dask_array(X):
+        return DaskGram(kernel, X).diagonal()
     return kernel.diagonal(kernel.prepare(X))
 
 
 def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     """Make the operator k(X_new, X) of a fitted kernel; its products are evaluated in tiles.
 
-    With a precomputed kernel X_new holds the values already, and X is not looked at.
+    With a precomputed kernel X_new holds the values already, and X is not looked at. X may be what
+    :func:`prepared_points` returned, where there are many operators with the same X.
     """
     _refuse_hermitian(kernel)
+    if is_dask_array(X) or is_dask_array(X_new):
+        return DaskCross(kernel, X_new, X)
     if isinstance(kernel, Precomputed):
         return DenseCross(X_new, X_new.shape[1])
-    return CrossGram(kernel, kernel.prepare(X_new), kernel.prepare(X))
+    return CrossGram(kernel, kernel.prepare(X_new), prepared_points(kernel, X))
+
+
+def prepared_points(kernel: Kernel, X: Any) -> Prepared:
+    """Return points that a fitted kernel has prepared: X, where it has done so already."""
+    return X if isinstance(X, Prepared) else kernel.prepare(X)
 
 
 def _refuse_hermitian(kernel: Kernel) -> None:

@@ -21,7 +21,9 @@ __all__ = [
     "checked_rows",
     "independent_part",
     "partial_cholesky",
+    "pilot_size",
     "pivot_rows",
+    "refuse_nonzero",
 ]
 
 # What is left of a point, relative to its own squared length, below which it lies in the span of
@@ -154,6 +156,11 @@ def pivot_rows(
             f"got {pivots!r}."
         )
     return checked_rows(pivots, n)
+
+
+def pilot_size(n: int, count: int) -> int:
+    """Return how many rows are a small part of a pass, and enough for `count` vectors."""
+    return max(8 * count, min(256, n // 16))
 
 
 def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
@@ -365,6 +372,19 @@ _NOT_POSITIVE = (
     "The kernel is not positive definite on these data (at {where} of the landmarks), and Nyström "
     "features do not exist. Choose another kernel, or solver='krylov' or 'dense'."
 )
+
+
+def refuse_nonzero(operator: GramOperator) -> None:
+    """Raise if a matrix without a positive entry on its diagonal is not 0.
+
+    The first rows mostly tell; only where they are 0 does it take a product.
+    """
+    n = operator.shape[0]
+    bad = operator.rows(np.arange(min(32, n))).any(axis=1)
+    if not bad.any():
+        bad = np.asarray(operator @ np.cos(np.arange(n)).astype(operator.dtype)) != 0
+    if bad.any():
+        raise ValueError(_NOT_POSITIVE.format(where=f"candidate {int(np.flatnonzero(bad)[0])}"))
 
 
 def _refuse_negative(

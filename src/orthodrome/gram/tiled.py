@@ -7,14 +7,12 @@ give the same numbers.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.memory import format_bytes
+from .._core.files import temporary_map
 from .._core.threads import n_threads, run_in_threads
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
 from ._loops import gather_rows
@@ -138,16 +136,7 @@ class TiledGram(GramOperator):
         size = self._layout.total
         if self.storage == "memory":
             return np.empty(size, dtype=self.dtype)
-        folder = tempfile.gettempdir()
-        needed, free = size * self.dtype.itemsize, shutil.disk_usage(folder).free
-        if needed > free:
-            raise OSError(
-                f"The Gram matrix needs {format_bytes(needed)} on disk and {folder} has "
-                f"{format_bytes(free)} free; set TMPDIR to another folder or take "
-                "storage='recompute'."
-            )
-        with tempfile.TemporaryFile(prefix="orthodrome-gram-") as file:
-            return np.memmap(file, dtype=self.dtype, mode="w+", shape=(size,))
+        return temporary_map("The Gram matrix", (size,), self.dtype)
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         # With the few vectors in rows, products with a tile were 6 to 40 % faster in trials.

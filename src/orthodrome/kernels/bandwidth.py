@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["mean_squared_distance", "median_distance"]
+__all__ = ["Moments", "mean_squared_distance", "median_distance"]
 
 # Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
 _MAX_PAIRS = 2_000_000
 _SEED = 0
+
+
+class Moments(NamedTuple):
+    """What a scale needs of all rows: their mean, and the mean of ‖x_i - x_j‖² over all pairs.
+
+    Up to `rounding` the latter may be rounding.
+    """
+
+    mean: NDArray[np.float64]
+    squared_distance: float
+    rounding: float
 
 
 def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = None) -> float:

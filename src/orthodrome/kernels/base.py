@@ -20,9 +20,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from .._core.checks import check_positive, check_sample_weight
+from .._core.kinds import refuse_unread
 from .._core.threads import run_in_threads
 from .._core.types import Data
 from ._prepared import Prepared
+from .bandwidth import Moments
 
 __all__ = ["Kernel"]
 
@@ -47,6 +49,9 @@ class Kernel(BaseEstimator):
         Whether SciPy sparse matrices and arrays are taken.
     threadsafe : bool
         Whether blocks may be evaluated in several threads at once.
+    takes_vectors : bool
+        Whether a point is a row of numbers and nothing else, so that a list of two-dimensional
+        arrays can only be a list of batches.
     hermitian : bool
         Whether values are complex, k(y, x) the conjugate of k(x, y). Few methods take such kernels.
     """
@@ -55,6 +60,7 @@ class Kernel(BaseEstimator):
     positive_definite: bool = True
     accepts_sparse: bool = True
     threadsafe: bool = True
+    takes_vectors: bool = True
     hermitian: bool = False
 
     # ------------------------------------------------------------------ public face
@@ -84,6 +90,27 @@ class Kernel(BaseEstimator):
         self._resolve(X, sample_weight)
         self.fitted_ = True
         return self
+
+    def fit_sampled(
+        self,
+        sample: Any,
+        sample_weight: NDArray[np.float64] | None,
+        moments: Callable[[NDArray[np.float64]], Moments],
+    ) -> Kernel:
+        """Resolve the parameters from some of the rows, and from moments of all of them.
+
+        Parameters
+        ----------
+        sample : validated data
+            Rows that stand for all of them.
+        sample_weight : ndarray of shape (n_samples,), optional
+            Their weights.
+        moments : callable
+            ``moments(center)`` returns the moments of all rows, which takes a pass over them; the
+            nearer the center is to their mean, the more digits they have. Kernels that have no use
+            for moments take all from the sample.
+        """
+        return self.fit_validated(sample, sample_weight)
 
     def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
         """Evaluate the kernel between the rows of X and the rows of Y (default: X).
@@ -152,8 +179,10 @@ class Kernel(BaseEstimator):
         `estimator` is the estimator on whose behalf the check is made: its name appears in the
         messages and its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
         """
+        owner = self if estimator is None else estimator
+        refuse_unread(X, owner)
         return validate_data(
-            self if estimator is None else estimator,
+            owner,
             X,
             reset=reset,
             accept_sparse="csr" if self.accepts_sparse else False,

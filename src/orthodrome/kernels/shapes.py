@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from .._core.kinds import refuse_unread
 from ..spaces.shapes import (
     as_complex,
     as_points,
@@ -52,10 +53,12 @@ class ShapeKernel(Kernel):
     """A kernel whose data are landmarks, in any of their forms."""
 
     accepts_sparse = False
+    takes_vectors = False
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Return landmarks as real ones of shape (n, k, 2), checked."""
         owner = self if estimator is None else estimator
+        refuse_unread(X, owner)
         points = as_points(X)
         n, k = points.shape[:2]
         known = getattr(owner, "n_features_in_", 2 * k)

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from .._core.kinds import refuse_unread
 from ..spaces import check_spd, spd_exp, spd_log, symmetric_matrices, symmetric_vectors
 from .extrinsic import ExtrinsicGaussian
 
@@ -50,6 +51,8 @@ class LogEuclidean(ExtrinsicGaussian):
            [0.6065, 1.    ]])
     """
 
+    takes_vectors = False
+
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is (n, d, d), each matrix symmetric and positive definite.
 
@@ -58,6 +61,7 @@ class LogEuclidean(ExtrinsicGaussian):
         names of their columns.
         """
         owner = self if estimator is None else estimator
+        refuse_unread(X, owner)
         matrices = check_spd(_unflattened(X))
         d = matrices.shape[1]
         known = getattr(owner, "n_features_in_", d * d)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from .._core.checks import check_symmetric
+from .._core.kinds import refuse_unread
 from .._core.types import Data
 from ._prepared import Prepared
 from .base import Kernel, block_dtype
@@ -64,6 +65,11 @@ class Wrapper(KernelHolder, Kernel):
     def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
         """Whether blocks may be evaluated in several threads at once."""
         return inner_kernel(self).threadsafe
+
+    @property
+    def takes_vectors(self) -> bool:  # type: ignore[override]  # that of the inner kernel
+        """Whether a point is a row of numbers and nothing else."""
+        return inner_kernel(self).takes_vectors
 
     @property
     def hermitian(self) -> bool:  # type: ignore[override]  # that of the inner kernel
@@ -177,6 +183,7 @@ class Embedded(KernelHolder, Kernel):
     """
 
     accepts_sparse = False
+    takes_vectors = False
 
     def __init__(self, function: Callable[[Any], ArrayLike], kernel: Any = "gaussian") -> None:
         self.function = function
@@ -194,8 +201,10 @@ class Embedded(KernelHolder, Kernel):
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is a finite array of numbers, of two or more dimensions."""
+        owner = self if estimator is None else estimator
+        refuse_unread(X, owner)
         return validate_data(
-            self if estimator is None else estimator,
+            owner,
             X,
             reset=reset,
             allow_nd=True,

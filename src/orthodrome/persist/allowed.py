@@ -29,8 +29,10 @@ from ..classification.subspaces import Subspace
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..cluster.laplacians import AffineExtension, GraphExtension
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
+from ..decomposition.partial import PartialFit
 from ..denoising import PatchDenoiser, SequenceDenoiser
-from ..eigen import Dense, Hebbian, Krylov, Nystroem
+from ..eigen import Dense, FeatureMoments, Hebbian, Krylov, Nystroem
+from ..gram import Landmarks
 from ..kernels import (
     RBF,
     AdditiveChi2,
@@ -114,9 +116,12 @@ _SOLVERS = (Dense, Hebbian, Krylov, Nystroem)
 _FITTED_PARTS = (
     AffineExtension,
     Canonical,
+    FeatureMoments,
     GraphExtension,
+    Landmarks,
     Mixture,
     NestedSpheres,
+    PartialFit,
     Prepared,
     RidgeMap,
     Subspace,

@@ -206,7 +206,12 @@ def _check_array(content: bytes, kind: str) -> None:
     reader = _READERS.get(np.lib.format.read_magic(stream))
     if reader is None:
         raise ValueError("an array in it is of an unknown format")
-    shape, _, dtype = reader(stream)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            shape, _, dtype = reader(stream)
+    except Warning as warning:  # of a header as Python 2 wrote it
+        raise ValueError("an array in it has a header that save does not write") from warning
     if dtype.hasobject or dtype.kind not in ARRAY_KINDS or not dtype.itemsize:
         raise ValueError(f"an array in it is of dtype {dtype}, which may hold more than data")
     size = math.prod(shape) * dtype.itemsize

@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.pipeline import Pipeline
 
 from ..eigen import Hebbian
+from ..gram.dask_blocks import is_dask_array
 from ..kernels import Embedded, FromCallable
 from .allowed import ARRAY_KINDS, OBJECTS, SCALARS, SPARSE
 
@@ -28,6 +29,10 @@ _OF_THE_SESSION = frozenset(
     )
 )
 
+# What a fit to a dask array has for each row, in dask arrays of their own: left out, as it can be
+# computed from the rows again. Weights are needed no more.
+_OF_ROWS = {"embedding_", "eigenvectors_", "mean_cosines_", "labels_"}
+
 # Parameters that name files which a later fit would read.
 _NOT_SET = {Pipeline: "memory", Hebbian: "checkpoint"}
 
@@ -35,7 +40,8 @@ _NOT_SET = {Pipeline: "memory", Hebbian: "checkpoint"}
 def plain_copy(model: Any) -> Any:
     """Return a copy of a model that shares its arrays and holds nothing but data.
 
-    Callbacks and the state of warm starts are left out, memory-mapped arrays are seen as arrays.
+    Callbacks and the state of warm starts are left out, and so is what there is for each row of a
+    dask array; memory-mapped arrays are seen as arrays.
 
     Raises
     ------
@@ -89,6 +95,10 @@ class _Copier:
             )
         made: Any = object.__new__(kind)
         for name, item in vars(value).items():
+            if is_dask_array(item) and name in _OF_ROWS:
+                continue
+            if is_dask_array(item) and name == "sample_weight_":
+                item = None
             if name not in _OF_THE_SESSION:
                 made.__dict__[name] = self.copy(item, f"{where}.{name}")
         return made
@@ -146,6 +156,11 @@ def _refusal(value: Any, where: str) -> str:
         return (
             f"{where} is {getattr(value, '__name__', name)!r}, a function or class, and a model "
             "file holds data alone. Use a named option, or pickle the model for yourself."
+        )
+    if is_dask_array(value):
+        return (
+            f"{where} is a dask array, whose rows are elsewhere; a model file holds its data. Fit "
+            "with solver='nystroem', which keeps landmarks alone, or pickle the model for yourself."
         )
     if scipy.sparse.issparse(value):
         return f"{where} is of the sparse format {value.format}; a model file holds CSR: .tocsr()."

@@ -115,7 +115,7 @@ class Picture:
     name : str
         Name of its file, without ending, where it is also written beside the page.
     data : bytes
-        The PNG file.
+        The PNG file, or a GIF file that moves.
     alt : str
         What the figure shows, in words.
     caption : str
@@ -135,12 +135,17 @@ class Picture:
         """Draw a matplotlib figure into a picture."""
         return cls(name, png(figure), alt, caption, 96 * float(figure.get_figwidth()))
 
+    @property
+    def ending(self) -> str:
+        """The ending of its file, by what it begins with."""
+        return "gif" if self.data.startswith(b"GIF8") else "png"
+
     def html(self) -> str:
         """Return a figure with the image inside the page."""
         encoded = base64.b64encode(self.data).decode("ascii")
         return (
             f'<figure style="max-width:{self.width + 24:.0f}px">'
-            f'<img src="data:image/png;base64,{encoded}" alt="{html.escape(self.alt)}">'
+            f'<img src="data:image/{self.ending};base64,{encoded}" alt="{html.escape(self.alt)}">'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
         )
 
@@ -255,7 +260,8 @@ def write_report(
     lead : str, default=""
         The paragraph under the title.
     pictures_beside : bool, default=False
-        Also write each picture as ``name.png`` into the same folder. The page does not need them.
+        Also write each picture as ``name.png`` (or ``.gif``) into the same folder. The page does
+        not need them.
 
     Returns
     -------
@@ -274,7 +280,7 @@ def write_report(
         ):
             raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
         for picture in pictures:
-            write_atomically(target.parent / f"{picture.name}.png", picture.data)
+            write_atomically(target.parent / f"{picture.name}.{picture.ending}", picture.data)
     write_atomically(target, page)
     return target
 

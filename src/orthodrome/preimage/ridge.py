@@ -136,12 +136,23 @@ def decode_components(
     origin = np.average(features, axis=0, weights=weights)
     deviations = features - origin
     weighted = (deviations * weights[:, None]).T
-    values, vectors = scipy.linalg.eigh(weighted @ deviations, check_finite=False)
+    moments = sum(weighted[:, rows] @ (_dense(X[rows]) - center) for rows in blocks)
+    return ridge_of_moments(np.asarray(center), origin, weighted @ deviations, moments, alpha)
+
+
+def ridge_of_moments(
+    center: NDArray[Any],
+    origin: NDArray[Any],
+    covariance: NDArray[Any],
+    moments: Any,
+    alpha: float,
+) -> RidgeMap:
+    """Return the map of :func:`decode_components` from both means, FᵀPF and FᵀP(X - x̄)."""
+    values, vectors = scipy.linalg.eigh(covariance, check_finite=False)
     # where all points coincide the prediction is their mean, whatever the penalty
     penalty = alpha * values[-1] if values[-1] > 1e-200 else 1.0
-    moments = sum(weighted[:, rows] @ (_dense(X[rows]) - center) for rows in blocks)
     matrix = (vectors / (np.maximum(values, 0.0) + penalty)) @ (vectors.T @ moments)
-    return RidgeMap(np.asarray(center), origin, matrix)
+    return RidgeMap(center, origin, matrix)
 
 
 def _dense(X: Any) -> NDArray[Any]:

@@ -5,7 +5,8 @@ probe is the work itself on two small samples of the rows, with the eigensolver 
 the Gram matrix that all rows will get; :mod:`.overheads` has the rest. Times are extrapolated as
 a + b m^p: p = 2 where products with the Gram matrix are what takes the time (the number of
 products hardly depends on how many rows there are), 3 where LAPACK has the whole matrix, 1 for the
-iterations of EM. Memory is added up from what is kept at once.
+iterations of EM, and for everything on features by landmarks, which are as many in the samples.
+Memory is added up from what is kept at once.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .._core.memory import format_bytes
+from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import n_threads
-from ..eigen import choose_solver
+from ..eigen import Nystroem, choose_solver
 from ..gram import choose_storage
+from ..gram.landmarks import most_candidates
 from ..gram.tiled import stored_bytes
+from ..kernels import as_kernel
 from ..kernels.base import TILE
 from .embedding import MOST_NEIGHBORS, quality_of
 from .inputs import Data
@@ -43,6 +46,16 @@ _KRYLOV_VECTORS = 26  # for each component
 _KRYLOV_OTHERS = 100
 _DENSE_MATRICES = 2.1
 _MIXTURE_MATRICES = 3.1
+# Of features by landmarks: rows that are looked at together when these are chosen, beside the
+# factor of the candidates; beside the features themselves vectors of float64 for each component and
+# for all, squares of as many rows as there are landmarks, and the blocks of a thread.
+_CHOOSING_ROWS = 192
+_FEATURES_VECTORS = 5
+_FEATURES_OTHERS = 12
+_FEATURES_SQUARES = 4
+_FEATURES_BLOCKS = 2**23
+# Rows of samples: with fewer than these for each landmark, choosing landmarks is all that is seen.
+_ROWS_PER_LANDMARK = 8
 # Of the comparison of neighbours: bytes for each distance, and distances at once in each thread.
 _NEIGHBORS_BYTES = 32
 _NEIGHBORS_BLOCK = 2**20
@@ -187,7 +200,7 @@ def estimate_cluster(data: Data, *, kernel: str | None = None, n_clusters: int =
     probe = _probe(data, plan, choice, "n_components", times)
     parts = (
         # products with the Gram matrix, for the decomposition and for kernel k-means
-        ("starts", probe.extrapolated("starts", n, 2)),
+        ("starts", probe.extrapolated("starts", n, min(2, plan.power))),
         ("EM", probe.extrapolated("EM", n, 1)),
         ("picture", probe.extrapolated("picture", n, plan.power)),
     )
@@ -207,6 +220,7 @@ class _Plan:
     solver: str
     storage: str
     sizes: tuple[int, ...]
+    landmarks: int = 0  # where the solver has any
 
     @classmethod
     def of(cls, data: Data, choice: Choice, k: int) -> _Plan:
@@ -214,6 +228,8 @@ class _Plan:
         kernel = last_step(make_model(choice, data)).kernel
         storage, _ = choose_storage(kernel, data.X, _BUDGET, "auto")
         solver = choose_solver(n, min(k, n)).solver
+        if solver == "nystroem":
+            return cls._of_features(n, data.X.dtype.itemsize, kernel, k)
         if n <= _WHOLE:
             sizes: tuple[int, ...] = (n,)
         elif solver == "dense":
@@ -224,15 +240,25 @@ class _Plan:
             sizes = (largest // 2, largest)
         return cls(n, data.X.dtype.itemsize, solver, storage, sizes)
 
+    @classmethod
+    def _of_features(cls, n: int, itemsize: int, kernel: Any, k: int) -> _Plan:
+        landmarks = min(n, Nystroem().most_landmarks(k))
+        beyond = "recompute" if as_kernel(kernel).threadsafe else "disk"
+        storage = "memory" if n * landmarks * itemsize <= parse_bytes(_BUDGET) else beyond
+        largest = min(n // 2, _ROWS_PER_LANDMARK * landmarks)
+        return cls(n, itemsize, "nystroem", storage, (largest // 2, largest), landmarks)
+
     @property
     def power(self) -> int:
-        return 3 if self.solver == "dense" else 2
+        return {"dense": 3, "nystroem": 1}.get(self.solver, 2)
 
     def bytes(self, k: int, matrices: float) -> int:
         """Return the memory of a decomposition, over that of the data.
 
         It has k components, or so many whole `matrices` where the solver is dense.
         """
+        if self.solver == "nystroem":
+            return self._feature_bytes(k)
         kept = stored_bytes(self.n, self.itemsize) if self.storage == "memory" else 0
         per_side = -(-self.n // TILE)
         busy = min(n_threads(), per_side * (per_side + 1) // 2)
@@ -241,6 +267,15 @@ class _Plan:
             return int(kept + tiles + matrices * self.n**2 * self.itemsize)
         vectors = _KRYLOV_VECTORS * k + _KRYLOV_OTHERS
         return kept + tiles + vectors * self.n * self.itemsize
+
+    def _feature_bytes(self, k: int) -> int:
+        """Return the larger of what choosing landmarks takes, and what features take after it."""
+        n, m = self.n, self.landmarks
+        choosing = 8 * (m + _CHOOSING_ROWS) * min(n, most_candidates(m))
+        kept = n * m * self.itemsize if self.storage == "memory" else 0
+        squares = 8 * m * m * (_FEATURES_SQUARES + n_threads())
+        vectors = 8 * n * (_FEATURES_VECTORS * k + _FEATURES_OTHERS)
+        return max(choosing, kept + squares + n_threads() * _FEATURES_BLOCKS) + vectors
 
 
 @dataclass(frozen=True)

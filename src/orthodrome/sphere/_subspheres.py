@@ -445,7 +445,9 @@ def _solved(
     matrix.flat[: m * len(matrix) : len(matrix) + 1] += 1e-10 * size + bent
     matrix[:m, :m] += (size + abs(bent)) * np.outer(v, v)  # along v nothing does
     try:
-        return -scipy.linalg.solve(matrix, gradient, assume_a="pos", check_finite=False)
+        # a step along what is nearly flat may be poor, which the search along it finds out
+        factor = scipy.linalg.cho_factor(matrix, check_finite=False)
+        return -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
     except np.linalg.LinAlgError:
         if len(matrix) > _MOST_SADDLES:
             return None

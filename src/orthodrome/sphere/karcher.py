@@ -61,6 +61,11 @@ class KarcherMean:
         """Whether the tolerance, or the limit of rounding, was reached."""
         return self.status.converged
 
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.cosines)
+
 
 def karcher_mean(
     points: GramOperator | ArrayLike,
@@ -178,11 +183,11 @@ def find_mean(
     )
 
 
-def warn_if_wide(mean: KarcherMean, *, stacklevel: int) -> None:
+def warn_if_wide(mean: Any, *, stacklevel: int) -> None:
     """Warn where points are so far from their mean that it need not be the only one."""
     if mean.n_far:
         warnings.warn(
-            f"{mean.n_far} of {len(mean.cosines)} points lie a quarter of a great circle or more "
+            f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
             "from the Karcher mean: outside its open hemisphere the mean need not be unique, and "
             "another start may find another one.",
             UserWarning,

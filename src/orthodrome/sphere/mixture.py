@@ -17,121 +17,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from .._core.status import Status
-from .._core.unit import ANTIPODAL, angles_from_cosines
-from ._covariances import COVARIANCES, Spectrum, spectra
+from ._clouds import Cloud, Expected, LocalCloud, steps_of
+from ._covariances import COVARIANCES
+from ._laws import EPS, Mixture, look, scatter, tangent_frame_at
 from .karcher import find_mean
-from .maps import exp_at_pole
 
 __all__ = [
     "COVARIANCES",
     "Mixture",
     "MixtureFit",
     "expectation_maximization",
+    "first_mixture",
+    "improved",
     "mean_gradient",
     "tangent_frame_at",
 ]
 
-_EPS = float(np.finfo(np.float64).eps)
-_LOG_2PI = float(np.log(2 * np.pi))
 # What rounding may take from a mean log-likelihood.
 _FALL = 1e-10
 # A step that raises the cost is halved so often; then the mean stays where it is.
 _MOST_HALVINGS = 8
-
-
-def tangent_frame_at(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return an orthonormal frame of the tangent space at a point, shape (d, d - 1).
-
-    It is the frame (e_2, …, e_d) at the pole e_1, transported along the great circle to the point:
-
-    .. math:: F_j = e_j - \frac{\mu_j}{1 + \mu_1} (e_1 + \mu) .
-    """
-    d = len(mean)
-    frame = np.eye(d)[:, 1:].copy()
-    if 1 + mean[0] <= ANTIPODAL * _EPS:  # every great circle leads there
-        return frame
-    toward = mean.copy()
-    toward[0] += 1
-    return frame - np.outer(toward, mean[1:] / (1 + mean[0]))
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """A mixture of normal laws on the unit sphere of R^(q + 1).
-
-    Attributes
-    ----------
-    weights : ndarray of shape (k,)
-        Probabilities of the components.
-    means : ndarray of shape (k, q + 1)
-        Their means, unit vectors.
-    covariances : ndarray
-        Their covariances, in the frames of :func:`tangent_frame_at`: of shape (k, q, q) for
-        "full", (k, q) for "diag", (q, q) for "tied", (k,) for "spherical".
-    kind : str
-        Which of the four.
-    """
-
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
-    kind: str
-
-    @property
-    def n_components(self) -> int:
-        """Return k."""
-        return len(self.weights)
-
-    @property
-    def n_modes(self) -> int:
-        """Return q."""
-        return self.means.shape[1] - 1
-
-    @property
-    def n_parameters(self) -> int:
-        """Return how many free numbers there are."""
-        k, q = self.n_components, self.n_modes
-        return COVARIANCES[self.kind].n_parameters(k, q) + k * q + k - 1
-
-    def spectra(self) -> list[Spectrum]:
-        """Return the covariance of each component by its eigenvalues."""
-        return spectra(self.kind, self.covariances, self.n_components, self.n_modes)
-
-    def log_densities(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        """Return log P(y | μ_l, C_l) of unit vectors, shape (n, k), without the weights."""
-        return np.ascontiguousarray(_look(points, self).logs.T)
-
-    def reordered(self, order: NDArray[np.intp]) -> Mixture:
-        """Return the mixture with its components in another order."""
-        shared = COVARIANCES[self.kind].shared
-        return replace(
-            self,
-            weights=self.weights[order],
-            means=self.means[order],
-            covariances=self.covariances if shared else self.covariances[order],
-        )
-
-    def sample(
-        self, n: int, random: np.random.RandomState
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Draw n unit vectors and the component of each.
-
-        Tangent vectors are drawn, and followed along great circles; those longer than π go past
-        the antipode of the mean.
-        """
-        components = random.choice(self.n_components, size=n, p=self.weights)
-        normal = random.standard_normal((n, self.n_modes))
-        points = np.empty((n, self.n_modes + 1))
-        for number, spectrum in enumerate(self.spectra()):
-            rows = components == number
-            tangents = (normal[rows] * np.sqrt(spectrum.values)) @ spectrum.vectors.T
-            mean = self.means[number]
-            basis = np.column_stack([mean, tangent_frame_at(mean)])
-            points[rows] = exp_at_pole(tangents) @ basis.T if len(tangents) else 0.0
-        return points / np.linalg.norm(points, axis=1, keepdims=True), components
 
 
 @dataclass(frozen=True)
@@ -221,12 +128,34 @@ def expectation_maximization(
         The likeliest mixture, and how it was found.
     """
     p = weights / weights.sum()
-    mixture = _first_mixture(points, memberships * p, kind, floor, of_a_point=1 / weights.sum())
-    here = _expectation(points, p, mixture)
+    mixture = first_mixture(points, memberships * p, kind, floor, of_a_point=1 / weights.sum())
+    return improved(
+        LocalCloud(points, p),
+        mixture,
+        mean_update=mean_update,
+        floor=floor,
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+    )
+
+
+def improved(
+    cloud: Cloud,
+    mixture: Mixture,
+    *,
+    mean_update: str,
+    floor: float,
+    tol: float,
+    max_iter: int,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> MixtureFit:
+    """Iterate EM from a mixture; the parameters are those of :func:`expectation_maximization`."""
+    here = cloud.expected(mixture)
     best, status, n_iter = here, Status.MAX_ITER, 0
     history: list[dict[str, Any]] = []
 
-    def record(step: _Expectation, reseeded: tuple[int, ...]) -> None:
+    def record(step: Expected, reseeded: tuple[int, ...]) -> None:
         history.append({"log_likelihood": step.likelihood, "reseeded": reseeded})
         if callback is not None:
             callback(history[-1])
@@ -234,9 +163,9 @@ def expectation_maximization(
     record(here, ())
     while n_iter < max_iter and status is Status.MAX_ITER:
         n_iter += 1
-        moved = _maximized(points, here, mean_update, floor)
-        moved, reseeded = _reseeded(points, p, here, moved)
-        there = _expectation(points, p, moved)
+        moved = _maximized(cloud, here, mean_update, floor)
+        moved, reseeded = _reseeded(cloud, here, moved)
+        there = cloud.expected(moved)
         gain = there.likelihood - here.likelihood
         if mean_update == "karcher" and not reseeded and gain < -max(tol, _FALL):
             mean_update = "likelihood"  # a Karcher mean is too far from the likeliest one here
@@ -270,7 +199,7 @@ def mean_gradient(
     mixture : Mixture
         Means and covariances.
     """
-    steps = _steps(points, shares, _look(points, mixture), mixture, "likelihood")
+    steps = steps_of(points, shares, look(points, mixture), mixture, "likelihood")
     factors = [spectrum.whitening for spectrum in mixture.spectra()]
     masses = shares.sum(axis=1)
     return np.array(
@@ -278,96 +207,26 @@ def mean_gradient(
     )
 
 
-# ---------------------------------------------------------------------------- the E step
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """All points from all means, arrays of shape (k, n).
-
-    `squares` are squared Mahalanobis distances, `stretches` are θ/sin θ (0 at the antipode).
-    """
-
-    cosines: NDArray[np.float64]
-    angles: NDArray[np.float64]
-    stretches: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    logs: NDArray[np.float64]
-
-
-def _look(points: NDArray[Any], mixture: Mixture) -> _Seen:
-    k, q = mixture.n_components, mixture.n_modes
-    cosines, squares = np.empty((k, len(points))), np.empty((k, len(points)))
-    spectra_ = mixture.spectra()
-    for number, spectrum in enumerate(spectra_):
-        mean = mixture.means[number]
-        basis = np.column_stack([mean, tangent_frame_at(mean) @ spectrum.whitening])
-        products = points @ basis
-        cosines[number] = products[:, 0]
-        np.einsum("ij,ij->i", products[:, 1:], products[:, 1:], out=squares[number])
-    angles, stretches = _angles(cosines)
-    squares *= stretches
-    squares *= stretches
-    for number, spectrum in enumerate(spectra_):
-        # in which direction an antipode lies nobody knows; it is as far as can be
-        opposite = stretches[number] == 0
-        squares[number, opposite] = np.pi**2 / spectrum.values[0]
-    constants = np.array([q * _LOG_2PI + spectrum.log_determinant for spectrum in spectra_])
-    return _Seen(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
-
-
-@dataclass(frozen=True)
-class _Expectation:
-    """A mixture, and what it makes of the points: P_nl w_n as `shares`, log P(y) as `evidence`."""
-
-    mixture: Mixture
-    seen: _Seen
-    shares: NDArray[np.float64]
-    evidence: NDArray[np.float64]
-    likelihood: float
-
-
-def _expectation(
-    points: NDArray[np.float64], p: NDArray[np.float64], mixture: Mixture
-) -> _Expectation:
-    seen = _look(points, mixture)
-    shares = seen.logs + np.log(mixture.weights)[:, None]
-    evidence = logsumexp(shares, axis=0)
-    shares -= evidence
-    np.exp(shares, out=shares)
-    shares *= p
-    return _Expectation(mixture, seen, shares, evidence, float(p @ evidence))
-
-
-def _angles(cosines: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    angles, stretches = angles_from_cosines(cosines)
-    stretches[cosines <= ANTIPODAL * _EPS - 1] = 0.0
-    return angles, stretches
-
-
 # ---------------------------------------------------------------------------- the M step
 
 
-def _maximized(
-    points: NDArray[np.float64], expected: _Expectation, mean_update: str, floor: float
-) -> Mixture:
+def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float) -> Mixture:
     """Return the mixture after an M step; components without mass stay as they are."""
-    mixture, seen, shares = expected.mixture, expected.seen, expected.shares
+    mixture, masses = expected.mixture, expected.masses
     kind = COVARIANCES[mixture.kind]
-    masses = shares.sum(axis=1)
-    alive = masses > 10 * _EPS
+    alive = masses > 10 * EPS
     usable = np.where(alive, masses, 1.0)
-    steps = np.where(alive[:, None], _steps(points, shares, seen, mixture, mean_update), 0.0)
-    before = _costs(
-        masses, [s.log_determinant for s in mixture.spectra()], np.vecdot(shares, seen.squares)
-    )
+    steps = np.where(alive[:, None], cloud.steps(expected, mean_update), 0.0)
+    logs = [spectrum.log_determinant for spectrum in mixture.spectra()]
+    before = _costs(masses, logs, expected.squares)
     fraction = np.ones(len(masses))
     means, scatters = mixture.means.copy(), np.empty((len(masses), *2 * (mixture.n_modes,)))
     worse = np.ones(len(masses), dtype=bool)
     for halvings in range(_MOST_HALVINGS + 1):
-        for number in np.flatnonzero(worse):
+        moving = np.flatnonzero(worse)
+        for number in moving:
             means[number] = _moved(mixture.means[number], fraction[number] * steps[number])
-            scatters[number] = _scatter(points, shares[number], means[number])
+        scatters[moving] = cloud.scatters(expected, moving, means[moving])
         covariances = kind.estimate(scatters, usable, floor)
         if not kind.shared:
             covariances[~alive] = mixture.covariances[~alive]
@@ -385,42 +244,6 @@ def _maximized(
     return new
 
 
-def _steps(
-    points: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    seen: _Seen,
-    mixture: Mixture,
-    mean_update: str,
-) -> NDArray[np.float64]:
-    """Return where each mean should go, in its frame, shape (k, q)."""
-    k = mixture.n_components
-    masses = np.maximum(shares.sum(axis=1), np.finfo(np.float64).tiny)
-    pulls = shares * seen.stretches
-    if mean_update == "karcher":
-        sums = pulls @ points
-        return np.array(
-            [sums[i] @ tangent_frame_at(mixture.means[i]) / masses[i] for i in range(k)]
-        )
-    levels = seen.cosines * seen.stretches  # θ cot θ
-    squared = seen.angles**2
-    bends = np.full_like(levels, 1 / 3)  # of (1 - θ cot θ)/θ² at 0
-    np.divide(1 - levels, squared, out=bends, where=squared > 1e-6)
-    sums = np.vstack([pulls * levels, pulls * bends * seen.squares]) @ points
-    steps = np.empty((k, mixture.n_modes))
-    for number, spectrum in enumerate(mixture.spectra()):
-        mean = mixture.means[number]
-        frame = tangent_frame_at(mean)
-        straight, bent = sums[number] @ frame, sums[k + number] @ frame
-        steps[number] = straight + spectrum.matrix @ bent
-        if COVARIANCES[mixture.kind].oriented and 1 + mean[0] > ANTIPODAL * _EPS:
-            # as the mean moves by δ its frame turns by (m δᵀ - δ mᵀ) / (1 + μ_1), m = μ_2, μ_3, …
-            scatter, m = _scatter(points, shares[number], mean), mean[1:]
-            whitened = spectrum.whitening @ (spectrum.whitening.T @ m)
-            turn = spectrum.matrix @ (scatter @ whitened) - scatter @ m
-            steps[number] += turn / (1 + mean[0])
-    return steps / masses[:, None]
-
-
 def _moved(mean: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
     """Go along a great circle, a quarter of it at the most."""
     length = float(np.linalg.norm(step))
@@ -430,16 +253,6 @@ def _moved(mean: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.f
     length = min(length, np.pi / 2)
     moved = np.cos(length) * mean + np.sin(length) * direction
     return moved / np.linalg.norm(moved)
-
-
-def _scatter(
-    points: NDArray[np.float64], shares: NDArray[np.float64], mean: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return Σ P t tᵀ in the frame at the mean."""
-    _, stretches = _angles(points @ mean)
-    scaled = points * (stretches * stretches * shares)[:, None]
-    frame = tangent_frame_at(mean)
-    return frame.T @ (scaled.T @ points) @ frame
 
 
 def _fit_of(
@@ -461,7 +274,7 @@ def _costs(masses: Any, log_determinants: Any, squares: Any) -> NDArray[np.float
 # ---------------------------------------------------------------------------- beginnings
 
 
-def _first_mixture(
+def first_mixture(
     points: NDArray[np.float64],
     shares: NDArray[np.float64],
     kind: str,
@@ -484,7 +297,7 @@ def _first_mixture(
         else:
             means[number] = points[0]
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    scatters = np.array([_scatter(points, shares[i], means[i]) for i in range(k)])
+    scatters = np.array([scatter(points, shares[i], means[i]) for i in range(k)])
     if k > 1:
         pooled = scatters.sum(axis=0) / masses.sum()
         borrowed = (q + 1) * of_a_point
@@ -496,16 +309,17 @@ def _first_mixture(
 
 
 def _reseeded(
-    points: NDArray[np.float64], p: NDArray[np.float64], expected: _Expectation, mixture: Mixture
+    cloud: Cloud, expected: Expected, mixture: Mixture
 ) -> tuple[Mixture, tuple[int, ...]]:
     """Send components without mass to the least likely points, with the covariance of all."""
-    empty = np.flatnonzero(expected.shares.sum(axis=1) <= 10 * _EPS)
+    empty = np.flatnonzero(expected.masses <= 10 * EPS)
     if not len(empty):
         return mixture, ()
     weights, means = mixture.weights.copy(), mixture.means.copy()
     covariances = mixture.covariances.copy()
     # where points are fewer, several components begin at the same one
-    chosen = np.resize(np.argsort(expected.evidence, kind="stable"), len(empty))
+    points, p = cloud.least_likely(expected, len(empty))
+    chosen = np.resize(np.arange(len(points)), len(empty))
     weights[empty], means[empty] = p[chosen], points[chosen]
     if not COVARIANCES[mixture.kind].shared:
         others = np.delete(np.arange(len(weights)), empty)

@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 import os
 import time
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .sweep import State
+from ..._core.arrays import Arrays
+from ..._core.files import errors_name
+from .sweep import PHASES, State
 
 __all__ = ["Checkpoint", "Saved"]
 
 _FORMAT = "orthodrome hebbian checkpoint 1"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
 _NUMBERS = ("clock", "n_passes", "position", "damping")
-# What zipfile, zlib, NumPy and JSON raise on bytes that are not what they look for.
-_UNREADABLE = (
-    *(OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+_COUNTS = _NUMBERS[:3]
+_PENDING = {*PHASES, "estimate", "clipped"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class Checkpoint:
         self._written = time.monotonic()
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint: there is no folder {self.path.parent} to write to.")
+        if not os.access(self.path.parent, os.W_OK):
+            raise ValueError(f"checkpoint: the folder {self.path.parent} cannot be written to.")
 
     def due(self, pass_ended: bool) -> bool:
         """Whether to write now."""
@@ -84,29 +83,36 @@ class Checkpoint:
             "numbers": numbers,
         }
         temporary = self.path.with_name(f"{self.path.name}.tmp")  # what a kill leaves is reused
-        try:
-            with open(temporary, "wb") as file:
-                np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with errors_name(self.path):
+            try:
+                with open(temporary, "wb") as file:
+                    np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
         self._written = time.monotonic()
 
-    def read(self) -> Saved | None:
-        """Return what the file holds, None if there is none; refuse what is not of this run."""
+    def read(self, shape: tuple[int, int] | None = None) -> Saved | None:
+        """Return what the file holds, None if there is none; refuse what is not of this run.
+
+        `shape` is that of the coefficients of this run, where it is known.
+        """
         if not self.path.exists():
             return None
         try:
-            with open(self.path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                meta = json.loads(str(file["meta"]))
-                if meta["format"] != _FORMAT:
-                    raise ValueError(meta["format"])
-                arrays = {name: file[name] for name in file.files if name != "meta"}
-            if meta["fingerprint"] == self._fingerprint:
-                return _put_together(meta, arrays)
-        except _UNREADABLE as error:
+            with open(self.path, "rb") as file:
+                archive = Arrays(file, os.fstat(file.fileno()).st_size)
+                if "meta" not in archive.names:
+                    raise ValueError("it lacks the array meta")
+                meta = json.loads(str(archive["meta"]))
+                if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
+                    raise ValueError(f"its format is not {_FORMAT!r}")
+                if meta.get("fingerprint") == self._fingerprint:
+                    arrays = {name: archive[name] for name in archive.names if name != "meta"}
+                    return _put_together(meta, arrays, shape)
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} cannot be read as a checkpoint of hebbian ({error}); delete it to "
                 "start anew, or name another file."
@@ -122,21 +128,71 @@ def _taken_apart(state: State, prefix: str) -> tuple[dict[str, Any], dict[str, A
     return arrays, {prefix + name: getattr(state, name) for name in _NUMBERS}
 
 
+def _put_together(
+    meta: dict[str, Any], arrays: dict[str, Any], shape: tuple[int, int] | None
+) -> Saved:
+    """Return what was written; raise where parts are missing or do not belong together."""
+    started = "pass_start_coefficients" in arrays
+    try:
+        saved = Saved(
+            state=_state(meta, arrays, ""),
+            pass_start=_state(meta, arrays, "pass_start_") if started else None,
+            seed=int(meta["seed"]),
+            history=meta["history"],
+            pending=meta["pending"],
+            diverged=meta["diverged"],
+        )
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"it lacks a part: {error}") from error
+    for state in (saved.state, saved.pass_start):
+        if state is not None:
+            _check_state(state, shape)
+    _check_story(saved)
+    return saved
+
+
 def _state(meta: dict[str, Any], arrays: dict[str, Any], prefix: str) -> State:
-    parts: dict[str, Any] = {
-        name: np.array(arrays[prefix + name], dtype=np.float64) for name in _ARRAYS
-    }
+    parts: dict[str, Any] = {name: arrays[prefix + name] for name in _ARRAYS}
+    if any(part.dtype != np.float64 for part in parts.values()):
+        raise ValueError("its arrays are not of 64-bit numbers")
     parts |= {name: meta["numbers"][prefix + name] for name in _NUMBERS}
     return State(**parts)
 
 
-def _put_together(meta: dict[str, Any], arrays: dict[str, Any]) -> Saved:
-    started = "pass_start_coefficients" in arrays
-    return Saved(
-        state=_state(meta, arrays, ""),
-        pass_start=_state(meta, arrays, "pass_start_") if started else None,
-        seed=int(meta["seed"]),
-        history=meta["history"],
-        pending=meta["pending"],
-        diverged=meta["diverged"],
-    )
+def _check_state(state: State, shape: tuple[int, int] | None) -> None:
+    """Raise unless the arrays go with each other, and with the run."""
+    coefficients, vectors = state.coefficients, (state.log_gains, state.eigenvalues)
+    fits = coefficients.ndim == 2 and coefficients.shape == state.projections.shape
+    fits = fits and (shape is None or coefficients.shape == shape)
+    fits = fits and all(vector.ndim == 1 for vector in vectors)
+    fits = fits and len(state.eigenvalues) == len(state.log_gains)
+    if not fits or len(coefficients) not in (len(state.log_gains), 2 * len(state.log_gains)):
+        raise ValueError("the shapes of its arrays do not go together")
+    counts = [getattr(state, name) for name in _COUNTS]
+    if any(type(count) is not int or count < 0 for count in counts):
+        raise ValueError("its counts of samples and passes are none")
+    if state.position > coefficients.shape[1] or not _is_number(state.damping):
+        raise ValueError("its counts of samples and passes are none")
+
+
+def _check_story(saved: Saved) -> None:
+    """Raise unless history, times and seed are such as a run writes."""
+    entries = saved.history if isinstance(saved.history, list) else [None]
+    pending = saved.pending if isinstance(saved.pending, dict) else {"": 0.0}
+    if (
+        not all(isinstance(entry, dict) and _is_entry(entry) for entry in entries)
+        or (pending and pending.keys() != _PENDING)
+        or not all(_is_number(value) for value in pending.values())
+        or not isinstance(saved.diverged, bool)
+        or saved.seed < 0
+    ):
+        raise ValueError("its history is not that of a run")
+
+
+def _is_entry(entry: dict[str, Any]) -> bool:
+    return isinstance(entry.get("diverged"), bool) and _is_number(entry.get("max_residual"))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value of JSON is a number; in a run that diverged NaN and infinity are too."""
+    return type(value) in (int, float)

@@ -151,9 +151,10 @@ def hebbian(
     tol : float, default=1e-2
         Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
         returned is at most tol times the largest eigenvalue.
-    start : {"orthonormal", "pilot", "paper", "sparse"}, default="orthonormal"
+    start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
         Random coefficients over a few points, made orthonormal in feature space; the principal
-        components within the span of a few points; the paper's A ~ N(0, 1/(rl)), which takes a
+        components within the span of a few points; the same with points drawn by randomly pivoted
+        Cholesky, which takes their rows twice; the paper's A ~ N(0, 1/(rl)), which takes a
         sweep over K' by itself; the same over a few points.
     initial : ndarray of shape (r, l) or HebbianResult, optional
         Coefficients to start from instead; a result goes on where it ended, as if the run had
@@ -238,7 +239,8 @@ def hebbian(
         from_array = None if isinstance(given, HebbianResult) else given
         seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
         file = Checkpoint(checkpoint, digest(*parts, from_array, seed), checkpoint_seconds)
-        saved = _further(file.read(), given, file)
+        shape = (r * (1 + gains.meta), operator.shape[0])
+        saved = _further(file.read(shape), given, file)
         if saved is not None:  # a fingerprint does not see what a function finds by name
             check_same_matrix(saved.state, operator, f"{file.path} is the checkpoint of a run")
     with single_threaded_blas():
@@ -281,7 +283,7 @@ def _beginning(
         A, projections = (np.vstack([part, np.zeros_like(part)]) for part in (A, projections))
     state = State(A, projections, np.full(r, gains.log_gain))
     state.eigenvalues = state.estimate_eigenvalues()
-    if gains.automatic and (given is not None or start == "pilot"):
+    if gains.automatic and (given is not None or start in ("pilot", "nystroem")):
         passes = _passes_ahead(state, operator, np.random.default_rng([seed, 3]), block_size)
         fewest, most = _HEAD_STARTS
         if given is None or passes > fewest:  # what is given may be no better than a random start

@@ -45,8 +45,9 @@ class Hebbian:
         As in :func:`~orthodrome.eigen.hebbian`.
     random_state : int, RandomState, Generator or None
         Source of the start and the orders.
-    initial : ndarray of shape (n, m) or HebbianResult, optional
-        Approximate eigenvectors to start from, or a run to go on with.
+    initial : ndarray of shape (n, m), "nystroem" or HebbianResult, optional
+        Approximate eigenvectors to start from, or a run to go on with; "nystroem" is
+        ``start="nystroem"``, by the name that other solvers have for it.
     memory_budget : str or number, optional
         What the rows of a block may take, 256 MiB at the most; and the whole matrix where LAPACK is
         used instead. Default: not checked.
@@ -76,6 +77,8 @@ class Hebbian:
             check_integer(self.block_size, "block_size", "the hebbian solver")
         check_positive(self.tol, "tol", "the hebbian solver", or_zero=True)
         check_random_state(self.random_state, "the hebbian solver")
+        if isinstance(self.initial, str):
+            check_choice(self.initial, ("nystroem",), "initial", "the hebbian solver")
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
         """Return what runs for k pairs of an n x n matrix: this solver, or LAPACK if small."""
@@ -98,7 +101,7 @@ class Hebbian:
             xi=self.xi,
             n_passes=self.n_passes,
             tol=self.tol,
-            start=self.start,
+            start=self.initial if isinstance(self.initial, str) else self.start,
             initial=self._initial(operator, k),
             block_size=resolve_block_size(self.block_size, operator, self.memory_budget),
             checkpoint=self.checkpoint,
@@ -121,7 +124,9 @@ class Hebbian:
     def _initial(self, operator: Any, k: int) -> NDArray[Any] | HebbianResult | None:
         """Return what :func:`hebbian` starts from, if anything is given."""
         given, n = self.initial, operator.shape[0]
-        if given is None or self._goes_on(given, k, n):
+        if given is None or isinstance(given, str):
+            return None
+        if self._goes_on(given, k, n):
             return given
         vectors = np.asarray(given.eigenvectors if isinstance(given, HebbianResult) else given)
         if vectors.ndim != 2 or vectors.shape[0] != n:

@@ -8,12 +8,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ...gram import partial_cholesky
+from ...gram.pivots import pilot_size
+
 __all__ = ["STARTS", "Start", "start_from", "start_with"]
 
 #: A pair A, A K'.
 Start = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-STARTS = ("orthonormal", "pilot", "paper", "sparse")
+STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
 _CLEARLY = 1e-3  # beyond rounding, in float32 too
 
@@ -24,7 +27,8 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     ``"paper"`` draws A ~ N(0, 1/(rl)), which takes a sweep over K' for A K'; ``"sparse"`` draws
     it over some of the points only, which takes the rows of these. ``"orthonormal"`` makes such
     rows orthonormal in feature space. ``"pilot"`` takes the principal components of all data
-    within the span of some.
+    within the span of some; ``"nystroem"`` the same with points drawn by randomly pivoted Cholesky,
+    each where the others leave much out.
     """
     n = operator.shape[0]
     if kind == "paper":
@@ -32,10 +36,15 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     present = nonzero_rows(operator)
     if len(present) == 0:
         return np.zeros((r, n)), np.zeros((r, n))
-    m = min(len(present), _pilot_size(n, r) if kind == "pilot" else 4 * r)
-    chosen = np.sort(present[rng.choice(len(present), size=m, replace=False)])
+    of_data = kind in ("pilot", "nystroem")
+    m = min(len(present), pilot_size(n, r) if of_data else 4 * r)
+    if kind == "nystroem":
+        chosen = np.sort(partial_cholesky(operator, max_rank=m, random_state=rng).pivots)
+    else:
+        chosen = np.sort(present[rng.choice(len(present), size=m, replace=False)])
+    m = len(chosen)
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
-    if kind == "pilot":
+    if of_data:
         small = _pilot(rows, rows[:, chosen], r)
     else:
         small = rng.standard_normal((r, m)) / np.sqrt(r * m)
@@ -69,11 +78,6 @@ def _topped_up(
         operator, rng.standard_normal((len(missing), A.shape[1])) / A.shape[1]
     )
     return orthonormalised(A, projections)
-
-
-def _pilot_size(n: int, r: int) -> int:
-    """Return how many points a pilot has: a small part of a sweep, and enough for r components."""
-    return max(8 * r, min(256, n // 16))
 
 
 def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_positive
 from .._prepared import Prepared, finite_squared_norms
-from ..bandwidth import mean_squared_distance, median_distance
+from ..bandwidth import Moments, mean_squared_distance, median_distance
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
@@ -108,6 +108,35 @@ class ScaledRadial(Radial):
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         super()._resolve(X, sample_weight)
         self.sigma_ = resolve_sigma(self, X, sample_weight)
+
+    def fit_sampled(
+        self,
+        sample: Any,
+        sample_weight: NDArray[np.float64] | None,
+        moments: Callable[[NDArray[np.float64]], Moments],
+    ) -> Kernel:
+        """Resolve the parameters: sigma="mean" from moments of all rows, the rest of the sample."""
+        self.fit_validated(sample, sample_weight)
+        if getattr(self, "sigma", None) != "mean":
+            return self
+        found = moments(self._near_the_mean(sample))
+        if not scipy.sparse.issparse(sample):
+            self.origin_ = found.mean.astype(sample.dtype)
+        self.sigma_ = scale_by_rule(
+            self,
+            sample.dtype,
+            mean_square=lambda: found.squared_distance,
+            median=lambda: math.nan,  # not asked for
+            resolution=math.sqrt(found.rounding),
+        )
+        return self
+
+    def _near_the_mean(self, sample: Any) -> NDArray[np.float64]:
+        """Return the row nearest to the origin, from which coincident points are exactly 0 away."""
+        if scipy.sparse.issparse(sample):
+            return self.origin_
+        distances = np.linalg.norm(sample - self.origin_, axis=1)
+        return np.asarray(sample[int(np.argmin(distances))], dtype=np.float64)
 
     def _unresolved(self) -> str:
         return f"sigma={self.sigma!r}" if isinstance(self.sigma, str) else ""

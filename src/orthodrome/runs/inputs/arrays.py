@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.arrays import Arrays, read_header
 from ..memory import memory_refusal
 from .data import Data, InputError, columns_of_landmarks, listed, numbered_columns, shown
 from .selection import choose_columns, unknown_column
@@ -17,6 +19,7 @@ from .tables import missing_advice
 
 __all__ = ["read_npy", "read_npz"]
 
+_ZIP = b"PK\x03\x04"  # how an archive begins
 _DATA = "X"
 _LABELS = ("y", "labels", "label", "target")
 _NAMES = ("feature_names", "columns")
@@ -31,11 +34,24 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
             f"{path} holds one array, without a column {shown(label)} for --label. Save the data "
             "as X and the labels as y in one .npz file: numpy.savez(path, X=…, y=…)."
         )
-    array = _loaded(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-    if not isinstance(array, np.ndarray):  # a .npz that is called .npy
-        array.close()
-        raise InputError(f"{path} holds several arrays; name it .npz.")
-    _refuse_large(path, array.nbytes, array.size)
+    with path.open("rb") as file, _refusals_told(path):
+        if file.read(len(_ZIP)) == _ZIP:
+            raise InputError(f"{path} holds several arrays; name it .npz.")
+        file.seek(0)
+        header = read_header(file, path.stat().st_size)
+        _refuse_large(path, header.nbytes, header.nbytes // (header.dtype.itemsize or 1))
+        array: NDArray[Any] = (
+            np.memmap(
+                file,
+                dtype=header.dtype,
+                mode="r",
+                offset=header.offset,
+                shape=header.shape,
+                order="F" if header.fortran_order else "C",
+            )
+            if header.nbytes
+            else np.empty(header.shape, dtype=header.dtype)
+        )
     return _as_data(str(path), "the array", array, columns, None, None, None)
 
 
@@ -43,7 +59,9 @@ def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
     """Read the array of data among several, and the labels beside it; see :func:`read_data`."""
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path} is not a .npz file (NumPy's zip archive of arrays).")
-    with _loaded(path, lambda: np.load(path, allow_pickle=False)) as archive:
+    with path.open("rb") as file:
+        with _refusals_told(path):
+            archive = Arrays(file, path.stat().st_size)
         arrays = _Arrays(path, archive)
         name = arrays.data_name()
         X = arrays.get(name)
@@ -52,11 +70,15 @@ def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
             label_name = next((usual for usual in _LABELS if usual in arrays.names), None)
         elif label not in arrays.names:
             raise unknown_array(path, arrays.names, label)
-        labels = None if label_name is None else arrays.labels(label_name, len(X))
+        labels = None if label_name is None else arrays.labels(label_name, _n_rows(X))
         names = arrays.columns(X.shape[-1]) if X.ndim == 2 else None
         return _as_data(
             str(path), f"the array {shown(name)}", X, columns, labels, label_name, names
         )
+
+
+def _n_rows(array: NDArray[Any]) -> int:
+    return len(array) if array.ndim else 0
 
 
 def unknown_array(path: Path, names: Sequence[str], wanted: str) -> InputError:
@@ -68,9 +90,9 @@ def unknown_array(path: Path, names: Sequence[str], wanted: str) -> InputError:
 class _Arrays:
     """The arrays of an archive, each read when it is asked for."""
 
-    def __init__(self, path: Path, archive: Any) -> None:
+    def __init__(self, path: Path, archive: Arrays) -> None:
         self._path, self._archive = path, archive
-        self.names: list[str] = list(archive.files)
+        self.names = archive.names
         if not self.names:
             raise InputError(f"{path} holds no arrays. Save the data in it as X.")
 
@@ -90,11 +112,10 @@ class _Arrays:
 
     def get(self, name: str) -> NDArray[Any]:
         """Return an array, refused before it is unpacked where it would not fit."""
-        with zipfile.ZipFile(self._path) as archive:
-            unpacked = archive.getinfo(f"{name}.npy").file_size
+        unpacked = self._archive.unpacked_size(name)
         _refuse_large(self._path, unpacked, unpacked // 8)
-        array: NDArray[Any] = _loaded(self._path, lambda: self._archive[name], name)
-        return array
+        with _refusals_told(self._path, name):
+            return self._archive[name]
 
     def labels(self, name: str, n: int) -> NDArray[np.str_]:
         array = self.get(name)
@@ -113,21 +134,8 @@ class _Arrays:
         return None
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        def header() -> tuple[int, ...]:
-            with (
-                zipfile.ZipFile(self._path) as archive,
-                archive.open(f"{name}.npy") as file,
-            ):
-                version = np.lib.format.read_magic(file)
-                read = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                return tuple(read(file)[0])
-
-        shape: tuple[int, ...] = _loaded(self._path, header, name)
-        return shape
+        with _refusals_told(self._path, name):
+            return self._archive.header(name).shape
 
     def _ndim(self, name: str) -> int:
         return len(self._shape(name))
@@ -136,21 +144,19 @@ class _Arrays:
 # ---------------------------------------------------------------------------- checks
 
 
-def _loaded(path: Path, load: Any, name: str | None = None) -> Any:
-    """Return what `load` reads, or say why it cannot be read."""
+@contextmanager
+def _refusals_told(path: Path, name: str | None = None) -> Iterator[None]:
+    """Let a refusal name the file, and say what to do about pickled objects."""
     what = str(path) if name is None else f"{path}, array {shown(name)},"
     try:
-        return load()
-    except (ValueError, EOFError, KeyError, OSError, zipfile.BadZipFile) as problem:
-        if isinstance(problem, OSError) and problem.errno is not None:
-            raise
-        if any(
-            word in str(problem) for word in ("allow_pickle", "Object arrays", "Python objects")
-        ):
+        yield
+    except InputError:
+        raise
+    except ValueError as problem:
+        if "pickled" in str(problem):
             raise InputError(
-                f"{what} holds pickled Python objects, which can run code when they are read, or "
-                "is no NumPy file at all. Save an array of numbers: numpy.save(path, "
-                "array.astype(float))."
+                f"{what} holds pickled Python objects, which can run code when they are read. Save "
+                "an array of numbers: numpy.save(path, array.astype(float))."
             ) from None
         raise InputError(f"{what} is not a whole NumPy file: {problem}.") from None
 

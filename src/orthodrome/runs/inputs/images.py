@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._core.files import write_atomically
+from ..._core.pictures import pixels_beyond
 from ...plots import MissingExtraError
 from ..memory import memory_refusal
 from .data import InputError
@@ -56,8 +57,12 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             # Pillow warns of many pixels; whether they fit is looked at below
             warnings.simplefilter("ignore")
-            with pillow.Image.open(file, formats=("PNG", "JPEG")) as image:
+            # from memory: of a file Pillow asks for as many bytes as a damaged chunk says it has
+            content = file.read_bytes()
+            with pillow.Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
                 _refuse_large(file, image.size)
+                if beyond := pixels_beyond(image.size, len(content)):
+                    raise InputError(f"{file} is a damaged image: {beyond}.")
                 return _as_numbers(pillow, pillow.ImageOps.exif_transpose(image))
     except pillow.UnidentifiedImageError:
         raise InputError(f"{file} is not a PNG or JPEG image.") from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,25 @@ __all__ = ["read_parquet"]
 def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
     """Read a table from a parquet file; see :func:`read_data`."""
     pyarrow = _require_pyarrow()
+    with _damage_told(path), path.open("rb") as opened:
+        return _checked_and_read(pyarrow, path, opened, label, columns)
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """Let whatever pyarrow raises on damaged bytes, of many kinds, name the file."""
     try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except pyarrow.ArrowException as problem:
-        raise InputError(f"{path} is not a whole parquet file: {problem}.") from None
+        yield
+    except (InputError, MissingExtraError, PermissionError):
+        raise
+    except Exception as problem:
+        raise InputError(f"{path} is not a whole parquet file: {str(problem).strip()}.") from None
+
+
+def _checked_and_read(
+    pyarrow: Any, path: Path, opened: Any, label: str | None, columns: Sequence[str] | None
+) -> Data:
+    file = pyarrow.parquet.ParquetFile(opened)
     schema = file.schema_arrow
     names = list(schema.names)
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._core.files import errors_name
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
 
@@ -278,10 +279,17 @@ def _replace_file(path: str | os.PathLike[str], text: str) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
     temporary = target.parent / f".{uuid.uuid4().hex}.tps"
+    with errors_name(target):
+        _write_and_replace(temporary, target, text)
+
+
+def _write_and_replace(temporary: Path, target: Path, text: str) -> None:
     try:
         # "x" makes a file with the rights that a plain open would give; tempfile's are its owner's
         with open(temporary, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, temporary)
         os.replace(temporary, target)

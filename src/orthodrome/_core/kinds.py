@@ -1,0 +1,35 @@
+"""Arrays of other libraries that hold their rows elsewhere: on disk, or on a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["library_of", "refuse_unread"]
+
+_LIBRARIES = ("dask", "zarr")
+
+
+def library_of(X: Any) -> str | None:
+    """Name the library whose array X is, where that is one that reads rows only when asked.
+
+    It is told by the type alone: nothing of X is read, and no library imported.
+
+    Examples
+    --------
+    >>> library_of([[1.0]]) is None
+    True
+    """
+    modules = {base.__module__.partition(".")[0] for base in type(X).__mro__}
+    return next((library for library in _LIBRARIES if library in modules), None)
+
+
+def refuse_unread(X: Any, owner: Any) -> None:
+    """Raise where X would be read into memory as a whole without anybody having asked for it."""
+    library = library_of(X)
+    if library is not None:
+        whole = "X.compute()" if library == "dask" else "X[:]"
+        raise ValueError(
+            f"{type(owner).__name__} takes arrays in memory here, and a {library} array would be "
+            f"read into memory as a whole. If it fits, pass {whole}; else reduce it first with "
+            "KernelPCA or KernelPGA and solver='nystroem', which read it in blocks."
+        )

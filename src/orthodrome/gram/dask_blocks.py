@@ -1,0 +1,206 @@
+"""Dask arrays in blocks of rows: tasks over them, and sums that are added up on the way.
+
+Nothing here imports dask before it is given a dask array. Which scheduler runs the tasks, or which
+cluster, is what dask itself is set to: ``dask.config``, or the client that was made last.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.threads import one_share
+
+__all__ = [
+    "as_dask_array",
+    "as_row_blocks",
+    "blocks_of",
+    "bounds_of",
+    "computed",
+    "constant",
+    "is_dask_array",
+    "lazy_rows_of",
+    "over_rows",
+    "persisted",
+    "reduced",
+    "rows_of",
+    "task",
+]
+
+# Results that one task adds up: with more, sums of m x m wait for each other on one worker.
+_FAN_IN = 8
+
+
+def is_dask_array(X: Any) -> bool:
+    """Tell whether X is a dask array; where nothing has imported dask, there is none."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(X, module.Array)
+
+
+def as_row_blocks(X: Any) -> Any:
+    """Return a dask array whose blocks are whole rows, each of a known number of them.
+
+    Sizes that are not known are computed, which takes a pass over the data; blocks without rows
+    are left out. Numbers that are neither float32 nor float64 become float64.
+    """
+    if not is_dask_array(X):
+        raise ValueError(
+            f"Expected a dask array, got {type(X).__name__}: dask.array.from_array makes one, with "
+            'dask from pip install "orthodrome[distributed]".'
+        )
+    if X.ndim < 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D dask array instead: one row per sample, one column "
+            "per feature."
+        )
+    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
+        X = X.copy().compute_chunk_sizes()  # in place, hence the copy
+    X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+    if 0 in X.chunks[0] and X.shape[0]:
+        import dask.array as da
+
+        filled = np.flatnonzero(X.chunks[0])
+        X = da.concatenate([X.blocks[int(i)] for i in filled])
+    if X.dtype.kind in "biu":
+        X = X.astype(np.float64)
+    return X
+
+
+def blocks_of(X: Any) -> list[Any]:
+    """Return the blocks of rows as delayed objects, in order."""
+    return list(X.to_delayed().reshape(-1))
+
+
+def bounds_of(X: Any) -> list[slice]:
+    """Return which rows each block has."""
+    ends = np.cumsum((0, *X.chunks[0]))
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
+    """Return a few rows, in this order: each block gives its own, and they meet here."""
+    order = np.argsort(indices, kind="stable")
+    parts = [part for part, size in _parts_of(X, indices[order]) if size]
+    taken = np.concatenate([np.empty((0, *X.shape[1:]), dtype=X.dtype), *computed(*parts)])
+    result = np.empty_like(taken)
+    result[order] = taken
+    return result
+
+
+def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
+    """Return rows in ascending order as a dask array, with a block for each that has some."""
+    pairs = [pair for pair in _parts_of(X, indices) if pair[1]]
+    parts, sizes = zip(*pairs, strict=True)
+    return as_dask_array(parts, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
+
+
+def _parts_of(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
+    """Yield the rows of each block that are wanted, delayed, and how many there are."""
+    pick = task(_rows_of_block)
+    for block, rows in zip(blocks_of(X), bounds_of(X), strict=True):
+        low, high = np.searchsorted(wanted, [rows.start, rows.stop])
+        yield pick(block, wanted[low:high] - rows.start), int(high - low)
+
+
+def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+    return np.asarray(block[rows])
+
+
+def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
+    """Return delayed blocks of rows as a dask array; `like` is one without rows."""
+    import dask.array as da
+
+    shapes = [(size, *like.shape[1:]) for size in sizes]
+    return da.concatenate(
+        [
+            da.from_delayed(part, shape=shape, dtype=like.dtype, meta=like)
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+    )
+
+
+def over_rows(function: Callable[[NDArray[Any]], NDArray[Any]], array: Any) -> Any:
+    """Apply a function to the rows of an array; of a dask array, once the result is asked for."""
+    if not is_dask_array(array):
+        return function(array)
+    like = function(np.zeros((1, *array.shape[1:]), dtype=array.dtype))
+    return array.map_blocks(
+        function,
+        chunks=(array.chunks[0], *[(size,) for size in like.shape[1:]]),
+        drop_axis=[1] if like.ndim == 1 else [],
+        dtype=like.dtype,
+        meta=like[:0],
+    )
+
+
+class Task:
+    """A function as one task among others on a worker: it starts no threads of its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", "task")  # what a dashboard shows
+
+    def __call__(self, *arguments: Any) -> Any:
+        with one_share():
+            return self.function(*arguments)
+
+
+def task(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a delayed call of a function."""
+    from dask import delayed
+
+    return delayed(Task(function), pure=False, traverse=False)
+
+
+def constant(value: Any) -> Any:
+    """Return a value that many tasks take: it is moved once, and lives on in the graph.
+
+    Unlike what is scattered it is not lost with a worker.
+    """
+    from dask import delayed
+
+    return delayed(value, pure=False, traverse=False)
+
+
+def reduced(parts: Sequence[Any], combine: Callable[..., Any]) -> Any:
+    """Return the delayed combination of delayed parts, by a tree of tasks.
+
+    ``combine(*some)`` takes a few parts, in their order, or what it made of such.
+    """
+    one, parts = task(combine), list(parts)
+    while len(parts) > 1:
+        groups = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
+        parts = [one(*group) if len(group) > 1 else group[0] for group in groups]
+    return parts[0]
+
+
+def computed(*collections: Any) -> tuple[Any, ...]:
+    """Compute delayed objects by the scheduler that dask is set to."""
+    import dask
+
+    with quiet_about_size():
+        return tuple(dask.compute(*collections))
+
+
+def persisted(X: Any) -> Any:
+    """Let the workers compute a dask array now, and keep it."""
+    with quiet_about_size():
+        return X.persist()
+
+
+@contextmanager
+def quiet_about_size() -> Iterator[None]:
+    """Let graphs carry vectors and landmarks without a warning.
+
+    They could be scattered instead, and would then be lost with the worker that had them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        yield

@@ -1,0 +1,231 @@
+"""Gram matrices of dask arrays: products as tasks over pairs of blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
+from .base import CrossOperator, GramOperator, as_indices
+from .dask_blocks import (
+    as_dask_array,
+    as_row_blocks,
+    blocks_of,
+    bounds_of,
+    computed,
+    constant,
+    is_dask_array,
+    reduced,
+    rows_of,
+    task,
+)
+from .tiled import CrossGram, TiledGram
+
+__all__ = ["DaskCross", "DaskGram"]
+
+
+class DaskGram(GramOperator):
+    """The Gram matrix of a fitted kernel on a dask array, evaluated where the blocks are.
+
+    A product K V is a task for every pair of blocks: it evaluates kernel values tile by tile and
+    multiplies them with the rows of V that belong to them. The few columns of V, and of the
+    product, are all that is moved besides the blocks themselves, which go from worker to worker
+    and never to the caller.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A fitted kernel.
+    X : dask array of shape (n, ...)
+        The points; blocks of rows. What is not persisted is computed again for every product.
+
+    Notes
+    -----
+    A task for a pair of two blocks serves both, since the matrix is symmetric, as long as the two
+    results together are no larger than a block of X; with more columns there is one for each.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from orthodrome.kernels import Linear
+    >>> X = da.arange(6, chunks=6).reshape(3, 2).rechunk((2, 2))
+    >>> DaskGram(Linear().fit(np.ones((1, 2))), X) @ np.array([1.0, 0.0, 0.0])
+    array([1., 3., 5.])
+    """
+
+    recomputes = True
+
+    def __init__(self, kernel: Kernel, X: Any) -> None:
+        self.points = as_row_blocks(X)
+        n = self.points.shape[0]
+        super().__init__(shape=(n, n), dtype=self.points.dtype)
+        self.kernel = kernel
+        self._diagonal: NDArray[Any] | None = None
+
+    def _identity(self) -> dict[str, Any]:
+        return {"kernel": self.kernel, "points": self.points.name}
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        V, bounds = np.ascontiguousarray(V), bounds_of(self.points)
+        blocks, kernel = blocks_of(self.points), constant(self.kernel)
+        parts = [constant(V[rows]) for rows in bounds]
+        row_size = int(np.prod(self.points.shape[1:])) * self.dtype.itemsize
+        if 2 * V.shape[1] * np.result_type(self.dtype, V.dtype).itemsize <= row_size:
+            products = _symmetric_products(kernel, blocks, parts)
+        else:
+            products = _products(kernel, blocks, blocks, parts)
+        return np.concatenate(computed(*products))
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Evaluate rows: the points that they belong to are sent to all blocks."""
+        chosen = as_indices(indices, self.shape[0])
+        return DaskCross(self.kernel, rows_of(self.points, chosen), self.points).toarray()
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix, of blocks that are evaluated where the data are."""
+        blocks, bounds = blocks_of(self.points), bounds_of(self.points)
+        kernel, values = constant(self.kernel), task(_values)
+        pairs = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
+        made = computed(
+            *[values(kernel, blocks[i], None if i == j else blocks[j]) for i, j in pairs]
+        )
+        matrix = np.empty(self.shape, dtype=self.dtype)
+        for (i, j), block in zip(pairs, made, strict=True):
+            matrix[bounds[i], bounds[j]] = block
+            matrix[bounds[j], bounds[i]] = block.T
+        return matrix
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return k(x, x) for each point."""
+        if self._diagonal is None:
+            kernel, own = constant(self.kernel), task(_own_values)
+            parts = computed(*[own(kernel, block) for block in blocks_of(self.points)])
+            self._diagonal = np.concatenate(parts)
+        return self._diagonal.copy()
+
+    def cross(self, X_new: Any) -> DaskCross:
+        """Return the operator k(X_new, X); X_new is what ``kernel.validate`` returned."""
+        return DaskCross(self.kernel, X_new, self.points)
+
+
+class DaskCross(CrossOperator):
+    """The rectangular matrix k(X_new, X) where one of the two is a dask array, or both."""
+
+    def __init__(self, kernel: Kernel, new: Any, points: Any) -> None:
+        self.new, self.points = (as_row_blocks(X) if is_dask_array(X) else X for X in (new, points))
+        dtype = np.result_type(self.new.dtype, self.points.dtype)
+        super().__init__(shape=(new.shape[0], points.shape[0]), dtype=dtype)
+        self.kernel = kernel
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate(computed(*self._blocks_of_product(V)))
+
+    def lazy_product(self, V: NDArray[Any]) -> Any:
+        """Return the product with V as a dask array, in the blocks of the new points."""
+        dtype = np.result_type(self.dtype, V.dtype)
+        return as_dask_array(
+            self._blocks_of_product(V),
+            [rows.stop - rows.start for rows in _bounds(self.new)],
+            np.empty((0, V.shape[1]), dtype=dtype),
+        )
+
+    def _blocks_of_product(self, V: NDArray[Any]) -> list[Any]:
+        V = np.ascontiguousarray(V)
+        parts = [constant(V[rows]) for rows in _bounds(self.points)]
+        return _products(constant(self.kernel), _blocks(self.new), _blocks(self.points), parts)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Evaluate the rows of these new points."""
+        chosen = as_indices(indices, self.shape[0])
+        new = rows_of(self.new, chosen) if is_dask_array(self.new) else self.new[chosen]
+        return DaskCross(self.kernel, new, self.points).toarray()
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix."""
+        kernel, values = constant(self.kernel), task(_values)
+        pairs = [(new, old) for new in _blocks(self.new) for old in _blocks(self.points)]
+        made = iter(computed(*[values(kernel, new, old) for new, old in pairs]))
+        matrix = np.empty(self.shape, dtype=self.dtype)
+        for rows in _bounds(self.new):
+            for columns_of_block in _bounds(self.points):
+                matrix[rows, columns_of_block] = next(made)
+        return matrix
+
+
+def _blocks(X: Any) -> list[Any]:
+    return blocks_of(X) if is_dask_array(X) else [constant(X)]
+
+
+def _bounds(X: Any) -> list[slice]:
+    return bounds_of(X) if is_dask_array(X) else [slice(0, X.shape[0])]
+
+
+def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]) -> list[Any]:
+    """Return the blocks of rows of k(rows, columns) V, of which `parts` are the blocks."""
+    one = task(_one_product)
+    return [
+        reduced([one(kernel, row, block, V) for block, V in zip(columns, parts, strict=True)], _sum)
+        for row in rows
+    ]
+
+
+def _symmetric_products(kernel: Any, blocks: list[Any], parts: list[Any]) -> list[Any]:
+    """Return the blocks of rows of k(X, X) V, with one task for two blocks."""
+    own, both, pick = task(_own_product), task(_two_products), task(_entry)
+    terms = [[own(kernel, block, V)] for block, V in zip(blocks, parts, strict=True)]
+    for i in range(len(blocks)):
+        for j in range(i + 1, len(blocks)):
+            two = both(kernel, blocks[i], blocks[j], parts[i], parts[j])
+            terms[i].append(pick(two, 0))
+            terms[j].append(pick(two, 1))
+    return [reduced(term, _sum) for term in terms]
+
+
+def _sum(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[Any]:
+    total = first + others[0]  # a new one: what a task has returned is not changed
+    for other in others[1:]:
+        total += other
+    return total
+
+
+def _entry(pair: tuple[Any, Any], index: int) -> Any:
+    return pair[index]
+
+
+def _one_product(kernel: Kernel, rows: Any, columns: Any, V: NDArray[Any]) -> NDArray[Any]:
+    return CrossGram(kernel, kernel.prepare(rows), kernel.prepare(columns)) @ V
+
+
+def _own_product(kernel: Kernel, block: Any, V: NDArray[Any]) -> NDArray[Any]:
+    return TiledGram(kernel, block, "recompute") @ V
+
+
+def _two_products(
+    kernel: Kernel, rows: Any, columns: Any, V_rows: NDArray[Any], V_columns: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return B V_columns and Bᵀ V_rows for B = k(rows, columns), of which tiles are made."""
+    a, b = kernel.prepare(rows), kernel.prepare(columns)
+    dtype = block_dtype(a, b)
+    scratch = np.empty(TILE * TILE, dtype=dtype)
+    shape, kind = V_rows.shape[1], np.result_type(dtype, V_rows.dtype)
+    above, below = (np.zeros((len(points), shape), dtype=kind) for points in (a, b))
+    for i in range(0, len(a), TILE):
+        for j in range(0, len(b), TILE):
+            left, right = a[i : i + TILE], b[j : j + TILE]
+            out = scratch[: len(left) * len(right)].reshape(len(left), len(right))
+            tile = kernel.evaluate(left, right, out)
+            above[i : i + TILE] += tile @ V_columns[j : j + TILE]
+            below[j : j + TILE] += tile.T @ V_rows[i : i + TILE]
+    return above, below
+
+
+def _values(kernel: Kernel, rows: Any, columns: Any | None) -> NDArray[Any]:
+    if columns is None:
+        return symmetric_block(kernel, kernel.prepare(rows))
+    return rectangular_block(kernel, kernel.prepare(rows), kernel.prepare(columns))
+
+
+def _own_values(kernel: Kernel, block: Any) -> NDArray[Any]:
+    return kernel.diagonal(kernel.prepare(block))

@@ -1,0 +1,236 @@
+"""Rows of a dask array: blocks are its chunks, sums are added up where the blocks are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.checks import check_sample_weight
+from ..kernels import Kernel
+from .dask_blocks import (
+    as_dask_array,
+    as_row_blocks,
+    blocks_of,
+    bounds_of,
+    computed,
+    constant,
+    is_dask_array,
+    lazy_rows_of,
+    persisted,
+    reduced,
+    rows_of,
+    task,
+)
+from .sources import (
+    BlockFunction,
+    RowCheck,
+    RowSource,
+    added,
+    block_rows,
+    block_sums,
+    drawn_parts,
+)
+
+__all__ = ["DaskSource"]
+
+# Bytes of rows that may be moved here for a search among them.
+_MOST_GATHERED = 2**26
+
+
+class DaskSource(RowSource):
+    """Rows of a dask array, of any scheduler or cluster.
+
+    A pass is a task for each block; what tasks return is added up by a tree of further tasks, so
+    that only the sum arrives here. What there is for every row stays a dask array.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, ...)
+        The rows. Blocks that are split along other axes are put together; the numbers of rows are
+        computed where dask does not know them. What is not persisted is computed in every pass.
+    kernel, estimator, reset
+        As for :func:`~orthodrome.gram.as_source`.
+
+    Attributes
+    ----------
+    array : dask array of shape (n, ...)
+        The rows, before they are checked.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from orthodrome import KernelPCA
+    >>> from orthodrome.kernels import Gaussian
+    >>> source = DaskSource(da.ones((7, 2), chunks=3), Gaussian(), KernelPCA())
+    >>> source.n_blocks, source.sums(lambda rows, start: (rows.sum(axis=0),))
+    (3, (array([7., 7.]),))
+    """
+
+    lazy = True
+
+    def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
+        owner = type(estimator).__name__
+        if not is_dask_array(X):
+            raise ValueError(
+                f"{owner} takes dask arrays, not a dask {type(X).__name__}; data frames have "
+                "to_dask_array(lengths=True)."
+            )
+        self.array = as_row_blocks(X)
+        if not self.array.shape[0]:
+            raise ValueError(f"{owner} takes at least one row; the dask array has none.")
+        first = rows_of(self.array, np.zeros(1, dtype=np.intp))
+        self._check: RowCheck | None = RowCheck.of(kernel, first, estimator, reset=reset)
+        self._known: Any = self._check(first, 0)
+        self._set_shape(self._known)
+
+    @classmethod
+    def unchecked(cls, array: Any) -> DaskSource:
+        """Make a source of rows that are the result of a computation, and need no check."""
+        source = cls.__new__(cls)
+        source.array, source._check, source._known = as_row_blocks(array), None, None
+        source._set_shape(array)
+        return source
+
+    def _set_shape(self, rows: Any) -> None:
+        """Take the shape and the precision of checked rows."""
+        self.shape = (int(self.array.shape[0]), *rows.shape[1:])
+        self.dtype = np.dtype(rows.dtype)
+        self.n_blocks = len(self.array.chunks[0])
+
+    @property
+    def _first(self) -> Any:
+        """The first row, checked, to see what functions return.
+
+        One that is made up will not do: kernels refuse what is no shape, or no positive matrix.
+        """
+        if self._known is None:
+            self._known = self.take(np.zeros(1, dtype=np.intp))
+        return self._known
+
+    def sums(
+        self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Add up what the function returns for each block: one pass over the rows."""
+        parts = self._tasks(block_sums, function, arguments, along)
+        if len(parts) == 1:  # float64 as sums are
+            parts = [task(_sum)(parts[0])]
+        (total,) = computed(reduced(parts, _sum))
+        return tuple(np.asarray(term) for term in total)
+
+    def per_row(self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+        """Return a dask array of what the function returns for each block.
+
+        Nothing is computed but what it returns for the first row.
+        """
+        # shapes and kinds of the result, from the first row; of what goes along, 0 will do
+        beside = [np.zeros((1, *array.shape[1:]), dtype=array.dtype) for array in along]
+        like = np.asarray(block_rows(function, None, self._first, 0, beside, arguments))
+        parts = self._tasks(block_rows, function, arguments, along)
+        return as_dask_array(parts, self.array.chunks[0], like[:0])
+
+    def take(self, indices: NDArray[np.intp]) -> Any:
+        """Return a few validated rows, which are moved here."""
+        numbers = np.asarray(indices, dtype=np.intp)
+        rows = rows_of(self.array, numbers)
+        return rows if self._check is None else self._check(rows, numbers)
+
+    def together(self, indices: NDArray[np.intp]) -> Any:
+        """Return rows in ascending order: here if they are small, else as a dask array.
+
+        That one is computed now, kept by the workers, and has few blocks.
+        """
+        row = int(np.prod(self.shape[1:])) * self.dtype.itemsize
+        if len(indices) * row <= _MOST_GATHERED:
+            return self.take(indices)
+        rows = max(1024, _MOST_GATHERED // (16 * row))
+        return persisted(lazy_rows_of(self.rows(), np.asarray(indices)).rechunk({0: rows}))
+
+    def rows(self) -> Any:
+        """Return the validated rows as a dask array."""
+        return self.per_row(_unchanged)
+
+    def weights(self, sample_weight: Any, owner: str) -> Any:
+        """Return checked weights; those in a dask array stay where they are."""
+        if not is_dask_array(sample_weight):
+            return check_sample_weight(sample_weight, self.shape[0], owner)
+        if sample_weight.shape != self.shape[:1]:
+            raise ValueError(
+                f"sample_weight of {owner} must have shape ({self.shape[0]},), one weight per "
+                f"sample; got {sample_weight.shape}."
+            )
+        weights = sample_weight.astype(np.float64).rechunk((self.array.chunks[0],))
+        check = task(_checked_sum)
+        total = sum(computed(*[check(block, owner) for block in blocks_of(weights)]))
+        if not total > 0:
+            raise ValueError(f"sample_weight of {owner} must not be all zero.")
+        return weights
+
+    def spread(
+        self, count: int, weights: Any = None, random: np.random.Generator | None = None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Draw at most `count` rows evenly over the sum of the weights."""
+        if not is_dask_array(weights):
+            return super().spread(count, weights, random)
+        if self.shape[0] <= count:
+            return super().spread(count, np.concatenate(computed(*blocks_of(weights))), random)
+        blocks, bounds, chosen = blocks_of(weights), bounds_of(self.array), task(_met)
+        sums = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
+        places = drawn_parts(count, random) * sums[-1]
+        cuts = np.searchsorted(places, sums)
+        parts = computed(
+            *[
+                chosen(block, places[cuts[i] : cuts[i + 1]] - sums[i], bounds[i].start)
+                for i, block in enumerate(blocks)
+            ]
+        )
+        rows, counts = np.unique(np.concatenate(parts), return_counts=True)
+        return rows, counts.astype(np.float64)
+
+    def _tasks(
+        self, visit: Any, function: BlockFunction, arguments: Sequence[Any], along: Sequence[Any]
+    ) -> list[Any]:
+        """Return a delayed call of ``visit``, block_sums or block_rows, for each block."""
+        call = task(visit)
+        shared = [constant(value) for value in (function, self._check, tuple(arguments))]
+        beside = [self._split(array) for array in along]
+        return [
+            call(*shared[:2], block, rows.start, [blocks[i] for blocks in beside], shared[2])
+            for i, (block, rows) in enumerate(
+                zip(blocks_of(self.array), bounds_of(self.array), strict=True)
+            )
+        ]
+
+    def _split(self, array: Any) -> list[Any]:
+        """Return the blocks of an array that goes along with the rows."""
+        if is_dask_array(array):
+            chunks = {0: self.array.chunks[0], **dict.fromkeys(range(1, array.ndim), -1)}
+            return blocks_of(array.rechunk(chunks))
+        return [constant(np.asarray(array[rows])) for rows in bounds_of(self.array)]
+
+
+def _unchanged(rows: Any, _start: int) -> Any:
+    return rows
+
+
+def _checked_sum(weights: NDArray[np.float64], owner: str) -> float:
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"sample_weight of {owner} must be finite and not negative.")
+    return float(weights.sum())
+
+
+def _met(weights: NDArray[np.float64], places: NDArray[Any], start: int) -> NDArray[np.intp]:
+    """Return which rows of a block are met at places along the sum of its weights."""
+    if not len(places):
+        return np.empty(0, dtype=np.intp)
+    rows = np.searchsorted(np.cumsum(weights), places, side="right")
+    return np.asarray(start + np.minimum(rows, np.flatnonzero(weights)[-1]), dtype=np.intp)
+
+
+def _sum(*parts: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    total = None
+    for part in parts:
+        total = added(total, part)
+    return total

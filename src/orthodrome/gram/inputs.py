@@ -1,0 +1,107 @@
+"""From whatever holds the rows to a source of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.kinds import library_of
+from ..kernels import Kernel
+from .dask_source import DaskSource
+from .local_sources import ArraySource, BatchSource, ZarrSource
+from .sources import RowSource
+
+__all__ = ["as_source", "is_memory_map", "kind_of"]
+
+
+def is_memory_map(X: Any) -> bool:
+    """Tell whether X is a memory map, or a view of one."""
+    while X is not None and not isinstance(X, np.memmap):
+        X = getattr(X, "base", None)
+    return X is not None
+
+
+def kind_of(X: Any, kernel: Kernel | None = None) -> str:
+    """Say how X holds its rows, by its type alone: nothing is read, and no library imported.
+
+    Parameters
+    ----------
+    X : data
+        Whatever a user gives.
+    kernel : Kernel, optional
+        The kernel; where its points are arrays themselves (shapes, matrices), a list of
+        two-dimensional arrays is a list of points, not of batches.
+
+    Returns
+    -------
+    {"array", "zarr", "dask", "batches", "once"}
+        "array" is all that ``kernel.validate`` takes; "once" an iterator of batches, which can be
+        read a single time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kind_of([[1.0, 2.0]]), kind_of([np.ones((3, 2)), np.ones((4, 2))])
+    ('array', 'batches')
+    >>> kind_of(np.ones((3, 2)) for _ in range(4))
+    'once'
+    """
+    library = library_of(X)
+    if library is not None:
+        return library
+    if isinstance(X, (list, tuple)):
+        vectors = kernel is None or kernel.takes_vectors
+        flat = len(X) > 0 and all(len(getattr(part, "shape", ())) == 2 for part in X)
+        return "batches" if vectors and flat else "array"
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__iter__"):
+        return "array"
+    if hasattr(X, "__next__"):
+        return "once"
+    arrays = ("shape", "__array__", "__array_interface__", "__dataframe__", "columns")
+    return "array" if any(hasattr(X, name) for name in arrays) else "batches"
+
+
+def as_source(X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> RowSource:
+    """Make a source of rows that a kernel checks, on behalf of an estimator.
+
+    Parameters
+    ----------
+    X : array, memory map, sparse array, zarr array, dask array, or iterable of batches
+        The rows. What is iterated must start anew with each ``iter(X)`` if there is to be more than
+        one pass.
+    kernel : Kernel
+        Its ``validate`` checks the blocks.
+    estimator : estimator
+        Whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared.
+    reset : bool, default=True
+        Whether they are set.
+
+    Returns
+    -------
+    RowSource
+        The source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome import KernelPCA
+    >>> from orthodrome.kernels import Gaussian
+    >>> source = as_source([np.ones((3, 2)), np.zeros((4, 2))], Gaussian(), KernelPCA())
+    >>> source.shape, source.take(np.array([2, 5])).tolist()
+    ((7, 2), [[1.0, 1.0], [0.0, 0.0]])
+    """
+    kind = kind_of(X, kernel)
+    if kind == "dask":
+        return DaskSource(X, kernel, estimator, reset=reset)
+    if kind == "zarr":
+        return ZarrSource(X, kernel, estimator, reset=reset)
+    if kind == "array":
+        return ArraySource(X, kernel, estimator, reset=reset)
+    if kind == "once" and reset:
+        raise ValueError(
+            f"fit of {type(estimator).__name__} passes over the rows several times, and a "
+            f"{type(X).__name__} can be read only once. Give a list of batches, or an object whose "
+            "__iter__ starts anew; or give the batches to partial_fit, one after the other."
+        )
+    return BatchSource(X, kernel, estimator, reset=reset)

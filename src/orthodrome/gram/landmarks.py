@@ -1,0 +1,214 @@
+"""The landmarks of the Nyström method: how they are chosen, and the map to features by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.random import one_seed
+from ..kernels import Kernel, Precomputed
+from ..kernels.base import rectangular_block
+from .factory import gram_operator
+from .pivots import (
+    PARTS,
+    checked_rows,
+    independent_part,
+    partial_cholesky,
+    pivot_rows,
+    refuse_nonzero,
+)
+from .sources import RowSource, spread_rows
+
+__all__ = ["Landmarks", "choose_landmarks", "most_candidates"]
+
+# Landmarks are chosen among so many rows at the most, or so many for each of them: what is left of
+# every candidate has to be kept up to date, which for all rows of large data takes longer than the
+# features themselves.
+_CANDIDATES = 2**16
+_CANDIDATES_PER_LANDMARK = 64
+_FACTOR = 2**26  # numbers in their factor: half a gigabyte; whatever the budget, the same landmarks
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """A few points, none of which depends on the others, and the map to features by them.
+
+    Attributes
+    ----------
+    points : validated data of shape (m, ...) or None
+        The landmarks; None for a precomputed kernel.
+    indices : ndarray of shape (m,) or None
+        Which rows of the training data they are; None where they are others.
+    decoder : ndarray of shape (m, m)
+        R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, landmarks) @ decoder``.
+    """
+
+    points: Any
+    indices: NDArray[np.intp] | None
+    decoder: NDArray[np.float64]
+
+
+class Candidates(NamedTuple):
+    """The rows among which landmarks are chosen, and how often each counts."""
+
+    rows: NDArray[np.intp] | slice
+    weights: NDArray[np.float64]
+
+
+def choose_landmarks(
+    kernel: Kernel,
+    X: Any,
+    n_landmarks: int,
+    *,
+    landmarks: Any = "rpcholesky",
+    tol: float = 0.0,
+    sample_weight: NDArray[np.float64] | None = None,
+    scale: float = 1.0,
+    random_state: Any = None,
+) -> Landmarks:
+    """Choose landmarks among the rows of X, or take those that are given.
+
+    Landmarks that depend on the others, copies among them, are left out. Where X has no more rows
+    than landmarks are asked for, and there is no `tol`, all of its rows are taken.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
+    X : validated data, or RowSource
+        What ``kernel.validate`` returned; or rows that come in blocks, of which only candidates are
+        taken.
+    n_landmarks : int
+        The most landmarks; of landmarks that are given all are taken.
+    landmarks : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
+        How they are chosen (:func:`partial_cholesky`); or numbers of rows, as integers in one
+        dimension; or points.
+    tol : float, default=0.0
+        Take no more once the trace of what the features leave out is at most tol times the trace.
+        (Among the candidates, see the notes; points that are given are all taken.)
+    sample_weight : ndarray of shape (n,), optional
+        Weights; rows of weight 0 are not chosen.
+    scale : float, default=1.0
+        What kernel values are multiplied by.
+    random_state : int, RandomState, Generator or None
+        Source of the draws.
+
+    Returns
+    -------
+    Landmarks
+        The landmarks and the map to features.
+
+    Notes
+    -----
+    Of more than 65,536 rows (64 per landmark, if that is more; fewer where landmarks are many) so
+    many are drawn first, one from each of as many parts of equal weight, and landmarks are chosen
+    among them: the search takes a factor of all candidates.
+
+    Points that are given are taken in the precision of X.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Linear
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> found = choose_landmarks(Linear().fit(X), X, 6)
+    >>> found.points.shape, found.decoder.shape
+    ((2, 2), (2, 2))
+    """
+    precomputed = isinstance(kernel, Precomputed)
+    if not isinstance(landmarks, str) and not _are_rows(landmarks):
+        if precomputed:
+            raise ValueError(
+                "Landmarks of a precomputed kernel must be numbers of rows: it has no points."
+            )
+        # in the precision of the rows, which is that of the features
+        given = kernel.validate(landmarks, reset=False)
+        points, indices = given.astype(X.dtype, copy=False), None
+    else:
+        indices = _chosen_rows(kernel, X, n_landmarks, landmarks, tol, sample_weight, random_state)
+        points = None if precomputed else _rows(X, indices)
+    if precomputed and indices is not None:
+        matrix = X[np.ix_(indices, indices)]
+    else:
+        prepared = kernel.prepare(points)
+        matrix = rectangular_block(kernel, prepared, prepared)
+    kept, decoder = independent_part(matrix * scale, PARTS[np.dtype(X.dtype)])
+    if not len(kept):  # all are 0: one of them stands for it
+        kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
+    return Landmarks(
+        points=None if precomputed else points[kept],
+        indices=None if indices is None else indices[kept],
+        decoder=decoder,
+    )
+
+
+def _are_rows(landmarks: Any) -> bool:
+    return not hasattr(landmarks, "tocsr") and np.asarray(landmarks).ndim == 1
+
+
+def _chosen_rows(
+    kernel: Kernel,
+    X: Any,
+    count: int,
+    landmarks: Any,
+    tol: float,
+    weights: NDArray[np.float64] | None,
+    random_state: Any,
+) -> NDArray[np.intp]:
+    """Return the rows that are landmarks, before those that depend on others are left out."""
+    n = X.shape[0]
+    if not isinstance(landmarks, str):
+        return checked_rows(landmarks, n)
+    if n <= count or isinstance(weights, np.ndarray):
+        every = np.arange(n) if weights is None else np.flatnonzero(weights)
+        if len(every) <= count and not tol:
+            return every
+    random = np.random.default_rng(one_seed(random_state))
+    if isinstance(kernel, Precomputed):
+        among = Candidates(slice(None), np.ones(n) if weights is None else weights)
+        gram = gram_operator(kernel, X)
+    else:
+        among = _candidates(X, weights, count, random)
+        candidates = _rows(X, among.rows, together=True)
+        gram = gram_operator(kernel, candidates, storage="recompute")
+    if landmarks != "rpcholesky" and not tol:
+        chosen = pivot_rows(gram, landmarks, count, among.weights, random)
+    else:
+        chosen = partial_cholesky(
+            gram,
+            max_rank=count,
+            tol=tol,
+            pivots=landmarks,
+            sample_weight=among.weights,
+            random_state=random,
+        ).pivots
+    if not len(chosen):
+        refuse_nonzero(gram)
+        return np.array([0 if weights is None else np.flatnonzero(weights)[0]])
+    return chosen if isinstance(among.rows, slice) else among.rows[chosen]
+
+
+def _rows(X: Any, rows: NDArray[np.intp] | slice, *, together: bool = False) -> Any:
+    if not isinstance(X, RowSource):
+        return X[rows]
+    numbers = np.arange(X.shape[0])[rows] if isinstance(rows, slice) else rows
+    return X.together(numbers) if together else X.take(numbers)
+
+
+def most_candidates(count: int) -> int:
+    """Return among how many rows so many landmarks are chosen, at the most."""
+    most = max(_CANDIDATES, _CANDIDATES_PER_LANDMARK * count)
+    return max(2 * count, min(most, _FACTOR // count))
+
+
+def _candidates(X: Any, weights: Any, count: int, random: np.random.Generator) -> Candidates:
+    """Return all rows, or some that are drawn evenly over the sum of the weights."""
+    most = most_candidates(count)
+    n = X.shape[0]
+    if isinstance(X, RowSource):
+        return Candidates(*X.spread(most, weights, random))
+    if n <= most:
+        return Candidates(slice(None), np.ones(n) if weights is None else weights)
+    return Candidates(*spread_rows(n, weights, most, random))

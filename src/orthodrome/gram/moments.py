@@ -1,0 +1,88 @@
+"""What kernels need of rows that come in blocks: moments of all, and a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..kernels import Kernel
+from ..kernels.bandwidth import Moments
+from .sources import RowSource
+
+__all__ = ["fit_kernel", "row_moments"]
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Sums of weights, of differences from a center, and of their squares."""
+
+    center: NDArray[np.float64]
+
+    def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+        w = np.ones(rows.shape[0]) if weights is None else weights
+        if scipy.sparse.issparse(rows):  # measured from 0: differences would not be sparse
+            squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+            return w.sum(), np.asarray(rows.T @ w).ravel(), w @ squares
+        with np.errstate(over="ignore", invalid="ignore"):  # who asks looks whether it is finite
+            difference = np.subtract(rows, self.center, dtype=np.float64)
+            squares = np.einsum("ij,ij->i", difference, difference)
+            return w.sum(), w @ difference, w @ squares
+
+
+def row_moments(
+    source: RowSource, center: NDArray[np.float64], along: tuple[Any, ...] = ()
+) -> Moments:
+    r"""Return the mean of all rows and the mean squared distance of their pairs, in one pass.
+
+    .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2
+        = 2 \sum_i p_i \|x_i - c\|^2 - 2\, \|\bar x - c\|^2, \qquad \bar x = \sum_i p_i x_i,
+
+    for any c; near the mean, nothing cancels. `along` holds the weights, where there are any.
+
+    Examples
+    --------
+    >>> from orthodrome import KernelPCA
+    >>> from orthodrome.gram import as_source
+    >>> from orthodrome.kernels import Gaussian
+    >>> source = as_source([np.array([[0.0]]), np.array([[2.0]])], Gaussian(), KernelPCA())
+    >>> row_moments(source, np.zeros(1)).squared_distance
+    2.0
+    """
+    total, first, second = source.sums(_Moments(center), along=along)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift, square = first / total, float(second / total)
+        difference = 2.0 * (square - float(shift @ shift))
+    rounding = 64 * float(np.finfo(np.float64).eps) * square
+    return Moments(center + shift, max(difference, 0.0), rounding)
+
+
+def fit_kernel(
+    kernel: Kernel,
+    source: RowSource,
+    sample: Any,
+    sample_weight: NDArray[np.float64] | None,
+    along: tuple[Any, ...] = (),
+) -> Kernel:
+    """Return a fitted clone of a kernel: from moments of all rows, and from a sample of them.
+
+    Where the sample is all rows, it is what ``fit`` makes of them.
+    """
+    fresh = clone(kernel)
+    if sample.shape[0] == source.shape[0]:
+        return fresh.fit_validated(sample, sample_weight)
+    return fresh.fit_sampled(
+        sample, sample_weight, lambda center: row_moments(source, center, along)
+    )
+
+
+def fit_kernel_to(kernel: Kernel, source: RowSource, weights: Any, count: int) -> Kernel:
+    """Return a kernel fitted to all rows, `count` of them, spread evenly, being the sample."""
+    numbers, counts = source.spread(count, weights)
+    counted = None if weights is None and len(numbers) == source.shape[0] else counts
+    along = () if weights is None else (weights,)
+    return fit_kernel(kernel, source, source.take(numbers), counted, along)

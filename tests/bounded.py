@@ -1,0 +1,151 @@
+"""Work in a forked child: with a bound on its time, memory or files, or to be killed there."""
+
+import json
+import os
+import resource
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Outcome", "TooSlow", "complaints", "in_child"]
+
+MEBIBYTE = 2**20
+
+
+class TooSlow(BaseException):
+    """Not an Exception: what is hung must not swallow it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child ended: its exit code, the negative number of a signal, and what it returned."""
+
+    code: int
+    result: Any
+
+
+def in_child(
+    work: Callable[[], Any],
+    *,
+    seconds: int = 60,
+    more_memory: int | None = None,
+    file_size: int | None = None,
+    dies_of_file_size: bool = False,
+) -> Outcome:
+    """Call `work` in a forked child and return how that ended, and its result (made JSON).
+
+    Parameters
+    ----------
+    work : callable
+        Without arguments.
+    seconds : int
+        Of computing, after which the kernel ends the child.
+    more_memory : int, optional
+        Bytes of addresses that it may take beside those that it has.
+    file_size : int, optional
+        The size beyond which no file may be written, as on a full disk.
+    dies_of_file_size : bool
+        Whether that ends the child in the middle of the write, or is an OSError.
+    """
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of forks with threads
+        child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.close(reading)
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if more_memory is not None:
+                limit = _addresses() + more_memory
+                resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            if file_size is not None:
+                handler = signal.SIG_DFL if dies_of_file_size else signal.SIG_IGN
+                signal.signal(signal.SIGXFSZ, handler)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+            result = json.dumps(work()).encode()
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(result)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        received = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return Outcome(code, json.loads(received) if received and code == 0 else None)
+
+
+def _addresses() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def complaints(
+    parse: Callable[[Path], Any],
+    file: Path,
+    contents: Iterable[bytes],
+    *,
+    seconds_each: float = 5.0,
+    seconds: int = 300,
+    more_memory: int = 256 * MEBIBYTE,
+    name: str | None = None,
+) -> list[str]:
+    """Feed files to a parser, in a bounded child, and return what it must not do with them.
+
+    It may return, or raise a ValueError or an OSError that names the file (its stem, or `name`). It
+    must not raise anything else, nor warn, take longer than `seconds_each`, ask for more memory
+    than `more_memory`, or end the process. Files that are complained of stay beside `file`.
+    """
+    count = file.with_name("count")
+
+    def work() -> list[str]:
+        signal.signal(signal.SIGPROF, _too_slow)
+        signal.signal(signal.SIGALRM, _too_slow)
+        found = []
+        for number, content in enumerate(contents):
+            count.write_text(str(number))
+            file.write_bytes(content)
+            complaint = _complaint(parse, file, name or file.stem, seconds_each)
+            if complaint:
+                kept = file.with_name(f"bad-{number}-{file.name}")
+                kept.write_bytes(content)
+                found.append(f"case {number} ({len(content)} bytes, {kept}): {complaint}")
+        return found
+
+    outcome = in_child(work, seconds=seconds, more_memory=more_memory)
+    if outcome.result is None:
+        return [f"case {count.read_text()} ({file}): the process ended with {outcome.code}"]
+    return list(outcome.result)
+
+
+def _complaint(parse: Callable[[Path], Any], file: Path, name: str, seconds: float) -> str | None:
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # of computing: other processes do not count
+    signal.setitimer(signal.ITIMER_REAL, 60 * seconds)
+    try:
+        parse(file)
+    except (ValueError, OSError) as error:
+        return None if name in str(error) else f"the file is not named: {_told(error)}"
+    except BaseException as error:
+        return _told(error)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return None
+
+
+def _told(error: BaseException) -> str:
+    places = traceback.extract_tb(error.__traceback__)[-4:]
+    where = " < ".join(f"{Path(place.filename).name}:{place.lineno}" for place in reversed(places))
+    return f"{type(error).__name__}: {str(error)[:200]} at {where}"
+
+
+def _too_slow(*_: Any) -> None:
+    raise TooSlow

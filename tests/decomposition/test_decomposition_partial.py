@@ -1,0 +1,328 @@
+"""Kernel PCA of batches, one after the other: the order and the cuts do not matter."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from laws_decomposition import assert_same, same_signs
+from orthodrome import KernelPCA, KernelPGA, load, save
+from orthodrome.eigen import FeatureMoments, Nystroem
+from orthodrome.kernels import Gaussian, Linear, Polynomial
+
+zarr = pytest.importorskip("zarr")
+
+N, D, K = 2_000, 4, 3
+
+
+def data(dtype=np.float64, n=N):
+    random = np.random.default_rng(5)
+    return (random.gumbel(size=(n, D)) * [2, 1, 0.7, 0.5]).astype(dtype)
+
+
+def model(kernel=None, landmarks=None, **arguments):
+    """With landmarks and a scale that are given, so that no row waits."""
+    points = data()[::40] if landmarks is None else landmarks
+    kernel = Gaussian(sigma=2.5) if kernel is None else kernel
+    return KernelPCA(K, kernel=kernel, solver=Nystroem(landmarks=points), **arguments)
+
+
+def in_batches(estimator, X, n_batches=100, seed=0, weights=None):
+    order = np.random.default_rng(seed).permutation(len(X))
+    for rows in np.array_split(order, n_batches):
+        estimator.partial_fit(X[rows], sample_weight=None if weights is None else weights[rows])
+    return estimator
+
+
+def check_same(ours, whole, X, tol):
+    """The same but for signs, which a stream takes from the landmarks."""
+    assert_same(ours.eigenvalues_, whole.eigenvalues_, tol)
+    assert_same(ours.explained_variance_ratio_, whole.explained_variance_ratio_, tol)
+    Z = ours.transform(X)
+    assert_same(Z, whole.transform(X) * same_signs(Z, whole.transform(X)), tol)
+    assert ours.score(X) == pytest.approx(whole.score(X), rel=10 * tol)
+    error = whole.history_[0]["trace_error"]
+    assert ours.history_[0]["trace_error"] == pytest.approx(error, abs=tol)
+    assert_same(ours.residuals_, whole.residuals_, 10 * tol)
+
+
+# ------------------------------------------------------------------ the law
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=2.5), Linear(), Polynomial(degree=2)])
+def test_a_hundred_shuffled_batches_are_one_fit(kernel, weighted, seed):
+    X = data()
+    weights = np.random.default_rng(1).integers(0, 4, N).astype(float) if weighted else None
+    whole = model(kernel).fit(X, sample_weight=weights)
+    ours = in_batches(model(kernel), X, 100, seed, weights)
+    assert ours.n_samples_seen_ == N
+    check_same(ours, whole, X, 1e-8)
+
+
+def test_far_from_the_origin_no_digits_are_lost():
+    """Uncentred sums would lose twelve of them."""
+    X = data() + 1e6
+    whole = model(Linear(), X[::40]).fit(X)
+    ours = in_batches(model(Linear(), X[::40]), X)
+    assert_same(ours.eigenvalues_, whole.eigenvalues_, 1e-8)
+
+
+def test_float32():
+    X = data(np.float32)
+    ours = in_batches(model(landmarks=X[::40]), X, 30)
+    whole = model(landmarks=X[::40]).fit(X)
+    assert ours.eigenvalues_.dtype == ours.transform(X).dtype == np.float32
+    check_same(ours, whole, X, 1e-4)
+
+
+def test_batches_of_one_row_and_sparse_ones():
+    X = np.maximum(data(n=300), 0)
+    whole = model(landmarks=X[::10]).fit(X)
+    check_same(in_batches(model(landmarks=X[::10]), X, 300), whole, X, 1e-8)
+    S = scipy.sparse.csr_array(X)
+    ours = model(landmarks=S[::10])
+    for start in range(0, 300, 50):
+        ours.partial_fit(S[start : start + 50])
+    check_same(ours, model(landmarks=S[::10]).fit(S), S, 1e-8)
+
+
+def test_late_batches_change_the_result_as_they_change_a_fit():
+    X = data()
+    late = data(n=600) @ np.diag([0.2, 0.5, 3, 1]) + [0, 3, 0, -2]
+    ours = in_batches(model(), X)
+    before = ours.explained_variance_ratio_.copy()
+    in_batches(ours, late, 20)
+    both = np.concatenate([X, late])
+    assert np.abs(ours.explained_variance_ratio_ - before).max() > 0.01
+    check_same(ours, model().fit(both), both, 1e-8)
+
+
+def test_moments_of_parts_are_those_of_all():
+    random = np.random.default_rng(2)
+    F, w = random.standard_normal((50, 3)) + 100, random.random(50)
+
+    def moments(rows):
+        f, v = F[rows], w[rows]
+        mean = np.average(f, axis=0, weights=v)
+        scatter = (f - mean).T @ (v[:, None] * (f - mean))
+        return FeatureMoments(v.sum(), mean, scatter, v.sum(), v.sum(), v.sum())
+
+    whole = moments(slice(None))
+    parts = [moments(slice(i, i + 1)) for i in range(50)]
+    for order in (range(50), random.permutation(50)):
+        total = parts[order[0]]
+        for i in order[1:]:
+            total = total.with_part(parts[i])
+        assert_same(total.mean, whole.mean, 1e-14)
+        assert_same(total.scatter, whole.scatter, 1e-12)
+        assert total.count == pytest.approx(whole.count)
+
+
+# ------------------------------------------------------------------ the first rows
+
+
+def test_landmarks_come_from_the_first_rows_and_stay():
+    X = data()
+    ours = KernelPCA(K, n_landmarks=20, random_state=0)
+    for start in range(0, 160, 40):
+        ours.partial_fit(X[start : start + 40])
+        seen = X[: start + 40]
+        assert ours.transform(X[:5]).shape == (5, K)  # on what there is
+        alone = KernelPCA(K, solver="nystroem", n_landmarks=20, random_state=0).fit(seen)
+        check_same(ours, alone, seen, 1e-8)
+        assert np.array_equal(ours.landmark_indices_, alone.landmark_indices_)
+    landmarks, sigma = ours.X_fit_, ours.kernel_.sigma_
+    for start in range(160, N, 230):
+        ours.partial_fit(X[start : start + 230])
+    assert np.array_equal(ours.X_fit_, landmarks)
+    assert ours.kernel_.sigma_ == sigma
+    whole = model(Gaussian(sigma=sigma), landmarks).fit(X)
+    check_same(ours, whole, X, 1e-8)
+
+
+def test_rows_that_wait_are_copies():
+    X = data(n=90)
+    ours, buffer = KernelPCA(2, n_landmarks=20, random_state=0), np.empty((30, D))
+    for start in range(0, 90, 30):
+        buffer[:] = X[start : start + 30]
+        ours.partial_fit(buffer)
+    buffer[:] = 0
+    check_same(
+        ours,
+        KernelPCA(2, "gaussian", solver="nystroem", n_landmarks=20, random_state=0).fit(X),
+        X,
+        1e-8,
+    )
+
+
+def test_given_points_wait_only_for_the_scale():
+    X = data()
+    ours = model(Gaussian()).partial_fit(X[:100])
+    assert len(ours._partial_.rows) == 1
+    ours.partial_fit(X[100:])
+    assert not ours._partial_.rows
+    assert ours.kernel_.sigma_ == pytest.approx(Gaussian().fit(X).sigma_)
+    assert not model().partial_fit(X[:1])._partial_.rows
+
+
+def test_memory_does_not_grow_with_the_rows():
+    ours = model().partial_fit(data(n=10))
+    few = len(pickle.dumps(ours._partial_))
+    for _ in range(5):
+        ours.partial_fit(data())
+    assert len(pickle.dumps(ours._partial_)) == pytest.approx(few, abs=100)
+
+
+# ------------------------------------------------------------------ other input
+
+
+def test_iterators_lists_and_zarr_arrays_are_read_once(tmp_path):
+    X = data()
+    weights = np.random.default_rng(3).random(N)
+    whole = model().partial_fit(X)
+    cuts = [X[:3], X[3:1000], X[1000:]]
+    check_same(model().partial_fit(iter(cuts)), whole, X, 1e-10)
+    stored = zarr.create_array(
+        str(tmp_path / "x.zarr"), shape=X.shape, chunks=(300, D), dtype=X.dtype
+    )
+    stored[:] = X
+    check_same(model().partial_fit(stored), whole, X, 1e-10)
+    weighted = model().partial_fit(X, sample_weight=weights)
+    check_same(model().partial_fit(cuts, sample_weight=weights), weighted, X, 1e-10)
+    with pytest.raises(ValueError, match="not with an iterator"):
+        model().partial_fit(iter(cuts), sample_weight=weights)
+    with pytest.raises(ValueError, match=r"must have shape \(2000,\)"):
+        model().partial_fit(cuts, sample_weight=np.append(weights, 1.0))
+
+
+# ------------------------------------------------------------------ failures
+
+
+BAD = {
+    "missing": lambda X: np.where(np.arange(len(X))[:, None] == 3, np.nan, X),
+    "narrow": lambda X: X[:, :-1],
+    "late": lambda X: iter([X, X[:, :-1]]),
+    "weights": lambda X: X,
+}
+
+
+@pytest.mark.parametrize("rows", [30, N])
+@pytest.mark.parametrize("fault", BAD)
+def test_a_batch_that_fails_changes_nothing(fault, rows):
+    X = data()
+    ours = KernelPCA(K, n_landmarks=20, random_state=0).partial_fit(X[:rows])
+    for computed in (False, True):
+        if computed:
+            ours.transform(X[:2])
+        before, names = pickle.dumps(ours._partial_), set(vars(ours))
+        weights = -np.ones(10) if fault == "weights" else None
+        with pytest.raises(ValueError, match=r"NaN|features|negative"):
+            ours.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
+        assert pickle.dumps(ours._partial_) == before
+        assert set(vars(ours)) == names
+        assert ours.n_samples_seen_ == rows
+    if fault == "narrow":  # nobody knows yet
+        return
+    fresh = KernelPCA(K)
+    with pytest.raises(ValueError, match=r"NaN|features|negative"):
+        fresh.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
+    assert not hasattr(fresh, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        check_is_fitted(fresh)
+
+
+def test_a_missing_value_is_named_by_its_row_in_the_stream():
+    X = data()
+    ours = model().partial_fit(X[:1000])
+    bad = X[1000:].copy()
+    bad[34] = np.inf
+    with pytest.raises(ValueError, match=r"row 1034\."):
+        ours.partial_fit(bad)
+
+
+def test_refusals_say_what_to_do():
+    X = data(n=50)
+    with pytest.raises(AttributeError, match="partial_fit"):
+        KernelPCA(2, solver="krylov").partial_fit(X)
+    gone = model().partial_fit(X).set_params(solver="dense")
+    assert not hasattr(gone, "partial_fit")
+    with pytest.raises(ValueError, match="needs solver='nystroem'"):
+        gone.transform(X)
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelPCA(2, kernel="precomputed").partial_fit(X @ X.T)
+    with pytest.raises(ValueError, match="landmarks as points"):
+        KernelPCA(2, solver=Nystroem(landmarks=[1, 2])).partial_fit(X)
+    assert not hasattr(KernelPGA(), "partial_fit")
+
+
+# ------------------------------------------------------------------ the rest of the protocol
+
+
+def test_fit_starts_anew_and_so_does_a_clone():
+    X = data()
+    ours = model().partial_fit(X + 1)
+    ours.fit(X)
+    assert not hasattr(ours, "n_samples_seen_")
+    check_same(ours, model().fit(X), X, 1e-12)
+    ours.partial_fit(X)
+    assert ours.n_samples_seen_ == N
+    check_same(ours, model().fit(X), X, 1e-8)
+    assert not hasattr(ours, "embedding_")
+    assert not hasattr(clone(ours), "n_samples_seen_")
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("rows", [40, 1000])
+def test_saved_and_gone_on_with(computed, rows, tmp_path):
+    X = data()
+
+    def begun():
+        return KernelPCA(K, n_landmarks=20, random_state=0).partial_fit(X[:rows])
+
+    ours = begun()
+    if computed:
+        ours.transform(X[:2])
+    save(ours, tmp_path / "model.orthodrome")
+    expected = begun().partial_fit(X[rows:]).transform(X)
+    for other in (
+        pickle.loads(pickle.dumps(ours)),
+        load(tmp_path / "model.orthodrome"),
+        copy.deepcopy(ours),
+    ):
+        assert np.array_equal(other.partial_fit(X[rows:]).transform(X), expected)
+        assert other.n_samples_seen_ == N
+
+
+def test_back_to_inputs():
+    X = data()
+    ours = in_batches(model(), X)
+    whole = model().fit(X)
+    Z = whole.transform(X[:4])
+    signs = same_signs(ours.transform(X), whole.transform(X))
+    assert_same(ours.inverse_transform(Z * signs), whole.inverse_transform(Z), 1e-5)
+    for kernel, tol in (("linear", 1e-8), (Polynomial(degree=2), 1e-5)):
+        ours, whole = (model(kernel).set_params(n_components=2) for _ in range(2))
+        in_batches(ours, X)
+        back = ours.inverse_transform(ours.transform(X[:9]))
+        assert_same(back, whole.fit(X).inverse_transform(whole.transform(X[:9])), tol)
+
+
+def test_attributes_are_there_when_they_are_asked_for():
+    ours = model().partial_fit(data())
+    assert "eigenvalues_" not in vars(ours)
+    assert 4 < ours.n_landmarks_ <= 50
+    ours.partial_fit(data())
+    assert "eigenvalues_" not in vars(ours)
+    assert ours.mean_.shape == (ours.n_landmarks_,)
+    assert list(ours.get_feature_names_out()) == ["kernelpca0", "kernelpca1", "kernelpca2"]
+    with pytest.raises(AttributeError, match=r"transform\(X\) returns the coordinates"):
+        _ = ours.embedding_
+    with pytest.raises(AttributeError, match="'nothing_'"):
+        _ = ours.nothing_

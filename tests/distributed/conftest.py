@@ -1,0 +1,46 @@
+"""A cluster of two worker processes on this machine, and dask's own schedulers."""
+
+import logging
+
+import pytest
+
+pytest.importorskip("distributed", reason="needs dask: pip install orthodrome[distributed]")
+
+from distributed import Client, LocalCluster
+
+# bytes that a worker may use: what Python with this library takes, and room for a few blocks
+MEMORY_LIMIT = 700 * 2**20
+
+
+def make_cluster(**options):
+    """Two worker processes of one thread each, which listen to this machine only."""
+    return LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+        **options,
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Started once in each process that runs tests."""
+    with make_cluster(memory_limit=MEMORY_LIMIT) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster):
+    """Dask computes on the cluster while a test has this."""
+    with Client(cluster) as connected:
+        yield connected
+
+
+@pytest.fixture
+def own_cluster():
+    """A cluster that a test may damage."""
+    with make_cluster() as running, Client(running) as connected:
+        yield connected

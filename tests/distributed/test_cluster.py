@@ -1,0 +1,165 @@
+"""On a cluster of two worker processes: the same results, no large results, and lost workers."""
+
+import os
+import signal
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelSpectralClustering
+from orthodrome.eigen import Nystroem
+from orthodrome.metrics import variation_of_information
+
+BLOCK, D, LANDMARKS = 1000, 12, 40
+
+
+def points(n_blocks, d=D, rows=BLOCK, dtype="f8"):
+    """Points that workers make, in groups."""
+
+    def make(block_info=None):
+        rng = np.random.default_rng(block_info[None]["chunk-location"][0])
+        groups = np.linspace(0, 1, 4)[rng.integers(4, size=rows)]
+        return (rng.random((rows, d), dtype=dtype) + groups[:, None]).astype(dtype)
+
+    return da.map_blocks(make, chunks=((rows,) * n_blocks, (d,)), dtype=dtype)
+
+
+class Watch(SchedulerPlugin):
+    """Notes how large results of tasks are, and which of them leave the cluster."""
+
+    def __init__(self, scheduler, after=lambda count: None):
+        self.scheduler, self.after = scheduler, after
+        self.sizes, self.wanted = {}, {}
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if finish == "memory":
+            task = self.scheduler.tasks[key]
+            self.sizes[key] = task.nbytes
+            if task.who_wants and isinstance(key, str):  # blocks that are kept are wanted, and stay
+                self.wanted[key] = task.nbytes
+            self.after(len(self.sizes))
+
+
+@pytest.fixture
+def watch(client):
+    plugin = Watch(client.cluster.scheduler)
+    plugin.scheduler.add_plugin(plugin, name="watch")
+    yield plugin
+    plugin.scheduler.remove_plugin("watch")
+
+
+def pga(**options):
+    return KernelPGA(3, solver=Nystroem(n_landmarks=LANDMARKS, random_state=0), **options)
+
+
+def mixture():
+    landmarks = points(1).compute(scheduler="synchronous")[:LANDMARKS]
+    return GeodesicMixture(4, n_modes=2, solver=Nystroem(landmarks=landmarks), random_state=0)
+
+
+def spectral():
+    landmarks = points(1).compute(scheduler="synchronous")[:LANDMARKS]
+    solver = Nystroem(landmarks=landmarks)
+    return KernelSpectralClustering(2, solver=solver, n_init=2, random_state=0)
+
+
+MODELS = {
+    "nystroem pca": lambda: KernelPCA(3, solver=Nystroem(n_landmarks=LANDMARKS, random_state=0)),
+    "nystroem pga": pga,
+    "krylov pga": lambda: KernelPGA(2, solver="krylov", random_state=0, tol=1e-12),
+    "mixture": mixture,
+    "spectral clustering": spectral,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, watch):
+    X = points(6)
+    local = MODELS[name]().fit(X.compute(scheduler="synchronous"))
+    lazy = MODELS[name]().fit(X)
+    sizes = list(watch.sizes.values())
+    if name == "mixture":
+        np.testing.assert_allclose(lazy.means_, local.means_, atol=1e-9)
+        np.testing.assert_array_equal(lazy.labels_.compute(), local.labels_)
+    elif name == "spectral clustering":
+        np.testing.assert_allclose(lazy.eigenvalues_, local.eigenvalues_, rtol=1e-8)
+        np.testing.assert_allclose(lazy.embedding_.compute(), local.embedding_, atol=1e-5)
+        assert variation_of_information(lazy.labels_.compute(), local.labels_) == 0
+    else:
+        np.testing.assert_allclose(lazy.eigenvalues_, local.eigenvalues_, rtol=1e-9)
+        np.testing.assert_allclose(np.asarray(lazy.embedding_), local.embedding_, atol=1e-8)
+    assert len(sizes) > 6
+    block, square = BLOCK * D * 8, LANDMARKS**2 * 8
+    assert max(sizes) <= max(block, square) + 10_000  # what carries the numbers
+
+
+def test_what_leaves_the_cluster_does_not_grow_with_the_rows(client, watch):
+    taken = []
+    for n_blocks in (10, 20):  # more rows than the sample, and than the candidates
+        watch.wanted.clear()
+        solver = Nystroem(landmarks=np.linspace(0, 2, 20)[:, None] * np.ones(D))
+        KernelPGA(3, solver=solver).fit(points(n_blocks))
+        taken.append(sum(watch.wanted.values()))
+    assert taken[1] < 1.2 * taken[0]
+    assert taken[1] < points(20).nbytes
+
+
+@pytest.mark.slow
+def test_a_lost_worker_changes_nothing(own_cluster):
+    X = points(12)
+    local = pga().fit(X.compute(scheduler="synchronous"))
+    scheduler, killed = own_cluster.cluster.scheduler, []
+
+    def kill(count):
+        if count == 30 and not killed:
+            killed.append(next(iter(workers.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    workers = own_cluster.run(os.getpid)
+    persisted = own_cluster.persist(X)
+    scheduler.add_plugin(Watch(scheduler, kill))
+    lazy = pga().fit(persisted)
+    assert killed
+    assert killed[0] not in own_cluster.run(os.getpid).values()
+    np.testing.assert_allclose(lazy.eigenvalues_, local.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(lazy.embedding_.compute(), local.embedding_, atol=1e-9)
+
+
+WIDE, ROWS = 1000, 8000
+
+
+def pca_of_wide():
+    return KernelPCA(3, solver=Nystroem(n_landmarks=24, random_state=0))
+
+
+def spectral_of_wide():
+    landmarks = points(1, WIDE, 24, "f4").compute(scheduler="synchronous")
+    solver = Nystroem(landmarks=landmarks)
+    return KernelSpectralClustering(2, solver=solver, n_init=1, random_state=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [pca_of_wide, spectral_of_wide])
+def test_the_data_may_be_larger_than_the_memory_of_a_worker(make, client, watch):
+    X = points(24, WIDE, ROWS, "f4")
+    workers = client.scheduler_info()["workers"]
+    assert all(worker["memory_limit"] < X.nbytes for worker in workers.values())
+    processes = client.run(os.getpid)
+    model = make().fit(X)
+    # one that takes more than its limit is paused, and then killed and started anew
+    assert client.run(os.getpid) == processes
+    assert not any(event["status"] == "paused" for event in status_changes(client, workers))
+    assert max(watch.sizes.values()) <= ROWS * WIDE * 4 + 10_000
+    assert sum(watch.wanted.values()) < X.nbytes / 4
+    assert model.embedding_.shape == (24 * ROWS, len(model.eigenvalues_))
+    if make is pca_of_wide:
+        variances = model.embedding_.var(axis=0).compute() * len(X)
+        np.testing.assert_allclose(variances, model.eigenvalues_, rtol=1e-3)
+
+
+def status_changes(client, workers):
+    """What the scheduler has noted of workers: that they run, or were paused."""
+    events = [event for address in workers for _, event in client.get_events(address)]
+    return [event for event in events if event.get("action") == "worker-status-change"]

@@ -1,0 +1,135 @@
+"""What is particular to rows of dask arrays: their blocks, and where things are computed."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from orthodrome import KernelPCA
+from orthodrome.gram import DaskGram, DaskSource, as_source
+from orthodrome.kernels import Gaussian, VeroneseWhitney
+
+
+def data(n=1000, d=5, dtype=np.float64):
+    return np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+
+
+def moments(rows, start, power=1):
+    return rows.sum(axis=0), rows.T @ rows, float(start) ** power
+
+
+def numbers(rows, start):
+    return np.arange(start, start + len(rows))
+
+
+def source_of(X, kernel=None):
+    return as_source(X, Gaussian() if kernel is None else kernel, KernelPCA())
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize("rows", [1000, 999, 64, 1])
+def test_sums_do_not_depend_on_blocks_nor_scheduler(rows, scheduler):
+    X = data()[:50] if rows == 1 else data()
+    with dask.config.set(scheduler=scheduler):
+        source = source_of(da.from_array(X, chunks=(rows, 2)))
+        total, second, _ = source.sums(moments)
+        assert source.n_blocks == -(-len(X) // rows)
+        np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-11)
+        np.testing.assert_allclose(second, X.T @ X, atol=1e-10)
+        np.testing.assert_array_equal(source.per_row(numbers), np.arange(len(X)))
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 8, 9, 17, 65])
+def test_every_block_is_added_once(n_blocks):
+    X = data(3 * n_blocks)
+    total = source_of(da.from_array(X, chunks=(3, 5))).sums(moments)[0]
+    np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-12)
+
+
+def test_weights_of_a_dask_array_spread_rows_as_others_do():
+    X = data()
+    weights = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(np.float64)
+    weights[100:250] = 0  # a block without weight
+    source = source_of(da.from_array(X, chunks=(50, 5)))
+    lazy = source.weights(da.from_array(weights, chunks=77), "KernelPCA")
+    for count in (7, 300, 5000):
+        for found, expected in zip(
+            source.spread(count, lazy, np.random.default_rng(3)),
+            source.spread(count, weights, np.random.default_rng(3)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(found, expected)
+    for wrong, message in (
+        (np.full(1000, -1.0), "not negative"),
+        (np.zeros(1000), "all zero"),
+        (np.full(1000, np.nan), "finite"),
+        (np.ones(3), r"shape \(1000,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            source.weights(da.from_array(wrong, chunks=50), "KernelPCA")
+
+
+def test_unknown_and_empty_blocks():
+    X = data()
+    lazy = da.from_array(X, chunks=(100, 5))
+    kept = (X[:, 0] > 1) & (np.arange(len(X)) // 100 != 3)
+    filtered = lazy[da.from_array(kept, chunks=100)]
+    assert np.isnan(filtered.shape[0])
+    source = source_of(filtered)
+    assert np.isnan(filtered.shape[0])  # the caller's array is left as it was
+    assert source.shape == (kept.sum(), 5)
+    assert source.n_blocks == 9
+    np.testing.assert_array_equal(source.rows().compute(), X[kept])
+    np.testing.assert_array_equal(source.per_row(numbers).compute(), np.arange(kept.sum()))
+
+
+def test_integers_become_floats_and_shapes_keep_their_form():
+    counts = da.from_array(np.arange(12).reshape(6, 2), chunks=(4, 1))
+    assert source_of(counts).dtype == source_of(counts).rows().compute().dtype == np.float64
+    landmarks = da.from_array(data(40, 12), chunks=(11, 5))
+    source = source_of(landmarks, VeroneseWhitney())
+    assert source.shape == source.rows().shape == source.rows().compute().shape == (40, 6, 2)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    calls = []
+
+    def counted(block):
+        calls.append(len(block))
+        return block
+
+    X = da.from_array(data(), chunks=(250, 5)).map_blocks(counted, dtype=np.float64, meta=data(0))
+    with dask.config.set(scheduler="synchronous"):
+        source = source_of(X)
+        assert calls == [250]  # the block with the first row
+        rows = source.per_row(numbers)
+        assert len(calls) == 1
+        rows.compute()
+        assert len(calls) == 5
+
+
+def test_the_arrays_of_a_caller_are_refused_with_a_reason():
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        source_of(da.ones(5, chunks=2))
+    with pytest.raises(ValueError, match="at least one row"):
+        source_of(da.ones((0, 3)))
+    with pytest.raises(ValueError, match=r"not a dask Delayed.*to_dask_array"):
+        DaskSource(dask.delayed(np.ones)(3), Gaussian(), KernelPCA())
+    with pytest.raises(ValueError, match=r"got ndarray.*orthodrome\[distributed\]"):
+        DaskGram(Gaussian(sigma=1.0).fit(data()), data())
+
+
+def test_gram_products_with_few_and_many_columns():
+    # few: one task for two blocks; many: one for each; blocks of less than a tile, and of more
+    for n, rows in ((1300, 600), (300, 70)):
+        X = data(n, 9)
+        lazy, kernel = da.from_array(X, chunks=(rows, 9)), Gaussian(sigma=2.0).fit(X)
+        matrix = kernel(X)
+        for columns in (1, 4, 5, 20):
+            V = np.random.default_rng(columns).standard_normal((n, columns))
+            np.testing.assert_allclose(DaskGram(kernel, lazy) @ V, matrix @ V, atol=1e-11)
+    new = data(50, 9) + 1
+    for given in (new, da.from_array(new, chunks=(20, 9))):
+        cross = DaskGram(kernel, lazy).cross(given)
+        np.testing.assert_allclose(cross @ V, kernel(new, X) @ V, atol=1e-12)
+        np.testing.assert_allclose(cross.rows([49, 3]), kernel(new, X)[[49, 3]], atol=1e-15)

@@ -1,0 +1,123 @@
+"""Landmarks as a start of other solvers: the same pairs, from fewer products."""
+
+import numpy as np
+import pytest
+
+from laws_hebbian import Counted
+from orthodrome import KernelPCA
+from orthodrome.eigen import Hebbian, Krylov, Nystroem, leading
+from orthodrome.gram import Centered, Degree, DenseGram, Tangent, gram_operator
+from orthodrome.kernels import Gaussian, Linear
+
+K = 4
+N = 600
+
+
+def data(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    centers = 2.5 * rng.standard_normal((12, 5))
+    return (centers[rng.integers(12, size=N)] + 0.5 * rng.standard_normal((N, 5))).astype(dtype)
+
+
+def gram(dtype=np.float64, kernel=None):
+    X = data(dtype)
+    return gram_operator((kernel or Gaussian()).fit(X), X)
+
+
+GEOMETRIES = {
+    "plain": lambda K: K,
+    "centred": Centered,
+    "tangent": lambda K: Tangent(K, np.full(N, 1 / np.sqrt(K.toarray().sum()))),
+    "graph": lambda K: Degree(K, shift=1.0),
+}
+every_geometry = pytest.mark.parametrize("geometry", GEOMETRIES.values(), ids=GEOMETRIES)
+every_start = pytest.mark.parametrize(
+    "initial",
+    ["nystroem", Nystroem(n_landmarks=60), Nystroem(n_landmarks=3), Nystroem(landmarks="uniform")],
+    ids=["name", "60", "3", "uniform"],
+)
+
+
+def same_space(one, other, tol):
+    sines = np.linalg.norm(one - other @ (other.T @ one), axis=0)
+    assert np.all(sines <= tol)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every_start
+@every_geometry
+def test_krylov_finds_the_same_pairs(geometry, initial, dtype):
+    operator = geometry(gram(dtype))
+    exact = leading(operator, K, solver="dense")
+    solver = Krylov(initial=initial, random_state=0, max_basis=1)
+    found = solver.solve(operator, K)
+    assert found.converged
+    assert found.solver == "krylov"
+    tol = 1e-8 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(found.values, exact.values, rtol=tol)
+    assert np.all(found.residuals <= 1e-4 * exact.values[0])
+    if exact.values[-2] - exact.values[-1] > 1e-3:
+        same_space(found.vectors[:, :3], exact.vectors[:, :3], 1e-5 if tol == 1e-8 else 1e-1)
+    again = solver.solve(operator, K)
+    np.testing.assert_allclose(again.vectors, found.vectors, atol=1e-10)
+
+
+def test_hebbian_finds_the_same_pairs():
+    operator = Centered(gram())
+    exact = leading(operator, K, solver="dense")
+    for solver in (Hebbian(initial="nystroem"), Hebbian(start="nystroem")):
+        found = leading(operator, K, solver=solver, random_state=0)
+        assert found.solver == "hebbian"
+        np.testing.assert_allclose(found.values, exact.values, rtol=1e-2)
+    one, other = (
+        leading(operator, K, solver=s, random_state=0).vectors
+        for s in (Hebbian(initial="nystroem"), Hebbian(start="nystroem"))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("make", [Krylov, Hebbian])
+def test_it_saves_passes(make):
+    rows = {}
+    for initial in (None, "nystroem"):
+        counted = Counted(DenseGram(Centered(gram(kernel=Linear())).toarray()))
+        start = {"start": "orthonormal"} if make is Hebbian else {}
+        made = make(initial=initial, random_state=0, **start)
+        assert made.solve(counted, K).converged
+        rows[initial] = counted.n_products * N + counted.n_rows
+    assert rows["nystroem"] < rows[None] - N
+
+
+def test_what_an_earlier_run_found_is_taken_instead():
+    operator = Centered(gram())
+    found = leading(operator, K, solver=Krylov(initial="nystroem"), random_state=0)
+    again = leading(
+        operator, K, solver=Krylov(initial="nystroem"), random_state=0, initial=found.vectors
+    )
+    assert again.n_iter < found.n_iter
+    named = leading(operator, K, solver="krylov", initial="nystroem", random_state=0)
+    np.testing.assert_array_equal(named.values, found.values)
+
+
+def test_in_an_estimator():
+    X = data()
+    plain = KernelPCA(K, solver="krylov", random_state=0).fit(X)
+    warm = KernelPCA(K, solver=Krylov(initial="nystroem"), random_state=0).fit(X)
+    np.testing.assert_allclose(warm.embedding_, plain.embedding_, atol=1e-6)
+    assert warm.n_iter_ < plain.n_iter_
+
+
+def test_matrices_that_landmarks_do_not_suit():
+    """Indefinite, zero, or of rank 1: a poor start is no more than that."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 400))
+    for matrix in (A + A.T, -np.eye(400), np.zeros((400, 400)), np.ones((400, 400))):
+        exact = leading(DenseGram(matrix), 2, solver="dense").values
+        found = Krylov(initial="nystroem", random_state=0).solve(DenseGram(matrix), 2)
+        np.testing.assert_allclose(found.values, exact, atol=1e-6 * max(1, np.abs(exact).max()))
+
+
+@pytest.mark.parametrize("make", [Krylov, Hebbian])
+def test_other_names_are_refused(make):
+    with pytest.raises(ValueError, match=r"initial of the .* solver must be"):
+        make(initial="landmarks")

@@ -1,0 +1,255 @@
+"""Rows in blocks: sums and rows of every kind of source are those of the whole array."""
+
+import itertools
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from orthodrome import KernelPCA
+from orthodrome.gram import RowCheck, as_source, kind_of, spread_rows
+from orthodrome.gram.sources import block_rows, block_sums
+from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
+
+zarr = pytest.importorskip("zarr")
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
+
+N = 10_000  # more than two blocks of arrays
+
+
+class Anew:
+    """Batches that are made again in every pass; counts how many rows were alive at a time."""
+
+    def __init__(self, X, size):
+        self.X, self.size, self.passes = X, size, 0
+
+    def __iter__(self):
+        self.passes += 1
+        for start in range(0, len(self.X), self.size):
+            yield self.X[start : start + self.size].copy()
+
+
+class InOneBuffer(Anew):
+    """Batches that are read into the same array, one after the other."""
+
+    def __iter__(self):
+        self.passes += 1
+        buffer = np.empty((self.size, *self.X.shape[1:]), dtype=self.X.dtype)
+        for start in range(0, len(self.X), self.size):
+            part = self.X[start : start + self.size]
+            buffer[: len(part)] = part
+            yield buffer[: len(part)]
+            buffer[:] = np.nan
+
+
+def data(dtype=np.float64, n=N):
+    return np.random.default_rng(0).standard_normal((n, 3)).astype(dtype)
+
+
+def sources(X, tmp_path):
+    stored = zarr.create_array(
+        str(tmp_path / "rows.zarr"), shape=X.shape, chunks=(700, 2), dtype=X.dtype
+    )
+    stored[:] = X
+    np.save(tmp_path / "rows.npy", X)
+    cuts = [0, 1, 1, 17, 4000, 9999, len(X)]
+    return {
+        "array": X,
+        "memmap": np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        "sparse": scipy.sparse.csr_array(X),
+        "zarr": stored,
+        "dask": da.from_array(X, chunks=(1234, 2)),
+        "list": [X[a:b] for a, b in itertools.pairwise(cuts)],
+        "anew": Anew(X, 333),
+        "one buffer": InOneBuffer(X, 333),
+        "one large buffer": InOneBuffer(X, 9_000),
+        "single rows": [X[i : i + 1] for i in range(200)] + [X[200:]],
+    }
+
+
+def moments(rows, start, weights, power):
+    rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    numbers = np.arange(start, start + len(rows))
+    return weights @ rows**power, rows.T @ rows, numbers @ rows, float(len(rows))
+
+
+def tripled(rows, start):
+    return 3 * rows
+
+
+@dataclass(frozen=True)
+class Doubled:
+    rows_at_once: int = 100
+
+    def __call__(self, rows, start, weights):
+        assert rows.shape[0] <= self.rows_at_once
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        return 2 * rows + weights[:, None]
+
+
+KINDS = ["array", "memmap", "sparse", "zarr", "dask", "list", "anew", "single rows"]
+KINDS += ["one buffer", "one large buffer"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sources_agree_with_the_whole_array(kind, dtype, tmp_path):
+    X = data(dtype)
+    estimator = KernelPCA()
+    source = as_source(sources(X, tmp_path)[kind], Gaussian(), estimator)
+    assert (source.shape, source.dtype, estimator.n_features_in_) == (X.shape, dtype, 3)
+    weights = np.random.default_rng(1).random(N)
+    found = source.sums(moments, 3, along=[weights])
+    wide = X.astype(np.float64)
+    expected = (weights @ wide**3, wide.T @ wide, np.arange(N) @ wide, N)
+    assert all(array.dtype == np.float64 for array in found)
+    for array, exact in zip(found, expected, strict=True):
+        tolerance = 1e-12 if dtype == np.float64 else 3e-5
+        assert np.allclose(array, exact, rtol=tolerance, atol=tolerance * np.abs(exact).max())
+    rows = source.per_row(Doubled(), along=[weights.astype(dtype)])
+    assert np.array_equal(np.asarray(rows), 2 * X + weights.astype(dtype)[:, None])
+    assert isinstance(rows, np.ndarray) is not source.lazy
+    chosen = np.array([9_999, 0, 5_000, 5_000, 17])
+    taken = source.take(chosen)
+    taken = taken.toarray() if scipy.sparse.issparse(taken) else taken
+    assert np.array_equal(taken, X[chosen])
+    assert taken.dtype == dtype
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(4096)])
+def test_rows_are_spread_evenly_whatever_their_period(weights):
+    kinds, parts = np.arange(4096) % 16, np.arange(4096) // 16
+    for random in (None, np.random.default_rng(4)):
+        rows, counts = spread_rows(4096, weights, 256, random)
+        assert np.array_equal(parts[rows], np.arange(256))
+        assert np.array_equal(counts, np.ones(256))
+        # of 256 draws each kind has 16 on average; that one has fewer than 4 is improbable
+        assert np.bincount(kinds[rows], minlength=16).min() >= 4
+    # where rows are hardly more than draws, each is met once on average
+    total = np.zeros(6)
+    for seed in range(4_000):
+        rows, counts = spread_rows(6, None, 5, np.random.default_rng(seed))
+        assert counts.sum() == 5
+        total[rows] += counts
+    assert np.allclose(total / 4_000, 5 / 6, atol=0.03)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_value_is_named_by_its_row_among_all(kind, bad, tmp_path):
+    X = data()
+    X[9_876, 1] = bad
+    source = as_source(sources(X, tmp_path)[kind], Gaussian(), KernelPCA())
+    for look in (
+        lambda: source.sums(moments, 2, along=[np.ones(N)]),
+        lambda: source.take(np.array([3, 9_876])),
+    ):
+        with pytest.raises(ValueError, match=r"KernelPCA contains NaN or infinity in row 9876\."):
+            look()
+
+
+def test_batches_of_another_width_are_refused_by_name():
+    batches = [np.ones((5, 3)), np.ones((20_000, 3)), np.ones((2, 4))]
+    with pytest.raises(ValueError, match=r"row 20005 has \(4,\)"):
+        as_source(batches, Gaussian(), KernelPCA()).sums(moments, 1, along=[np.ones(20_007)])
+    with pytest.raises(ValueError, match=r"begins at row 5 has \(4,\)"):
+        as_source([batches[0], batches[2]], Gaussian(), KernelPCA())
+    source = as_source(iter([np.ones(3)]), Gaussian(), KernelPCA(), reset=False)
+    with pytest.raises(ValueError, match="two dimensions"):
+        source.sums(moments)
+
+
+def test_precision_is_that_of_the_widest_batch():
+    batches = [np.ones((3, 2), dtype=np.float32), np.ones((3, 2), dtype=np.float32)]
+    assert as_source(batches, Gaussian(), KernelPCA()).dtype == np.float32
+    batches.append(np.ones((3, 2), dtype=np.int64))
+    source = as_source(batches, Gaussian(), KernelPCA())
+    assert source.dtype == source.take(np.array([0])).dtype == np.float64
+
+
+def test_iterators_are_read_once_where_that_is_enough():
+    X = data(n=50)
+    kernel, estimator = Linear().fit(X), KernelPCA(kernel="linear").fit(X)
+    with pytest.raises(ValueError, match=r"read only once.*partial_fit"):
+        as_source((X for _ in range(2)), Linear(), KernelPCA())
+    source = as_source((X[i : i + 9] for i in range(0, 50, 9)), kernel, estimator, reset=False)
+    assert np.array_equal(source.per_row(tripled), 3 * X)
+    with pytest.raises(ValueError, match="only once"):
+        source.sums(moments)
+
+
+def test_batches_must_be_the_same_in_every_pass():
+    class Shrinking(Anew):
+        def __iter__(self):
+            self.X = self.X[:-1]
+            return super().__iter__()
+
+    source = as_source(Shrinking(data(n=40), 7), Gaussian(), KernelPCA())
+    with pytest.raises(ValueError, match="39 rows in the first pass and 38"):
+        source.sums(moments, 1, along=[np.ones(40)])
+
+    class Growing(Anew):
+        def __iter__(self):
+            self.X = np.concatenate([self.X, self.X[:1]])
+            return super().__iter__()
+
+    source = as_source(Growing(data(n=40), 7), Gaussian(), KernelPCA())
+    with pytest.raises(ValueError, match="41 rows in the first pass and more"):
+        source.per_row(tripled)
+
+
+def test_kinds_of_input():
+    X = data(n=12)
+    assert kind_of(X) == kind_of(X.tolist()) == kind_of(scipy.sparse.csr_array(X)) == "array"
+    assert kind_of([X, X]) == kind_of((X,)) == kind_of(Anew(X, 3)) == "batches"
+    assert kind_of(iter([X])) == kind_of(x for x in [X]) == "once"
+    matrices = [np.eye(2), np.eye(2)]
+    for kernel in (LogEuclidean(), Embedded(np.ravel), Normalized(LogEuclidean())):
+        assert kind_of(matrices, kernel) == "array"
+    assert kind_of(matrices, Normalized("linear")) == "batches"
+
+
+def test_callables_are_evaluated_by_one_thread_at_a_time():
+    assert as_source(data(), FromCallable(np.minimum), KernelPCA())._serial
+
+
+def test_blocks_alone_and_empty_ones():
+    X = data(n=30)
+    check = RowCheck.of(Gaussian(), X[:1], KernelPCA(), reset=True)
+    check = pickle.loads(pickle.dumps(check))
+    found = block_sums(moments, check, X, 100, [np.ones(30)], [1])
+    assert np.allclose(found[2], np.arange(100, 130) @ X)
+    assert block_sums(moments, check, X[:0], 0, [np.ones(0)], [1]) is None
+    assert block_rows(Doubled(), check, X[:0], 0, [np.ones(0)], []) is None
+    with pytest.raises(ValueError, match="begins at row 110 of the data"):
+        block_sums(_failing, check, X, 100, [], [])
+
+
+def _failing(rows, start):
+    if start == 110:
+        raise ValueError("Row 3 of X is wrong.")
+    return (1.0,)
+
+
+_failing.rows_at_once = 10
+
+
+def test_nothing_reads_more_than_a_block(tmp_path):
+    class Narrow:
+        """Stands for a zarr array; hands out few rows at a time, and never all of them."""
+
+        shape, dtype, chunks = (N, 3), np.dtype(np.float64), (500, 3)
+
+        def __getitem__(self, rows):
+            assert rows.stop - rows.start <= 4096
+            return data()[rows]
+
+        def __array__(self, *_, **__):
+            raise AssertionError("the whole array was asked for")
+
+    Narrow.__module__ = "zarr.core"
+    source = as_source(Narrow(), Gaussian(), KernelPCA())
+    assert np.allclose(source.sums(moments, 1, along=[np.ones(N)])[0], data().sum(axis=0))
+    assert np.array_equal(source.take(np.array([9_999, 1])), data()[[9_999, 1]])

@@ -1,0 +1,55 @@
+"""The Karcher mean of rows that come in blocks, where the sample says little of them."""
+
+import numpy as np
+
+from orthodrome import KernelPCA
+from orthodrome.gram import FeatureMap, as_source, choose_landmarks, nystroem_features
+from orthodrome.kernels import Linear
+from orthodrome.sphere.streamed import streamed_mean
+
+
+def mean_of(rows, sample, weights=None, max_iter=100):
+    """The mean of rows on S², seen through three landmarks that span the space."""
+    kernel = Linear().fit(rows)
+    landmarks = choose_landmarks(kernel, rows, 3, landmarks=np.eye(3))
+    source = as_source(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
+    seen = FeatureMap.by(kernel, landmarks, unit=False, radius=None)
+    features = nystroem_features(kernel, sample, landmarks)
+    found = streamed_mean(
+        source, seen, features, None, weights=weights, tol=1e-9, max_iter=max_iter
+    )
+    return found, np.linalg.solve(landmarks.decoder.T, found.point)
+
+
+def arc(angles, towards):
+    """Points at these angles from the first axis."""
+    return np.outer(np.cos(angles), np.eye(3)[0]) + np.outer(np.sin(angles), np.eye(3)[towards])
+
+
+def misleading():
+    """Rows along one great circle, and a sample along another that crosses it at a right angle."""
+    return arc(np.repeat([1.55, -1.55], [60, 40]), 1), arc(np.linspace(-0.1, 0.1, 11), 2)
+
+
+def test_steps_that_are_too_long_do_not_count_as_the_end():
+    rows, sample = misleading()
+    found, point = mean_of(rows, sample)
+    raised = [entry["objective"] > found.history[0]["objective"] for entry in found.history]
+    assert raised[1:4] == [True, True, True]  # the first step, its half and its quarter
+    assert found.converged
+    assert found.gradient_norm <= 1e-7  # of an objective that is known to rounding
+    np.testing.assert_allclose(point, arc([0.2 * 1.55], 1)[0], atol=1e-6)
+
+
+def test_an_end_before_the_mean_is_not_called_one():
+    found, _ = mean_of(*misleading(), max_iter=3)
+    assert found.gradient_norm > 0.1
+    assert not found.converged
+
+
+def test_an_antipode_of_weight_0_pulls_nowhere():
+    rows = np.vstack([arc(np.linspace(-0.4, 0.4, 9), 1), [[-1.0, 0.0, 0.0]]])
+    weights = np.append(np.ones(9), 0.0)
+    found, point = mean_of(rows, rows[4:5], weights)
+    assert found.converged
+    np.testing.assert_allclose(point, [1, 0, 0], atol=1e-8)

@@ -1,0 +1,293 @@
+"""The benchmarks' pages: what they say is what was measured, and nobody types a figure.
+
+No time is tested. That the files of benchmarks/ run at all is tried with data of a few rows, by
+`make test-all`.
+"""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks"
+FILES = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
+CONDITIONS = {"date": "2020-01-01", "machine": "a machine", "versions": {"numpy": "2.0"}}
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """The harness and the report, which are on no path but the runner's."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("harness"), importlib.import_module("report")
+    for name in ("harness", "report", "peak"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def harness(modules: tuple[ModuleType, ModuleType]) -> ModuleType:
+    return modules[0]
+
+
+@pytest.fixture
+def report(modules: tuple[ModuleType, ModuleType]) -> ModuleType:
+    return modules[1]
+
+
+def results() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / "results.json").read_text("utf-8"))
+    return found
+
+
+# ------------------------------------------------------------------------ nobody types a figure
+
+
+def test_the_page_is_what_the_results_say(report: ModuleType) -> None:
+    assert (FOLDER / "RESULTS.md").read_text("utf-8") == report.page(results())
+
+
+def test_the_table_of_readme_is_what_the_results_say(report: ModuleType) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    for mark in report.BLOCK:
+        assert text.count(mark) == 1
+    assert report.with_block(text, results()) == text
+
+
+def test_rows_of_the_table_can_be_told_apart(report: ModuleType) -> None:
+    labels = [label for _, _, label in report.HEADLINES]
+    assert len(set(labels)) == len(labels)
+    measured = [(file, one["name"]) for file, entry in results().items() for one in entry["rows"]]
+    million = [  # of a full run
+        ("bench_million", "KernelPGA of 1,000,000 x 32 float32 points on disk"),
+        ("bench_million", "KernelPGA of 1,000,000 points beside 100,000 of them"),
+    ]
+    for file, start, label in report.HEADLINES:
+        for names in (measured, million):
+            met = [name for where, name in names if where == file and name.startswith(start)]
+            assert len(met) <= 1, f"{label} is said of {met}"
+
+
+def test_every_curve_has_its_figure(report: ModuleType) -> None:
+    figures = set(re.findall(r"\]\(figures/([^)]+)\)", report.page(results())))
+    assert figures == {path.name for path in (FOLDER / "figures").glob("*.png")}
+
+
+#: A number with a unit of time or memory, or a factor: what a sentence of a page may claim.
+CLAIM = re.compile(
+    r"(?<![\w.])\d[\d.,]*(?: (?:s|ms)|[ -]?(?:seconds?|minutes?|hours?|[KMGT]i?B|times)|x)(?!\w)"
+    r"|\b(?:two|three|four|five|six|ten|twenty|fifty|hundred) times"
+)
+
+#: Claims that are no measurement, with the reason.
+NOT_MEASURED = {
+    "2 GiB": "the default of memory_budget",
+    "315 MB": "what pip downloads, by its own words",
+    "64 MiB": "a limit of the search for landmarks on workers",
+}
+
+
+def found(claim: str, text: str) -> bool:
+    """Whether a figure is there, and not as the end of a longer one."""
+    return re.search(rf"(?<![\d.,]){re.escape(claim)}(?!\w)", text) is not None
+
+
+def prose(text: str) -> str:
+    """A page without code, tables that the runner writes, and included files."""
+    text = re.sub(r"<!-- begin: .*?<!-- end: [^>]*>", "", text, flags=re.DOTALL)
+    text = re.sub(r"(?ms)^(```+|~~~+|:::+).*?^\1", "", text)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", "", text)
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_figures_of_time_and_memory_are_measured(page: Path) -> None:
+    measured = (FOLDER / "RESULTS.md").read_text("utf-8")
+    claims = [match[0] for match in CLAIM.finditer(prose(page.read_text("utf-8")))]
+    typed = [claim for claim in claims if claim not in NOT_MEASURED and not found(claim, measured)]
+    assert not typed, f"{page.name} claims {typed}, which benchmarks/RESULTS.md does not have"
+
+
+def test_claims_are_recognised() -> None:
+    text = "It takes 0.9 s, 3 GiB, is 12x or 3 times as fast, ten times faster; `4 s` is code."
+    assert [match[0] for match in CLAIM.finditer(prose(text))] == [
+        "0.9 s",
+        "3 GiB",
+        "12x",
+        "3 times",
+        "ten times",
+    ]
+    assert found("0.9 s", "(0.9 s to 1 s)")
+    assert not found("0.9 s", "10.9 s")
+    assert not CLAIM.search(prose("100 x 32 points, S² and the 3 solvers, 5 steps, a 2-sphere"))
+
+
+# ------------------------------------------------------------------------ laws of the report
+
+
+def row(harness: ModuleType, **changes: Any) -> Any:
+    values: dict[str, Any] = {
+        "name": "work",
+        "ours_label": "ours",
+        "theirs_label": "theirs",
+        "ours": [1.0, 3.0, 2.0],
+        "theirs": [4.0, 4.0, 8.0],
+    }
+    return harness.Measured(**values | changes)
+
+
+def test_ratio_is_of_medians_and_its_range_of_neighbours(harness: ModuleType) -> None:
+    assert row(harness).ratio == 2.0 / 4.0
+    assert row(harness).ratio_range == (1 / 4, 3 / 4)
+    assert row(harness, theirs=[2.0]).ratio_range == (1 / 2, 3 / 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": 0.5}, "reached"),
+        ({"target": 0.49}, "missed"),
+        ({"limit": 3.0}, "reached"),
+        ({"limit": 2.9, "target": 9.0}, "missed"),
+        ({"target": 0.5, "required": 0.1, "ours_error": 0.2}, "not comparable"),
+        ({"target": 0.5, "required": 0.1, "theirs_error": 0.2}, "not comparable"),
+    ],
+)
+def test_verdicts(
+    harness: ModuleType, report: ModuleType, changes: dict[str, Any], said: str
+) -> None:
+    assert report.verdict(row(harness, **changes)).startswith(said)
+
+
+def test_results_survive_the_store(harness: ModuleType, report: ModuleType) -> None:
+    series = harness.Series("a", [10, 100], [[1.0, 3.0], [20.0]], [5.0, None], [0.0, None])
+    found = [
+        row(harness),
+        harness.Table("table", ["a", "b"], [["1", "2"]], "a note"),
+        harness.Curve("curve", [series], 0.1, "a note"),
+    ]
+    stored = json.loads(json.dumps([report.stored(one) for one in found]))
+    assert [report.restored(one) for one in stored] == found
+    assert series.medians == [2.0, 20.0]
+    assert series.exponent == pytest.approx(1.0)
+
+
+def merged(report: ModuleType, before: Any, found: list[Any], date: str, *, full: bool) -> Any:
+    conditions = CONDITIONS | {"date": date}
+    return report.merged(before, found, conditions=conditions, seconds=1.0, full=full)
+
+
+def dates(report: ModuleType, entry: Any) -> dict[str, str]:
+    return {one["name"]: one["conditions"]["date"] for one in report.rows_of(entry)}
+
+
+def test_a_quick_run_keeps_what_it_does_not_measure(
+    harness: ModuleType, report: ModuleType
+) -> None:
+    both = [row(harness, name="quick"), row(harness, name="long")]
+    before = merged(report, None, both, "then", full=True)
+    after = merged(report, before, both[:1], "now", full=False)
+    assert dates(report, after) == {"quick": "now", "long": "then"}
+    page = report.page({"bench_x": after})
+    assert page.count("Kept from an earlier run: then") == 1
+    assert dates(report, merged(report, after, both[1:], "later", full=True)) == {"long": "later"}
+
+
+def test_what_is_missing_is_kept(harness: ModuleType, report: ModuleType) -> None:
+    before = merged(report, None, [row(harness), row(harness, name="digits")], "then", full=True)
+    found = [row(harness), harness.Missing("digits", "they are not there")]
+    after = merged(report, before, found, "now", full=True)
+    assert dates(report, after) == {"work": "now", "digits": "then"}
+
+
+def test_old_results_have_the_conditions_of_their_file(
+    harness: ModuleType, report: ModuleType
+) -> None:
+    entry = CONDITIONS | {"seconds": 1.0, "rows": [report.stored(row(harness))]}
+    assert dates(report, entry) == {"work": "2020-01-01"}
+    assert "2020-01-01; a machine; numpy 2.0; 1 s in all." in report.page({"bench_x": entry})
+
+
+def test_a_curve_is_drawn_and_shown(
+    harness: ModuleType, report: ModuleType, tmp_path: Path
+) -> None:
+    good = harness.Series("ours", [10, 100], [[1.0], [2.0]], [2.0**20, 2.0**21], [1e-9, 1e-9])
+    bad = harness.Series("theirs", [10], [[5.0]], [None], [1e-3])
+    entry = merged(report, None, [harness.Curve("A curve", [good, bad], 1e-8)], "now", full=True)
+    page = report.page({"bench_x": entry})
+    assert "| ours | 1 s; 1 MiB | 2 s; 2 MiB | 0.30 | 1.0e-09 |" in page
+    assert "| theirs | 5 s |  |  | 1.0e-03, not comparable |" in page
+    (tmp_path / "gone.png").touch()
+    report.write_figures({"bench_x": entry}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a_curve.png"]
+    assert (tmp_path / "a_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_methods_that_would_take_too_long_are_stopped(harness: ModuleType) -> None:
+    calls: list[tuple[str, int]] = []
+
+    def method(label: str) -> Any:
+        def prepare(n: int) -> Any:
+            return lambda: calls.append((label, n))
+
+        return harness.Method(label, prepare)
+
+    curve = harness.grow("x", [method("a"), method("b")], (1, 2), error=lambda _, n: n / 10)
+    assert calls == [("a", 1), ("b", 1)] + [("a", 1), ("b", 1)] * harness.REPEATS + (
+        [("a", 2), ("b", 2)] * (1 + harness.REPEATS)
+    )
+    assert [one.errors for one in curve.series] == [[0.1, 0.2]] * 2
+    curve = harness.grow("x", [method("a")], (1, 2), longest=0.0)
+    assert curve.series[0].n == [1]
+
+
+def test_peak_memory_is_seen(harness: ModuleType) -> None:
+    found = harness.peak_anonymous_memory("held = bytearray(2**27)", "x = bytearray(2**26)\ndel x")
+    assert 2**26 <= found["bytes"] < 2**26 + 2**24
+    assert found["total"] >= 2**27 + 2**26
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        harness.peak_anonymous_memory("", "1 / 0")
+
+
+# ------------------------------------------------------------------------ the files run
+
+
+@pytest.mark.parametrize("name", ["bench_landmarks", "bench_warm_starts"])
+def test_counts_that_no_machine_changes_are_not_quick(
+    name: str, harness: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "SMOKE", True)  # so that a failure would not take minutes
+    try:
+        assert importlib.import_module(name).run() == []
+    finally:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_benchmarks_run_through(name: str) -> None:
+    pytest.importorskip("skpns", exc_type=ImportError)
+    before = {path: path.stat().st_mtime_ns for path in FOLDER.iterdir()}
+    finished = subprocess.run(
+        [sys.executable, "benchmarks/run.py", "--smoke", "--full", name],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "RESULTS.md" in finished.stdout or "LEFT OUT" in finished.stdout
+    after = {path: path.stat().st_mtime_ns for path in FOLDER.iterdir()}
+    assert {path for path, time in after.items() if before.get(path) != time} <= {
+        FOLDER / "__pycache__"
+    }
