@@ -1,0 +1,80 @@
+"""Run the tests against the wheel, installed into an empty environment, away from the sources.
+
+    python tests/elsewhere.py newest [what pytest is told]
+    python tests/elsewhere.py oldest [what pytest is told]
+
+The wheel is built from the sources and installed with what it requires and nothing optional, beside
+pytest, pytest-xdist and hypothesis alone: the newest versions, or the oldest that pyproject.toml
+allows. Tests of what is optional are skipped there, each with a word.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("pytest", "pytest-xdist", "hypothesis")
+# scikit-learn 1.9.0 parametrises by generators, of which pytest 9 warns.
+TOOLS_THEN = ("pytest==8.4.*", "pytest-xdist", "hypothesis")
+# What looks at the repository and not at the package.
+NOT_THERE = ("experiments", "test_architecture.py", "test_benchmarks.py", "test_docs.py")
+
+
+def lower_bounds() -> list[str]:
+    """What is required, each at its oldest version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [each.replace(">=", "==") for each in project["dependencies"]]
+
+
+def installed(python: Path, *what: str) -> None:
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*command, *what], check=True)
+
+
+def environment(name: str) -> Path:
+    """Make an environment with the wheel; return its interpreter."""
+    folder = ROOT / ".elsewhere" / name
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*command, "--no-deps", "-w", scratch, str(ROOT)], check=True)
+        (wheel,) = Path(scratch).glob("*.whl")
+        if name == "oldest":
+            installed(python, *lower_bounds(), *TOOLS_THEN, str(wheel))
+        else:
+            installed(python, *TOOLS, str(wheel))
+    return python
+
+
+def main(name: str, arguments: list[str]) -> int:
+    if name not in ("newest", "oldest"):
+        raise SystemExit(__doc__)
+    python = environment(name)
+    listed = [str(python), "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+    subprocess.run(listed, check=True)
+    surroundings = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    data = os.environ.get("ORTHODROME_DATA") or ROOT.parent / "shared" / "data"
+    surroundings["ORTHODROME_DATA"] = str(Path(data).resolve())
+    with tempfile.TemporaryDirectory() as scratch:
+        away = Path(scratch)
+        shutil.copytree(ROOT / "tests", away / "tests")
+        for each in ("conftest.py", "pyproject.toml"):
+            shutil.copy(ROOT / each, away / each)
+        where = "import orthodrome, sys; assert orthodrome.__file__.startswith(sys.prefix)"
+        subprocess.run([str(python), "-c", where], check=True, cwd=away, env=surroundings)
+        command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-n", "auto", "tests"]
+        ignored = [f"--ignore=tests/{name}" for name in NOT_THERE]
+        return subprocess.run(
+            [*command, *ignored, *arguments], cwd=away, env=surroundings
+        ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(sys.argv[1:2] or [""]), sys.argv[2:]))

@@ -1,0 +1,126 @@
+"""Absent packages: without an extra the rest works, and what needs it says so in one line."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Nothing of any extra, and what comes along with some of them.
+OPTIONAL = (
+    *("matplotlib", "plotly", "typer", "rich", "pooch", "tqdm", "rdata", "pandas", "pyarrow"),
+    *("polars", "skops", "skimage", "pywt", "PIL", "imageio", "dask", "distributed", "zarr"),
+    "bokeh",
+)
+
+WITHOUT = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+ONE_LINE = """
+try:
+    {action}
+except ImportError as error:
+    print(error)
+else:
+    raise SystemExit("it did not need it")
+"""
+
+# What is done, and the extra that it needs.
+ACTIONS = {
+    "a figure": (
+        "plot",
+        "import orthodrome as o, orthodrome.plots as p; "
+        "p.spectrum(o.KernelPCA(1).fit([[0.0], [1.0]]))",
+    ),
+    "a page to click": (
+        "plot",
+        "from orthodrome.plots import interactive as i; i.require_plotly()",
+    ),
+    "saving": (
+        "persist",
+        "import orthodrome as o; o.save(o.KernelPCA(1).fit([[0.0], [1.0]]), 'absent/model')",
+    ),
+    "loading": ("persist", "import orthodrome as o; o.load('absent/model')"),
+    "a progress bar": (
+        "cli",
+        "import orthodrome as o; o.KernelPCA(1, verbose=True).fit([[0.0], [1.0]])",
+    ),
+    "a level of noise": (
+        "image",
+        "import orthodrome as o, numpy as n; o.PatchDenoiser(3).denoise(n.eye(16))",
+    ),
+    "a command": (
+        "cli",
+        "from orthodrome.cli import main; raise SystemExit(main(['info']))",
+    ),
+}
+
+
+def alone(code: str, *absent: str) -> subprocess.CompletedProcess[str]:
+    """Run Python without these packages, and with warnings as errors."""
+    code = WITHOUT.format(names=set(absent or OPTIONAL)) + code
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+def test_what_needs_an_extra_names_it_in_one_line(what):
+    extra, action = ACTIONS[what]
+    result = alone(ONE_LINE.format(action=action))
+    said = (result.stdout + result.stderr).strip()
+    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1, said
+    assert f"pip install 'orthodrome[{extra}]'" in said
+
+
+CORE = """
+import numpy as np, orthodrome as o
+from warnings import filterwarnings
+from sklearn.datasets import load_iris
+filterwarnings("ignore", "The points take up")  # of nested spheres: iris goes round one of them
+X, y = load_iris(return_X_y=True)
+for name in o.__all__:
+    getattr(o, name)
+for model in (o.KernelPCA(2), o.KernelPGA(2), o.KernelPNS(2), o.RobustKernelPCA(2)):
+    assert model.fit(X).transform(X[:5]).shape == (5, 2)
+for model in (o.HypersphericalKMeans(3), o.KernelKMeans(3), o.KernelSpectralClustering(3)):
+    assert set(model.set_params(random_state=0).fit(X).labels_) == {0, 1, 2}
+assert o.GeodesicMixture(3, 2, random_state=0).fit(X).predict(X).shape == y.shape
+for model in (o.KernelRidgeRegressionClassifier(), o.PerTurbo(), o.NestedSpheresClassifier(2)):
+    assert model.fit(X, y).score(X, y) > 0.8
+assert o.PatchDenoiser(3, noise=0.1, n_components=2).denoise(np.eye(16)).shape == (16, 16)
+print("all")
+"""
+
+
+def test_the_core_needs_nothing_optional():
+    result = alone(CORE)
+    assert (result.stdout.strip(), result.stderr) == ("all", "")
+
+
+def test_what_is_blocked_here_is_all_that_is_optional():
+    file = ROOT / "pyproject.toml"
+    if not file.exists():
+        pytest.skip("needs pyproject.toml")
+    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    modules = {"pywavelets": "pywt", "scikit-image": "skimage"}
+    named = set()
+    for extra in project["optional-dependencies"]["all"][0].split("[")[1].strip("]").split(","):
+        for requirement in project["optional-dependencies"][extra]:
+            name = requirement.split(">=")[0].split("[")[0].lower()
+            named.add(modules.get(name, name))
+    assert named - {"orthodrome"} <= set(OPTIONAL)

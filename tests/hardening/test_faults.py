@@ -1,0 +1,393 @@
+"""Battery "faults": killed while a file is written, a full disk, folders that refuse."""
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import tempfile
+import time
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from bounded import in_child
+from orthodrome import KernelPCA, load, save
+from orthodrome.cli import main
+from orthodrome.datasets import _download
+from orthodrome.datasets import load as load_set
+from orthodrome.datasets._fingerprint import arrays_sha256
+from orthodrome.datasets._readers import read_fields
+from orthodrome.datasets._registry import DatasetEntry, Source
+from orthodrome.eigen import hebbian
+from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
+from orthodrome.eigen.kha.sweep import State
+from orthodrome.gram import gram_operator
+from orthodrome.kernels import Gaussian
+from orthodrome.runs.inputs import read_image, write_image
+from orthodrome.spaces import read_tps, write_tps
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+# Writers: make a file of version 1 or 2, and say which of the two a file holds -------------------
+
+
+FITTED = {version: KernelPCA(version, kernel=Gaussian(1.0)).fit(X) for version in (1, 2)}
+
+
+def write_model(path, version):
+    save(FITTED[version], path)
+
+
+def write_checkpoint(path, version):
+    arrays = (np.full((2, 500), float(version)) for _ in range(2))
+    state = State(*arrays, np.zeros(2), n_passes=version, eigenvalues=np.ones(2))
+    Checkpoint(path, "fingerprint", None).write(Saved(state, None, 1, []))
+
+
+def write_landmarks(path, version):
+    write_tps(path, np.full((50, 10, 2), float(version)))
+
+
+def write_picture(path, version):
+    pixels = np.random.default_rng(0).random((40, 40))
+    pixels[0, 0] = version / 255
+    write_image(path, pixels)
+
+
+SETS = {version: b"a,class\n" + b"%d,x\n" % version * 300 for version in (1, 2)}
+
+
+def entry_of(path, version):
+    texts = dict.fromkeys(("title", "description", "source_url", "license"), "of a test")
+    source = Source(0, ("https://example.org/set.data",), "text_table", {"header": 1})
+    known = DatasetEntry(
+        "set", path.name, "", "", "table", **texts, columns=("a", "class"), sources=(source,)
+    )
+    hashed = arrays_sha256(read_fields(SETS[version], known))
+    object.__setattr__(known, "arrays_sha256", hashed)
+    return known
+
+
+def fetch_into_cache(path, version):
+    """Load a set that is not there: fetched by a fake fetcher, checked and kept."""
+    known = entry_of(path, version)
+    with (
+        mock.patch.dict(os.environ, ORTHODROME_CACHE=str(path.parent)),
+        mock.patch("orthodrome.datasets._load.registry", return_value={"set": known}),
+        mock.patch("orthodrome.datasets._load.find_content", return_value=None),
+        mock.patch.object(_download, "_files", return_value=[SETS[version]]),
+    ):
+        load_set("set", verbose=False)
+
+
+def version_of_set(path):
+    """Read the cache with the check of arrays; what is torn is refused."""
+    for version in (2, 1):
+        with (
+            mock.patch.dict(os.environ, ORTHODROME_CACHE=str(path.parent), ORTHODROME_DATA=""),
+            mock.patch(
+                "orthodrome.datasets._load.registry",
+                return_value={"set": entry_of(path, version)},
+            ),
+            contextlib.suppress(ValueError),
+        ):
+            return int(load_set("set", download_if_missing=False).data[0, 0])
+    raise ValueError("neither version")
+
+
+WRITERS = {
+    "model": (write_model, lambda path: load(path).n_components, "m.orthodrome"),
+    "checkpoint": (
+        write_checkpoint,
+        lambda path: Checkpoint(path, "fingerprint", None).read().state.n_passes,
+        "run.npz",
+    ),
+    "data set": (fetch_into_cache, version_of_set, "set.csv"),
+    "landmarks": (write_landmarks, lambda path: int(read_tps(path).landmarks[0, 0, 0]), "l.tps"),
+    "image": (write_picture, lambda path: round(255 * read_image(path)[0, 0]), "p.png"),
+}
+every_writer = pytest.mark.parametrize("kind", WRITERS)
+
+
+# The code that writes files, of ours and of Python's.
+WRITING = ("/files.py", "/checkpoint.py", "/writer.py", "_download.py", "/tempfile.py")
+
+
+class KilledAt:
+    """Ends the process, as a power cut would, at a certain line of the code that writes files."""
+
+    def __init__(self, place):
+        self.place, self.count = place, 0
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.endswith(WRITING):
+            return None
+        self.count += 1
+        if self.count == self.place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+def lines_of(work):
+    """Run `work` in a child and count the lines of Python that it takes."""
+
+    def counted():
+        counter = KilledAt(-1)
+        sys.settrace(counter)
+        work()
+        sys.settrace(None)
+        return counter.count
+
+    return in_child(counted).result
+
+
+def killed_at(place, work):
+    def traced():
+        sys.settrace(KilledAt(place))
+        work()
+
+    return in_child(traced).code
+
+
+def both_contents(kind, path):
+    """Write both versions, look at them, and return what is in the files."""
+    write, version_in, _ = WRITERS[kind]
+    contents = []
+    for version in (2, 1):
+        write(path, version)
+        assert version_in(path) == version
+        contents.append(path.read_bytes())
+    return contents
+
+
+def check_written_anew(kind, path):
+    """What the dead have left does not hinder who writes next."""
+    write, version_in, _ = WRITERS[kind]
+    write(path, 2)
+    assert version_in(path) == 2
+
+
+@every_writer
+@pytest.mark.parametrize("most", [16, pytest.param(150, marks=pytest.mark.slow)])
+def test_killed_while_writing(kind, most, tmp_path):
+    """SIGKILL at lines all over the code that writes: the old file or the new one is there."""
+    write, _, name = WRITERS[kind]
+    path = tmp_path / name
+    new, old = both_contents(kind, path)
+    n_lines = lines_of(lambda: write(path, 2))
+    assert n_lines > 10
+    seen = []
+    for place in np.unique(np.linspace(1, n_lines, min(most, n_lines)).astype(int)):
+        path.write_bytes(old)
+        assert killed_at(int(place), lambda: write(path, 2)) == -signal.SIGKILL
+        seen.append(path.read_bytes())
+        assert seen[-1] in (old, new)
+    assert seen[0] == old
+    assert seen[-1] == new  # after the last line
+    assert sorted(seen, key=lambda content: content == new) == seen
+    check_written_anew(kind, path)
+
+
+def test_files_that_a_kill_left_are_not_taken_for_data(tmp_path):
+    """What remains of the dead is a hidden temporary file, which nobody reads."""
+    path = tmp_path / "set.csv"
+    n_lines = lines_of(lambda: fetch_into_cache(path, 2))
+    for back in range(1, n_lines, 7):
+        path.unlink(missing_ok=True)
+        killed_at(n_lines - back, lambda: fetch_into_cache(path, 2))
+        assert all(one == path or one.name.startswith(".") for one in tmp_path.iterdir())
+        if not path.exists():
+            with pytest.raises(FileNotFoundError):
+                version_of_set(path)
+
+
+@every_writer
+@pytest.mark.parametrize("killed", [False, True], ids=["error", "killed"])
+def test_a_disk_that_is_full_in_the_middle(kind, killed, tmp_path):
+    """No byte beyond a limit: an OSError that names the file, or the end of the process."""
+    write, _, name = WRITERS[kind]
+    path = tmp_path / name
+    old = both_contents(kind, path)[1]
+
+    def told():
+        try:
+            write(path, 2)
+        except OSError as error:
+            return [error.errno, str(error)]
+        except UserWarning as warning:  # a cache is a convenience: data came all the same
+            return [errno.EFBIG, str(warning)]
+        return None
+
+    for size in (0, 1, len(old) // 3, len(old) // 2, len(old) - 100):
+        outcome = in_child(told, file_size=size, dies_of_file_size=killed)
+        if killed:
+            assert outcome.code == -signal.SIGXFSZ
+        else:
+            number, words = outcome.result
+            assert number == errno.EFBIG
+            assert name in words
+            assert os.listdir(tmp_path) == [name]
+        assert path.read_bytes() == old
+    check_written_anew(kind, path)
+
+
+@every_writer
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+def test_a_folder_that_refuses(kind, number, tmp_path, monkeypatch):
+    """Whatever the system says when a file is moved to its place: it is told, nothing is lost."""
+    write, version_in, name = WRITERS[kind]
+    path = tmp_path / name
+    write(path, 1)
+
+    def refuse(old, new, *more):
+        raise OSError(number, os.strerror(number), str(new))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises((OSError, UserWarning), match=os.strerror(number)):
+            write(path, 2)
+    assert os.listdir(tmp_path) == [name]
+    assert version_in(path) == 1
+
+
+@pytest.mark.slow
+@every_writer
+def test_killed_at_any_time(kind, tmp_path):
+    """SIGKILL from outside, by the clock, while two versions are written in turn."""
+    write, version_in, name = WRITERS[kind]
+    path = tmp_path / name
+    write(path, 1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            while True:
+                write(path, 2)
+                write(path, 1)
+        time.sleep(float(rng.uniform(0.02, 0.3)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert version_in(path) in (1, 2)
+    check_written_anew(kind, path)
+
+
+# Long work that writes ---------------------------------------------------------------------------
+
+GRAM = np.cov(np.random.default_rng(1).normal(size=(60, 90)))
+
+
+def run(path, n_passes=3, **options):
+    options = {"tol": 0, "random_state": 0, "block_size": 16} | options
+    return hebbian(GRAM, 2, checkpoint=path, n_passes=n_passes, **options)
+
+
+def test_a_run_whose_disk_is_full_goes_on_later(tmp_path):
+    path = tmp_path / "run.npz"
+    run(path, 1)
+    before = path.read_bytes()
+
+    def told():
+        try:
+            run(path)
+        except OSError as error:
+            return str(error)
+
+    assert "run.npz" in in_child(told, file_size=len(before) // 2).result
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.npz"]
+    np.testing.assert_array_equal(run(path).coefficients, run(None).coefficients)
+
+
+def test_a_folder_without_a_place_for_the_checkpoint_is_told_before_the_work(tmp_path):
+    """A read-only folder, as os.access would have it."""
+    passes = []
+    with (
+        mock.patch("os.access", return_value=False),
+        pytest.raises(ValueError, match=r"checkpoint: .* cannot be written to"),
+    ):
+        run(tmp_path / "run.npz", callback=passes.append)
+    assert not passes
+
+
+@pytest.mark.parametrize("how", ["limit", "fallocate"])
+def test_a_matrix_on_a_full_disk_is_refused_and_does_not_end_the_process(how, tmp_path):
+    """A memory-mapped file that finds no room ends its process (SIGBUS): it is refused before."""
+    many = np.random.default_rng(0).normal(size=(600, 3))
+    kernel = Gaussian(1.0).fit(many)
+
+    def told():
+        with mock.patch.object(Gaussian, "evaluate") as evaluate:
+            try:
+                gram_operator(kernel, many, storage="disk")
+            except OSError as error:
+                return [error.errno, str(error), evaluate.call_count]
+
+    def refuse(descriptor, offset, length):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with mock.patch.object(tempfile, "tempdir", str(tmp_path)):
+        if how == "limit":
+            number, words, n_evaluated = in_child(told, file_size=2**20).result
+        else:
+            with mock.patch("os.posix_fallocate", refuse):
+                number, words, n_evaluated = told()
+    assert number == (errno.EFBIG if how == "limit" else errno.ENOSPC)
+    assert "GiB" in words or "MiB" in words
+    assert str(tmp_path) in words
+    assert "storage='recompute'" in words
+    assert n_evaluated == 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_file_of_a_matrix_has_its_room(tmp_path):
+    """All of it, not holes that a disk might not have when they are filled."""
+    found = []
+    reserve = os.posix_fallocate
+
+    def watched(descriptor, offset, length):
+        reserve(descriptor, offset, length)
+        found.append(os.fstat(descriptor).st_blocks * 512 - length)
+
+    with (
+        mock.patch.object(tempfile, "tempdir", str(tmp_path)),
+        mock.patch("os.posix_fallocate", watched),
+    ):
+        gram_operator(Gaussian(1.0).fit(X), X, storage="disk")
+    assert len(found) == 1
+    assert found[0] >= 0
+
+
+# The command line --------------------------------------------------------------------------------
+
+
+def command(*arguments):
+    """Run the command line in a child; return its exit code and what it wrote to stderr."""
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        sys.stderr = open(os.dup(2), "w")  # noqa: SIM115
+        code = main([str(argument) for argument in arguments])
+        sys.stderr.flush()
+        file.seek(0)
+        return [code, file.read().decode()]
+
+
+def test_outputs_of_the_command_line_on_a_full_disk(tmp_path):
+    data = tmp_path / "data.csv"
+    rows = "\n".join(f"{a:.3f},{b:.3f},{c:.3f}" for a, b, c in X.tolist())
+    data.write_text(f"a,b,c\n{rows}\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    earlier = {"coordinates.csv": b"of an earlier run", "report.html": b"<p>", "model": b"..."}
+    for name, content in earlier.items():
+        (out / name).write_bytes(content)
+    arguments = ("embed", data, "--method", "kpca", "--out", out)
+    code, said = in_child(lambda: command(*arguments), file_size=200).result
+    assert code == 1
+    assert "Traceback" not in said
+    assert f"orthodrome: File too large: {out}" in said
+    assert {one.name: one.read_bytes() for one in out.iterdir()} == earlier

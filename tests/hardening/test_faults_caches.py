@@ -1,0 +1,103 @@
+"""Battery "faults": numba's cache on a full disk, damaged, or without any folder to be in."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orthodrome
+from bounded import in_child
+from orthodrome._core.compiled import compiled
+from orthodrome.kernels import Gaussian
+
+SOURCE = (
+    "def double(array):\n    for i in range(array.shape[0]):\n        array[i] = 2 * array[i]\n"
+)
+
+
+def loop_in(folder):
+    """Compile a function of a file in this folder, as if for the first time."""
+    file = folder / "loops_of_a_test.py"
+    if not file.exists():
+        file.write_text(SOURCE)
+    found = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return compiled(module.double)
+
+
+def doubled(loop):
+    array = np.array([1.0, 3.0])
+    loop(array)
+    return array.tolist()
+
+
+def cache_files(folder):
+    return sorted(one for one in folder.rglob("*.nb?") if one.is_file())
+
+
+def test_a_cache_is_used_where_there_is_one(tmp_path):
+    assert doubled(loop_in(tmp_path)) == [2, 6]
+    assert len(cache_files(tmp_path)) == 2
+    again = loop_in(tmp_path)
+    assert doubled(again) == [2, 6]
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("size", [0, 100, 3000])
+def test_a_cache_on_a_full_disk_is_done_without(size, tmp_path):
+    loop = loop_in(tmp_path)
+    assert in_child(lambda: doubled(loop), file_size=size).result == [2, 6]
+    assert doubled(loop_in(tmp_path)) == [2, 6]  # nothing half is left that would be taken
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["data", "index"])
+def test_a_damaged_cache_is_done_without(which, tmp_path):
+    assert doubled(loop_in(tmp_path)) == [2, 6]
+    file = cache_files(tmp_path)[which]
+    whole = file.read_bytes()
+    for content in (b"", whole[:20], whole[:-30], b"\x80\x04" + bytes(50), b"no pickle"):
+        file.write_bytes(content)
+        assert doubled(loop_in(tmp_path)) == [2, 6]
+
+
+WITHOUT_FOLDERS = """
+import sys, tempfile
+import numpy as np
+import orthodrome
+from orthodrome.kernels import Gaussian, _loops
+assert orthodrome.__file__.startswith(sys.argv[1]), orthodrome.__file__
+assert type(_loops.gaussian._cache).__name__ == "NullCache", _loops.gaussian._cache
+X = np.arange(12.0).reshape(4, 3)
+print(float(Gaussian(5.0).fit(X)(X).sum()))
+"""
+
+
+def test_no_folder_for_a_cache_at_all(tmp_path):
+    """Neither beside the package nor at home nor in TMPDIR; files stand where folders should."""
+    package = tmp_path / "site" / "orthodrome"
+    shutil.copytree(
+        Path(orthodrome.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for folder in (package, *(one for one in package.rglob("*") if one.is_dir())):
+        (folder / "__pycache__").write_text("in the way")
+    nowhere = str(package / "__pycache__" / "nowhere")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
+    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR", "TMP", "TEMP"), nowhere)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FOLDERS, str(tmp_path)],
+        env=kept | places | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    X = np.arange(12.0).reshape(4, 3)
+    assert float(done.stdout) == pytest.approx(Gaussian(5.0).fit(X)(X).sum(), rel=1e-14)

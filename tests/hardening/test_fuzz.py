@@ -1,0 +1,339 @@
+"""Battery "fuzz": files of data, images, checkpoints and models that were changed at random."""
+
+import io
+import json
+import os
+import signal
+import struct
+import sys
+import warnings
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+import skops.io  # noqa: F401  (not within the time of a case)
+
+from bounded import MEBIBYTE, complaints
+from mutations import mutants, of_model, of_png, of_zip, png_chunk
+from orthodrome import GeodesicMixture, KernelPCA, load, save
+from orthodrome.eigen import hebbian
+from orthodrome.gram import DenseGram
+from orthodrome.kernels import Gaussian
+from orthodrome.runs.inputs import read_data, read_image
+from orthodrome.spaces import read_tps
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+
+QUICK, LONG = 40, 500
+how_many = pytest.mark.parametrize("number", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)])
+
+TPS = (
+    b"LM=3\n1 2\n3.5 4\n5 6\nIMAGE=a_1.jpg\nID=1\nSCALE=0.5\nCURVES=1\nPOINTS=2\n1 2\n3 4\n"
+    b"LM=3\n1 2\n3 4\n5 7\nID=b\nCURVES=1\nPOINTS=2\n5 6\n7 8\n"
+)
+CSV = b"length,width,species\n2.5,1,edulis\n3,1.5,caerulea\n4,2,edulis\n"
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape)
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def npz(write=np.savez, **arrays):
+    buffer = io.BytesIO()
+    write(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def image(kind, mode):
+    pillow = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, size=(12, 9, 3)).astype(np.uint8)
+    buffer = io.BytesIO()
+    pillow.fromarray(pixels).convert(mode).save(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def parquet():
+    pyarrow = pytest.importorskip("pyarrow")
+    written = pytest.importorskip("pyarrow.parquet")
+    buffer = io.BytesIO()
+    table = pyarrow.table({"a": [1.0, 2.0, 3.0], "b": [1, 2, 3], "s": ["x", "y", "z"]})
+    written.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def labelled(name):
+    return lambda path: read_data(path, label=name)
+
+
+NAMES = {"feature_names": np.array(["u", "v", "w"]), "labels": np.array(list("abcdef"))}
+FILES = {
+    "tps": (lambda: TPS, "tps", lambda path: read_tps(path, curves="append"), None),
+    "tps of the command line": (lambda: TPS, "tps", read_data, None),
+    "csv": (lambda: CSV, "csv", labelled("species"), None),
+    "tsv": (lambda: CSV.replace(b",", b"\t"), "tsv", labelled("species"), None),
+    "utf-16": (lambda: CSV.decode().encode("utf-16"), "csv", labelled("species"), None),
+    "txt": (lambda: b"1 2 3\n4 5 6\n7 8 9.5\n", "txt", read_data, None),
+    "npy": (lambda: npy(numbers(6, 3)), "npy", read_data, None),
+    "npz": (lambda: npz(X=numbers(6, 3), y=np.arange(6)), "npz", read_data, of_zip),
+    "npz without X": (lambda: npz(A=numbers(6, 3), b=np.arange(6)), "npz", read_data, of_zip),
+    "npz, compressed": (
+        lambda: npz(np.savez_compressed, X=numbers(6, 3), **NAMES),
+        "npz",
+        read_data,
+        of_zip,
+    ),
+    "parquet": (parquet, "parquet", labelled("s"), None),
+    "png, colours": (lambda: image("PNG", "RGB"), "png", read_image, of_png),
+    "png, palette": (lambda: image("PNG", "P"), "png", read_image, of_png),
+    "png, transparent": (lambda: image("PNG", "LA"), "png", read_image, of_png),
+    "jpeg": (lambda: image("JPEG", "RGB"), "jpg", read_image, None),
+}
+
+
+@how_many
+@pytest.mark.parametrize("kind", FILES)
+def test_changed_inputs_are_read_or_refused(kind, number, tmp_path):
+    make, suffix, parse, change = FILES[kind]
+    content = make()
+    parse(written(tmp_path / f"whole.{suffix}", content))  # what is changed was right
+    found = complaints(parse, tmp_path / f"fuzzed.{suffix}", mutants(content, number, change))
+    assert not found, "\n".join(found)
+
+
+def written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+# Checkpoints -------------------------------------------------------------------------------------
+
+GRAM = np.cov(numbers(8, 20))
+
+
+def run_on_from(path):
+    options = {"gain": "smd", "n_passes": 2, "tol": 0, "block_size": 3, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of runs that diverge from wrong numbers
+        return hebbian(DenseGram(GRAM), 2, checkpoint=path, checkpoint_seconds=0, **options)
+
+
+def half_a_run(path):
+    """A checkpoint from the middle of a pass, with the state of its beginning."""
+    taken = []
+    with pytest.MonkeyPatch.context() as patch:
+        replace = os.replace
+        patch.setattr(
+            os, "replace", lambda old, new: taken.append(old.read_bytes()) or replace(old, new)
+        )
+        run_on_from(path)
+    path.unlink()
+    return next(one for one in reversed(taken) if b"pass_start_coefficients" in one)
+
+
+@how_many
+def test_changed_checkpoints_are_gone_on_with_or_refused(number, tmp_path):
+    content = half_a_run(tmp_path / "run")
+    resumed = run_on_from(written(tmp_path / "whole", content))
+    np.testing.assert_array_equal(resumed.coefficients, run_on_from(None).coefficients)
+    found = complaints(run_on_from, tmp_path / "fuzzed", mutants(content, number, of_zip))
+    assert not found, "\n".join(found)
+
+
+def changed_arrays(content, change):
+    """A checkpoint whose arrays or description were changed, in an archive that is right."""
+    with np.load(io.BytesIO(content)) as file:
+        arrays = {name: file[name] for name in file.files}
+    told = json.loads(str(arrays["meta"]))
+    change(arrays, told)
+    arrays["meta"] = np.array(json.dumps(told))
+    return npz(**arrays)
+
+
+def of_one_row(arrays, told):
+    arrays["projections"] = arrays["projections"][:1]
+
+
+def without_a_count(arrays, told):
+    del told["numbers"]["clock"]
+
+
+FORGED = {
+    "other shapes": of_one_row,
+    "fewer points": lambda arrays, told: arrays.update(
+        {name: arrays[name][:, :5] for name in arrays if name.endswith(("ients", "ections"))}
+    ),
+    "one dimension": lambda arrays, told: arrays.update(coefficients=np.zeros(8)),
+    "texts": lambda arrays, told: arrays.update(log_gains=np.array(["a", "b"])),
+    "gains of others": lambda arrays, told: arrays.update(log_gains=np.zeros(5)),
+    "no eigenvalues": lambda arrays, told: arrays.pop("eigenvalues"),
+    "no count": without_a_count,
+    "half a count": lambda arrays, told: told["numbers"].update(position=1.5),
+    "a count beyond": lambda arrays, told: told["numbers"].update(position=10**9),
+    "a negative count": lambda arrays, told: told["numbers"].update(n_passes=-1),
+    "a text for a number": lambda arrays, told: told["numbers"].update(damping="1"),
+    "no history": lambda arrays, told: told.update(history=5),
+    "another history": lambda arrays, told: told.update(history=[{}]),
+    "other times": lambda arrays, told: told.update(pending={"rows": 1.0}),
+    "a seed that is none": lambda arrays, told: told.update(seed="x"),
+    "a negative seed": lambda arrays, told: told.update(seed="-3"),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_checkpoints_whose_parts_do_not_go_together_are_refused(kind, tmp_path):
+    content = half_a_run(tmp_path / "run")
+    path = written(tmp_path / "forged", changed_arrays(content, lambda *_: None))
+    run_on_from(path)  # what is changed was right
+    path.write_bytes(changed_arrays(content, FORGED[kind]))
+    with pytest.raises(ValueError, match=r"forged cannot be read as a checkpoint"):
+        run_on_from(path)
+
+
+# Models ------------------------------------------------------------------------------------------
+
+MODELS = {
+    "KernelPCA": lambda: KernelPCA(2, kernel=Gaussian(1.0)).fit(numbers(6, 3)),
+    "GeodesicMixture": lambda: GeodesicMixture(2, n_modes=1, random_state=0).fit(numbers(9, 3)),
+}
+
+
+@how_many
+@pytest.mark.parametrize("name", MODELS)
+def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
+    save(MODELS[name](), tmp_path / "whole.orthodrome")
+    content = (tmp_path / "whole.orthodrome").read_bytes()
+    found = complaints(load, tmp_path / "fuzzed.orthodrome", mutants(content, number, of_model))
+    assert not found, "\n".join(found)
+
+
+# Headers that promise too much -------------------------------------------------------------------
+
+
+def npy_header(shape, dtype="<f8"):
+    described = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
+    described += " " * (-(len(described) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(described)) + described.encode()
+
+
+def zipped(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def larger_in_the_directory(content, size):
+    """A zip archive whose first member is said to be of this size."""
+    changed = bytearray(content)
+    place = changed.index(b"PK\x01\x02")
+    changed[place + 24 : place + 28] = struct.pack("<I", size)
+    changed[22:26] = struct.pack("<I", size)
+    return bytes(changed)
+
+
+def png(width, height, bits=8, colour=2):
+    head = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        png_chunk(name, data)
+        for name, data in ((b"IHDR", head), (b"IDAT", zlib.compress(bytes(50))), (b"IEND", b""))
+    )
+
+
+HUGE = 10**12
+BOMBS = {
+    "npy, rows": ("npy", npy_header((HUGE, 3)) + bytes(80), read_data),
+    "npy, one column too many": ("npy", npy_header((5, 3)) + bytes(112), read_data),
+    "npy, a product beyond 64 bits": ("npy", npy_header((HUGE, HUGE)) + bytes(80), read_data),
+    "npy, negative": ("npy", npy_header((-1, -3)) + bytes(80), read_data),
+    "npy, texts of no letters": ("npy", npy_header((HUGE, 3), "<U0") + bytes(80), read_data),
+    "npy, long texts": ("npy", npy_header((1, 1), "<U999999999") + bytes(80), read_data),
+    "npy, a long header": ("npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + bytes(80), read_data),
+    "npz, rows": ("npz", zipped(X=npy_header((HUGE, 3)) + bytes(80)), read_data),
+    "npz, labels": (
+        "npz",
+        zipped(X=npy(numbers(4, 2)), y=npy_header((HUGE,), "<U0")),
+        read_data,
+    ),
+    "npz, a size that is not so": (
+        "npz",
+        larger_in_the_directory(zipped(X=npy_header((2**26, 2)) + bytes(80)), 2**31),
+        read_data,
+    ),
+    "npz, nested deeply": ("npz", zipped(X=npy_header("(" * 90 + ")" * 90)), read_data),
+    "png, 2 ** 31 pixels a side": ("png", png(2**31 - 1, 2**31 - 1), read_image),
+    "png, 13 000 pixels a side": ("png", png(13_000, 13_000), read_image),
+    "png, 16 bits": ("png", png(13_000, 13_000, 16, 0), read_image),
+    "tps, landmarks": ("tps", b"LM=1000000000\n1 2\n", read_tps),
+    "tps, more landmarks": ("tps", b"LM=" + b"9" * 400 + b"\n1 2\n", read_tps),
+    "tps, curves": ("tps", b"LM=1\n1 2\nCURVES=999999999\nPOINTS=999999999\n1 2\n", read_tps),
+    "tps, a long number": ("tps", b"LM=1\n1" + b"0" * 100_000 + b" 2\n", read_tps),
+    "csv, a quote that is open": ("csv", b'a,b\n"1,2\n' + b"3,4\n" * 50_000, read_data),
+    "csv, a long number": ("csv", b"a\n" + b"9" * 100_000 + b"\n", read_data),
+    "checkpoint": ("npz", zipped(meta=npy_header((), "<U999999999")), run_on_from),
+    "model": ("orthodrome", zipped(model=npy_header((HUGE,))), load),
+    "model, nested deeply": (
+        "orthodrome",
+        zipped(model=b"[" * 100_000),
+        load,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_header_is_not_believed(kind, tmp_path):
+    """Refused in a child that may take 64 MiB more than it has, whatever the header says."""
+    suffix, content, parse = BOMBS[kind]
+    file = tmp_path / f"fuzzed.{suffix}"
+
+    def refused(path):
+        parse(path)
+        raise AssertionError("it was read")
+
+    found = complaints(refused, file, [content], more_memory=64 * MEBIBYTE)
+    assert not found, found[0]
+
+
+@pytest.mark.parametrize("content", [b"1," * 200_000 + b"1", b" " * 500_000 + b"\n1 2\n"])
+def test_odd_tables_are_read_in_bounds(content, tmp_path):
+    found = complaints(read_data, tmp_path / "fuzzed.csv", [content], more_memory=64 * MEBIBYTE)
+    assert not found, found[0]
+
+
+def test_a_bomb_of_zeros_is_bounded_by_its_file(tmp_path):
+    """What truly unpacks to a thousand times its size is no lie: it takes that, and no more."""
+    content = npz(np.savez_compressed, X=np.zeros((2**19, 2)))  # 8 MiB
+    assert len(content) < 2**14
+    found = complaints(read_data, tmp_path / "fuzzed.npz", [content])
+    assert not found, found[0]
+
+
+def spins(path):
+    while True:
+        pass
+
+
+WRONG = {
+    "KeyError": lambda path: {}["x"],
+    "not named": lambda path: int("x"),
+    "MemoryError": lambda path: np.zeros(2**28),
+    "TooSlow": spins,
+    "UserWarning": lambda path: warnings.warn("!", stacklevel=1),
+    "ended with -9": lambda path: os.kill(os.getpid(), signal.SIGKILL),
+}
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_the_battery_sees_what_it_is_for(word, tmp_path):
+    """Parsers that fail in each way that is looked for are complained of."""
+    found = complaints(WRONG[word], tmp_path / "fuzzed", [b""], seconds_each=0.2)
+    assert len(found) == 1
+    assert word in found[0]
+    assert not complaints(lambda path: None, tmp_path / "fuzzed", [b""] * 3)
