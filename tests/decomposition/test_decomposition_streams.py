@@ -18,7 +18,7 @@ from orthodrome import (
     save,
 )
 from orthodrome._core import threads
-from orthodrome.decomposition import streams
+from orthodrome.decomposition import new_rows
 from orthodrome.eigen import Nystroem
 from orthodrome.gram import as_source
 from orthodrome.gram import landmarks as landmarks_module
@@ -475,12 +475,12 @@ def test_names_of_columns(Estimator):
 def test_what_functions_of_blocks_carry_is_small_and_picklable():
     X = data(n=5000)
     ours = model(KernelPGA).fit([X])
-    light = streams._for_new_rows(ours)
+    light = new_rows._for_new_rows(ours)
     assert len(pickle.dumps(light)) < 60_000 < len(pickle.dumps(ours))
     assert hasattr(ours, "embedding_")
     source = as_source([X], ours.kernel_, ours, reset=False)
     assert_same(
-        source.per_row(pickle.loads(pickle.dumps(streams._Transformed(light)))),
+        source.per_row(pickle.loads(pickle.dumps(new_rows._Transformed(light)))),
         ours.embedding_,
         1e-9,
     )

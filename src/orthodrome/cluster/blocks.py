@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.canonical import Canonical, canonical_rows
 from ..decomposition import KernelPGA
-from ..decomposition.streams import _fits
+from ..decomposition.streams import coordinates_fit
 from ..gram import DaskSource, RowSource, as_source
 from ..gram.dask_blocks import is_dask_array, lazy_rows_of, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
@@ -116,7 +116,11 @@ def refuse_large_coordinates(
     if source.lazy or not isinstance(modes, numbers.Integral):
         return
     n, k = source.shape[0], int(modes)
-    kept = _fits(estimator, n, k, source.dtype) if pga is None else hasattr(pga, "embedding_")
+    kept = (
+        coordinates_fit(estimator, n, k, source.dtype)
+        if pga is None
+        else hasattr(pga, "embedding_")
+    )
     if not kept:
         raise ValueError(
             f"{type(estimator).__name__} needs the coordinates of all {n:,} rows in {k} modes, "

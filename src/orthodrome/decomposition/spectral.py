@@ -51,15 +51,8 @@ from .base import (
 from .distributed import fits_exactly, lazy_rows
 from .inverse import inputs_of, training_inputs
 from .landmarks import FeatureFit, fit_on_features
-from .streams import (
-    OF_ROWS,
-    FeatureStream,
-    StreamFit,
-    comes_in_blocks,
-    fit_on_source,
-    score_blocks,
-    transform_blocks,
-)
+from .new_rows import score_blocks, transform_blocks
+from .streams import OF_ROWS, FeatureStream, StreamFit, comes_in_blocks, fit_on_source
 
 __all__ = ["SpectralDecomposition"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,15 +29,12 @@ from ..gram import (
     kind_of,
     nystroem_features,
 )
-from ..gram.dask_blocks import is_dask_array
-from ..gram.factory import prepared_points
 from ..gram.inputs import is_memory_map
 from ..kernels import Kernel, Precomputed
 from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..sphere.streamed import StreamedMean, streamed_mean
 from .base import CALLER_OF_FIT, SAMPLE, resolved_solver, warn_if_rounding
-from .distributed import WithProducts, rows_with_products
 from .landmarks import (
     MEAN_TOL,
     FeatureFit,
@@ -59,12 +55,11 @@ __all__ = [
     "FeatureStream",
     "StreamFit",
     "comes_in_blocks",
+    "coordinates_fit",
     "feature_solver_for_blocks",
     "fit_on_source",
     "pca_of_stream",
     "pga_of_stream",
-    "score_blocks",
-    "transform_blocks",
 ]
 
 # Of the memory budget: what coordinates of all rows may take, with their eigenvectors, while both
@@ -358,7 +353,7 @@ def _keep(
     k, n, source = fit.axes.shape[1], stream.source.shape[0], stream.source
     dtype = stream.map.dtype
     table = None
-    if source.lazy or not _fits(estimator, n, k, dtype):
+    if source.lazy or not coordinates_fit(estimator, n, k, dtype):
         moments = _ThirdMoments(fit.rows, k, stream.weights is not None)
         sums = source.sums(moments, along=stream.along)
         signs = orient_by_moments(*sums, beside=_of_sample(fit, stream))
@@ -383,7 +378,7 @@ def _keep(
     return status, rows
 
 
-def _fits(estimator: Any, n: int, k: int, dtype: np.dtype[Any]) -> bool:
+def coordinates_fit(estimator: Any, n: int, k: int, dtype: np.dtype[Any]) -> bool:
     """Tell whether coordinates and eigenvectors of all rows may be kept.
 
     What counts is what there is while they are computed, in float64 with a column beside them.
@@ -453,78 +448,3 @@ def _ridge(
         cross / count - np.outer(shift, moved),
         alpha,
     )
-
-
-# ---------------------------------------------------------------------- new rows
-
-
-@dataclass(frozen=True)
-class _Transformed:
-    """Coordinates of rows by a fitted estimator."""
-
-    estimator: Any
-
-    def __call__(self, rows: Any, start: int) -> NDArray[Any]:
-        return self.estimator._coordinates(rows)
-
-
-@dataclass(frozen=True)
-class _Captured:
-    """Sums of the weights, of squared lengths of coordinates, and of squared distances."""
-
-    estimator: Any
-
-    def __call__(self, rows: Any, start: int, *along: Any) -> tuple[Any, ...]:
-        captured, squares, rounding = self.estimator._captured(rows)
-        w = along[0] if along else np.ones(len(captured))
-        return w.sum(), w @ captured, w @ squares, w.sum() * rounding
-
-
-def _coordinates(estimator: Any, rows: Any, start: int) -> NDArray[Any]:
-    return _Transformed(estimator)(rows, start)
-
-
-def _captured(estimator: Any, rows: Any, start: int, *along: Any) -> tuple[Any, ...]:
-    return _Captured(estimator)(rows, start, *along)
-
-
-def _for_new_rows(estimator: Any) -> Any:
-    """Return a copy of an estimator without what it knows of its training rows.
-
-    Those that new rows are compared with are prepared here, once for all blocks.
-    """
-    light = copy.copy(estimator)
-    for name in (*OF_ROWS, "sample_weight_", "_ridge_"):
-        vars(light).pop(name, None)
-    if "_mean_coef_" in vars(light):  # of an exact fit it is None, and comes from those rows
-        light._mean_coef_ = estimator.mean_
-    if estimator.X_fit_ is not None and not is_dask_array(estimator.X_fit_):
-        light.X_fit_ = prepared_points(estimator.kernel_, estimator.X_fit_)
-    return light
-
-
-def transform_blocks(estimator: Any, X: Any) -> Any:
-    """Return the coordinates of rows that come in blocks."""
-    if is_dask_array(estimator.X_fit_) and is_dask_array(X):
-        rows, products, light = rows_with_products(estimator, _for_new_rows(estimator), X)
-        return rows.per_row(WithProducts(light, _coordinates), along=(products,))
-    source = as_source(X, estimator.kernel_, estimator, reset=False)
-    return source.per_row(_Transformed(_for_new_rows(estimator)))
-
-
-def score_blocks(estimator: Any, X: Any, sample_weight: Any) -> tuple[float, float, float]:
-    """Return means over rows: of what is captured, of squared distances, and of their rounding."""
-    light = _for_new_rows(estimator)
-    function: Any = _Captured(light)
-    along: tuple[Any, ...] = ()
-    source: RowSource
-    if is_dask_array(estimator.X_fit_) and is_dask_array(X):
-        source, products, light = rows_with_products(estimator, light, X)
-        function, along = WithProducts(light, _captured), (products,)
-    else:
-        source = as_source(X, estimator.kernel_, estimator, reset=False)
-    if sample_weight is not None:
-        along = (*along, source.weights(sample_weight, type(estimator).__name__))
-    count, *sums = source.sums(function, along=along)
-    captured, total, rounding = (float(term / count) for term in sums)
-    return captured, total, rounding
