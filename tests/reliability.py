@@ -5,7 +5,7 @@
 Which batteries there are, and what each has found, stands in batteries.toml; how many cases there
 are and how many fail is read from what pytest reports. `--keep` leaves a failing battery out of the
 status of the script, for a page that shows it. The score of the mutants is that of mutation.json,
-which `make mutation` writes.
+which `make mutation` writes, and repeated runs are those of runs.json (`make repeat`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import repeats
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tests" / "hardening"
@@ -90,7 +92,12 @@ def state(counts: Counts) -> str:
     return GREEN if counts.cases and not counts.failed else RED
 
 
-def page(results: list[tuple[Battery, Counts]], mutants: dict[str, Any] | None, date: str) -> str:
+def page(
+    results: list[tuple[Battery, Counts]],
+    mutants: dict[str, Any] | None,
+    runs: list[dict[str, Any]],
+    date: str,
+) -> str:
     """The page from what was counted."""
     lines = [
         "# Reliability",
@@ -109,6 +116,7 @@ def page(results: list[tuple[Battery, Counts]], mutants: dict[str, Any] | None, 
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     still = sum(counts.failed for _, counts in results)
     lines += ["", f"Open failures: {still}.", "", *mutant_lines(mutants)]
+    lines += ["", *repeats.told(runs)]
     for battery, _ in results:
         lines += ["", f"## {battery.name}", "", battery.about.strip()]
         if battery.found:
@@ -147,7 +155,7 @@ def main() -> int:
     stored = HERE / "mutation.json"
     mutants = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else None
     date = datetime.date.today().isoformat()
-    PAGE.write_text(page(results, mutants, date), encoding="utf-8")
+    PAGE.write_text(page(results, mutants, repeats.stored(), date), encoding="utf-8")
     print(f"Wrote {PAGE.relative_to(ROOT)}")
     red = [battery.name for battery, counts in results if state(counts) == RED]
     if red:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import reliability
+import repeats
 
 HERE = Path(__file__).resolve().parent
 
@@ -17,7 +18,7 @@ BATTERY = reliability.Battery("Storms", "Wind.", ["tests/storms.py"], ["A leak."
 
 
 def row_of(report):
-    text = reliability.page([(BATTERY, reliability.Counts.of(report))], None, "today")
+    text = reliability.page([(BATTERY, reliability.Counts.of(report))], None, [], "today")
     return next(line for line in text.splitlines() if line.startswith("| Storms")), text
 
 
@@ -62,3 +63,23 @@ def test_mutants_are_told_as_they_were_counted():
     lines = reliability.mutant_lines({"rooms": rooms, "left": left})
     assert "| `sphere` | 40 | 30 (75%) | 38 (95%) | today |" in lines
     assert "- `sphere/maps.py:1`: it changes nothing" in lines
+
+
+def test_a_run_that_failed_is_told_and_ends_the_count():
+    good = {"date": "today", "commit": "abc", "seconds": 9, "tests": 7, "failed": []}
+    bad = good | {"commit": "def", "failed": ["tests.x::test_y[a|b]"]}
+    text = "\n".join(repeats.told([good, bad, good, good]))
+    assert "run 4 times" in text
+    assert "the last 2 of these runs" in text
+    assert "| today | def | `tests.x::test_y[a\\|b]` |" in text
+    assert "the last 2 of these runs" in "\n".join(repeats.told([good, good]))
+
+
+def test_failures_are_read_from_the_report():
+    report = (
+        '<testsuites><testsuite><testcase classname="a" name="b"/>'
+        '<testcase classname="a" name="c"><failure/></testcase>'
+        '<testcase classname="a" name="d"><error/></testcase>'
+        '<testcase classname="a" name="e"><skipped/></testcase></testsuite></testsuites>'
+    )
+    assert repeats.failures(report) == (3, ["a::c", "a::d"])

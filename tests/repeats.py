@@ -1,0 +1,117 @@
+"""Run the test suite many times and keep what failed: a flaky test fails in some runs alone.
+
+    python tests/repeats.py [--runs 20]
+
+Each run is `make test`. What came of it is added to hardening/runs.json, so runs add up over
+days; reliability.py tells them on its page. The status is that of the runs made now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+STORE = ROOT / "tests" / "hardening" / "runs.json"
+
+
+def failures(report: str) -> tuple[int, list[str]]:
+    """Read a report in JUnit's form: how many tests ran, and which failed."""
+    cases = list(ElementTree.fromstring(report).iter("testcase"))
+    ran = [case for case in cases if case.find("skipped") is None]
+    failed = {
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in ran
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    return len(ran), sorted(failed)
+
+
+def commit() -> str:
+    """Name the state of the tree; changes that are not committed are told by a plus."""
+    hash_of = ["git", "rev-parse", "--short=10", "HEAD"]
+    changes = ["git", "status", "--porcelain", "--untracked-files=no"]
+    said = [
+        subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        for each in (hash_of, changes)
+    ]
+    # the file that this script writes itself is no change of what is tested
+    changed = [line for line in said[1].splitlines() if not line.endswith(STORE.name)]
+    return said[0] + ("+" if changed else "")
+
+
+def once() -> dict[str, Any]:
+    """Run the suite, and say what came of it."""
+    state, start = commit(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        command = ["make", "--no-print-directory", "test", f"PYTEST_ARGS=-q --junitxml={report}"]
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        seconds = time.perf_counter() - start
+        if report.exists():
+            tests, failed = failures(report.read_text(encoding="utf-8"))
+        else:
+            tests, failed = 0, []
+    if status and not failed:
+        failed = [f"make test ended with status {status}"]
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": state,
+        "seconds": round(seconds),
+        "tests": tests,
+        "failed": failed,
+    }
+
+
+def told(runs: list[dict[str, Any]]) -> list[str]:
+    """The lines of the page about repeated runs."""
+    lines = ["## Repeated runs", ""]
+    if not runs:
+        return [*lines, "The suite has not been repeated yet (`make repeat`)."]
+    last = runs[-1]
+    since = next((i for i, run in enumerate(reversed(runs)) if run["failed"]), len(runs))
+    lines += [
+        f"`make test` was run {len(runs)} times by `make repeat`, last on {last['date']} with "
+        f"{last['tests']} tests; the last {since} of these runs had no failure.",
+    ]
+    bad = [run for run in runs if run["failed"]]
+    if bad:
+        lines += ["", "| date | commit | failed |", "|---|---|---|"]
+        lines += [
+            f"| {run['date']} | {run['commit']} | {'<br>'.join(map(_code, run['failed']))} |"
+            for run in bad
+        ]
+    return lines
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def stored() -> list[dict[str, Any]]:
+    """All runs that were kept."""
+    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--runs", type=int, default=20, help="how many times; default 20")
+    bad = 0
+    for _ in range(parser.parse_args().runs):
+        run = once()
+        STORE.write_text(json.dumps([*stored(), run], indent=1) + "\n", encoding="utf-8")
+        bad += bool(run["failed"])
+        print(f"{run['tests']} tests, {run['seconds']} s, failed: {run['failed'] or 'none'}")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
