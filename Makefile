@@ -1,10 +1,12 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
+# Mutants of one room, for an hour: make mutation MUTATION="gram --minutes 60"
 # Some benchmarks only: make bench BENCH="bench_foundation bench_sphere"
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
+MUTATION ?=
 RUNS ?= 20
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
@@ -16,6 +18,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.orthodrome-installed
 DOCS_STAMP := $(VENV)/.orthodrome-docs-installed
+MUTATION_STAMP := $(VENV)/.orthodrome-mutation-installed
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS)
 
@@ -24,7 +27,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all test-wheel test-oldest repeat reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
+.PHONY: demo test test-all test-wheel test-oldest coverage mutation repeat reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +52,13 @@ repeat: $(STAMP) ## run the test suite RUNS times (20) and keep what failed, to 
 
 reliability: $(STAMP) ## run the batteries of tests/hardening and write docs/reliability.md
 	MPLBACKEND=Agg $(RUN) tests/reliability.py
+
+coverage: $(STAMP) ## run the test suite and tell which lines and branches no test runs
+	$(TEST) -m "not slow" --cov --cov-report= $(PYTEST_ARGS)
+	@$(RUN) tests/coverage_rooms.py
+
+mutation: $(MUTATION_STAMP) ## see which small changes of the core rooms the tests notice (hours; goes on where it ended)
+	$(RUN) tests/mutation.py $(MUTATION)
 
 lint: $(STAMP) ## check style, format and types
 	$(RUN) -m ruff check .
@@ -85,7 +95,7 @@ docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences
-	rm -rf benchmarks/.peers .elsewhere report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf benchmarks/.peers .elsewhere .mutation .coverage report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.
@@ -105,3 +115,7 @@ $(STAMP): pyproject.toml constraints.txt
 $(DOCS_STAMP): $(STAMP)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $(DOCS_STAMP)
+
+$(MUTATION_STAMP): $(STAMP)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[mutation]"
+	@touch $(MUTATION_STAMP)

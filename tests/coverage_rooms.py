@@ -1,0 +1,81 @@
+"""Tell what `make coverage` has measured: each room's share, and every line that no test runs.
+
+    python tests/coverage_rooms.py [.coverage]
+
+Branches count as coverage.py counts them; `12->15` is a way from one line to another that was
+never taken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "src/orthodrome/"
+COUNTS = ("num_statements", "missing_lines", "num_branches", "missing_branches")
+
+
+def report(data: Path) -> dict[str, Any]:
+    """Read what coverage.py has measured."""
+    import coverage
+
+    measured = coverage.Coverage(data_file=str(data), config_file=str(ROOT / "pyproject.toml"))
+    measured.load()
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) / "coverage.json"
+        measured.json_report(outfile=str(target))
+        return json.loads(target.read_text(encoding="utf-8"))
+
+
+def rooms(files: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Sum the counts of the files of each room; what lies in none is `(top)`."""
+    totals: dict[str, dict[str, int]] = {}
+    for name, each in sorted(files.items()):
+        room, deeper, _ = name.partition(PACKAGE)[2].partition("/")
+        total = totals.setdefault(room if deeper else "(top)", dict.fromkeys(COUNTS, 0))
+        for count in COUNTS:
+            total[count] += each["summary"][count]
+    return totals
+
+
+def share(total: dict[str, int]) -> float:
+    """The part of lines and branches that tests run, in percent."""
+    lines, no_lines, branches, no_branches = (total[count] for count in COUNTS)
+    return 100 * (1 - (no_lines + no_branches) / max(lines + branches, 1))
+
+
+def spans(numbers: list[int]) -> str:
+    """Write numbers with their runs drawn together: 3, 7-9."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def lines(said: dict[str, Any]) -> list[str]:
+    """The table and the list."""
+    totals = rooms(said["files"])
+    totals["all"] = {count: sum(each[count] for each in totals.values()) for count in COUNTS}
+    told = [f"{'room':16}{'lines':>8}{'missed':>8}{'branches':>10}{'missed':>8}{'share':>9}"]
+    for room, total in totals.items():
+        a, b, c, d = (total[count] for count in COUNTS)
+        told.append(f"{room:16}{a:8}{b:8}{c:10}{d:8}{share(total):8.1f}%")
+    told.append("")
+    for name, each in sorted(said["files"].items()):
+        gone = set(each["missing_lines"])
+        ways = [f"{a}->{b}" for a, b in each["missing_branches"] if a not in gone and b not in gone]
+        if gone or ways:
+            parts = [spans(sorted(gone))] * bool(gone) + ways
+            told.append(f"{name.partition(PACKAGE)[2]}: {', '.join(parts)}")
+    return told
+
+
+if __name__ == "__main__":
+    print("\n".join(lines(report(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".coverage")))))
