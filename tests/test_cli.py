@@ -204,14 +204,17 @@ def readme_blocks(language):
 
 
 def test_readme_examples_run(capsys, tmp_path, monkeypatch):
-    pytest.importorskip("skimage")
-    monkeypatch.chdir(tmp_path)  # one of them writes a checkpoint
+    for package in ("skimage", "dask", "skops"):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)  # some of them write files
     printed = []
     for example in readme_blocks("python"):
         exec(compile(example, "README.md", "exec"), {})
         printed.append(capsys.readouterr().out)
-    digits, directions, passes, applications, groups, nested, shapes, saved = printed
+    digits, directions, passes, applications, groups, nested, shapes, stream, dask, saved = printed
     assert saved == "(1, 2)\n"
+    assert re.fullmatch(r"\(20000, 3\)\n20000 0\.1\d+\n", stream)
+    assert re.fullmatch(r"\[0\.\d+ 0\.\d+ 0\.\d+ *\]\n", dask)
     assert re.fullmatch(
         r"9\d\.\d% of new outlines of shape \(10, 2\) right\n"
         r"three outlines along the first mode: \(3, 10, 2\)\n"

@@ -75,7 +75,7 @@ def fabricated(experiment, gain):
         ):
             value = 0.5 + gain * method.startswith("kernel")
             found = {"part": part, "name": name, "level": level, "method": method, "value": value}
-            rows.append(found | base | {"n_components": 7, "seconds": 1.0})
+            rows.append(found | base | {"n_components": 7, "seconds": 1.0, "draw": 0})
     return rows
 
 

@@ -147,7 +147,16 @@ class Watched:
         return np.exp(-np.square(X[:, None] - Y[None]).sum(axis=-1) / 8)
 
 
+@pytest.fixture
+def interrupts():
+    """SIGINT raises KeyboardInterrupt, also where the suite runs in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @every_estimator
+@pytest.mark.usefixtures("interrupts")
 def test_a_signal_within_the_kernel(name):
     """SIGINT itself, while a kernel of the caller's is evaluated."""
     X, new, labels = first_data()
