@@ -10,7 +10,7 @@ import scipy.sparse
 
 from orthodrome import KernelPCA
 from orthodrome.gram import RowCheck, as_source, kind_of, spread_rows
-from orthodrome.gram.sources import block_rows, block_sums
+from orthodrome.gram.sources import block_rows, block_sums, rows_named
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 
 zarr = pytest.importorskip("zarr")
@@ -180,6 +180,31 @@ def test_iterators_are_read_once_where_that_is_enough():
         source.sums(moments)
 
 
+def test_what_is_read_later_does_not_change_what_was_fitted():
+    X = data(n=50)
+    estimator = KernelPCA(kernel="linear").fit(X)
+    kernel = estimator.kernel_
+    for look in (
+        lambda source: source.per_row(tripled),
+        lambda source: source.sums(moments, 1, along=[np.ones(50)]),
+    ):
+        narrow = as_source(iter([X[:, :2]]), kernel, estimator, reset=False)
+        with pytest.raises(ValueError, match="2 features"):
+            look(narrow)
+        assert estimator.n_features_in_ == 3
+
+
+def test_columns_of_data_frames_are_those_of_the_first():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data(n=30), columns=["a", "b", "c"])
+    parts = [frame[:10], frame[10:], frame[:4]]
+    source = as_source(parts, Gaussian(), KernelPCA())
+    assert np.array_equal(source.per_row(tripled), 3 * np.concatenate(parts))
+    parts[1] = parts[1][["a", "c", "b"]]
+    with pytest.raises(ValueError, match=r"\['a', 'b', 'c'\]; one has \['a', 'c', 'b'\]"):
+        as_source(parts, Gaussian(), KernelPCA())
+
+
 def test_batches_must_be_the_same_in_every_pass():
     class Shrinking(Anew):
         def __iter__(self):
@@ -225,6 +250,14 @@ def test_blocks_alone_and_empty_ones():
     assert block_rows(Doubled(), check, X[:0], 0, [np.ones(0)], []) is None
     with pytest.raises(ValueError, match="begins at row 110 of the data"):
         block_sums(_failing, check, X, 100, [], [])
+
+
+def test_errors_of_rows_without_an_order_and_of_the_first_block_are_left_as_they_are():
+    message = "Row 3 of X is wrong."
+    for start in (0, np.array([4, 2])):
+        with pytest.raises(ValueError, match=message) as told, rows_named(data(n=2), start, "PCA"):
+            raise ValueError(message)
+        assert str(told.value) == message
 
 
 def _failing(rows, start):

@@ -1,0 +1,221 @@
+"""What passes over rows add up, beside the same written with all rows at once."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from orthodrome import KernelPCA
+from orthodrome.gram import as_source, choose_landmarks, fit_kernel, nystroem_features, row_moments
+from orthodrome.gram.feature_map import (
+    CenteredSums,
+    DiagonalSums,
+    FeatureMap,
+    FrameRows,
+    Lengths,
+    LogSums,
+    PullSums,
+)
+from orthodrome.kernels import Exponential, Gaussian, Polynomial
+
+N = 300
+weighted = pytest.mark.parametrize("weighted", [False, True])
+
+
+def data(n=N, d=3, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def weights_of(weighted, n=N):
+    drawn = np.random.default_rng(5).integers(0, 4, size=n).astype(np.float64)
+    return drawn if weighted else np.ones(n)
+
+
+def batches(X):
+    return [X[:1], X[1:120], X[120:]]
+
+
+class Case:
+    """A map of features, a source of the rows, and the features of all rows."""
+
+    def __init__(self, kernel, *, unit=False):
+        self.X = data()
+        self.kernel = kernel.fit(self.X)
+        landmarks = choose_landmarks(self.kernel, self.X, 12, random_state=0)
+        self.landmarks = landmarks.points
+        self.map = FeatureMap.by(self.kernel, landmarks, unit=unit, radius=None)
+        self.source = as_source(batches(self.X), kernel, KernelPCA())
+        plain = nystroem_features(self.kernel, self.X, landmarks).toarray()
+        self.squares = np.sum(plain**2, axis=1)
+        self.features = plain / np.sqrt(self.squares)[:, None] if unit else plain
+        self.diagonal = np.diagonal(self.kernel(self.X))
+
+    def sums(self, function, weights=None):
+        along = () if weights is None else (weights,)
+        return self.source.sums(function, along=along)
+
+
+def assert_sums(found, expected):
+    assert len(found) == len(expected)
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        size = 1e-10 * np.abs(other).max()
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=size, err_msg=str(number))
+
+
+@weighted
+@pytest.mark.parametrize("inputs", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_moments_about_a_center(weighted, inputs, unit):
+    case = Case(Polynomial(degree=2), unit=unit)
+    w, center = weights_of(weighted), data(1, case.features.shape[1], seed=3)[0]
+    from_where = np.array([0.5, -1.0, 2.0]) if inputs else None
+    function = CenteredSums(map=case.map, weighted=weighted, center=center, input_center=from_where)
+    z = case.features - center
+    scatter, traces = (z * w[:, None]).T @ z, (w @ case.diagonal, w @ case.diagonal**2)
+    expected = [w.sum(), w @ z, scatter, *traces, w @ case.squares]
+    if inputs:
+        y = case.X - from_where
+        expected += [w @ y, (z * w[:, None]).T @ y]
+    assert np.ptp(case.diagonal) > 1
+    assert_sums(case.sums(function, w if weighted else None), expected)
+
+
+def test_moments_of_sparse_rows_are_measured_from_0():
+    case = Case(Polynomial(degree=2))
+    rows = scipy.sparse.csr_array(case.X)
+    center = np.zeros(case.features.shape[1])
+    function = CenteredSums(map=case.map, center=center, input_center=np.ones(3))
+    found = as_source(rows, case.kernel, KernelPCA()).sums(function)
+    assert_sums(found[-2:], [case.X.sum(axis=0), case.features.T @ case.X])
+
+
+@weighted
+@pytest.mark.parametrize("unit", [False, True])
+def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
+    """With features of unit length, and with those that lie a little inside of the sphere."""
+    case = Case(Gaussian(sigma=3.0), unit=unit)
+    w = weights_of(weighted)
+    point = case.features.mean(axis=0)
+    point /= np.linalg.norm(point)
+    cosines = case.features @ point
+    angles = np.arccos(cosines)
+    stretches = angles / np.sin(angles)
+    given = w if weighted else None
+
+    values = case.kernel(case.X, case.landmarks)
+    lengths = np.sqrt(case.squares) if unit else np.ones(N)
+    pulled = (w * stretches / lengths) @ values
+    expected = [w.sum(), w @ angles**2, w @ (stretches * cosines), pulled, 0.0]
+    assert_sums(case.sums(PullSums(map=case.map, weighted=weighted, point=point), given), expected)
+
+    z = stretches[:, None] * (case.features - np.outer(cosines, point))
+    own = np.arccos(cosines * lengths)  # the points have length 1 and lie beside their features
+    expected = [w.sum(), (z * w[:, None]).T @ z, w @ own**2, w @ stretches**2, w.sum()]
+    found = case.sums(LogSums(map=case.map, weighted=weighted, point=point), given)
+    assert_sums(found, [*expected, w @ case.squares])
+
+
+def test_points_beyond_the_hemisphere_are_counted():
+    case = Case(Polynomial(degree=1, coef0=0.0), unit=True)
+    point = case.features[0]
+    cosines = case.features @ point
+    far = np.count_nonzero(cosines <= 0)
+    assert 0 < far < N
+    assert case.sums(PullSums(map=case.map, point=point))[-1] == far
+    w = (cosines > 0).astype(np.float64)
+    w[np.flatnonzero(cosines <= 0)[:3]] = 2.0
+    assert case.sums(PullSums(map=case.map, weighted=True, point=point), w)[-1] == 3
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_products_with_a_frame(unit, measured):
+    case = Case(Gaussian(sigma=2.0), unit=unit)
+    frame = data(case.features.shape[1], 2, seed=4)
+    function = FrameRows(map=case.map, measured=measured, frame=frame)
+    squares = case.source.per_row(Lengths(map=case.map))
+    np.testing.assert_allclose(squares, case.squares, rtol=1e-10)
+    lengths = np.sqrt(case.squares) if unit else np.ones(N)
+    for factors, each in ((1.0, function), (np.array([2.0, 3.0]), None)):
+        each = each or function.times(factors)
+        found = case.source.per_row(each, along=(squares,) if measured else ())
+        np.testing.assert_allclose(found[:, :2], case.features @ frame * factors, atol=1e-9)
+        np.testing.assert_allclose(found[:, 2], lengths, rtol=1e-10)
+
+
+def test_a_radius_is_divided_out():
+    """Points on a sphere of another radius look as those on the unit sphere."""
+    X = data() / np.linalg.norm(data(), axis=1, keepdims=True)
+    kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
+    larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
+    one, other = (
+        FeatureMap.by(each, choose_landmarks(each, X, 4, random_state=0), unit=False, radius=radius)
+        for each, radius in ((kernel, 1.0), (larger, 9.0))
+    )
+    values, diagonal = one.look(X)
+    scaled, own = other.look(X)
+    np.testing.assert_allclose(scaled, values, rtol=1e-12)
+    np.testing.assert_allclose(own, diagonal, rtol=1e-12)
+    with pytest.raises(ValueError, match="length"):
+        one.look(2 * X)
+
+
+@weighted
+def test_the_trace(weighted):
+    case = Case(Polynomial(degree=2))
+    w = weights_of(weighted)
+    found = case.sums(DiagonalSums(case.kernel), w if weighted else None)
+    assert_sums(found, [w.sum(), w @ case.diagonal])
+
+
+# ---------------------------------------------------------------------------- for kernels
+
+
+@weighted
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_moments_of_rows_are_those_of_all_pairs(weighted, kind, offset):
+    X = data(90) + offset
+    w = weights_of(weighted, 90)
+    p = w / w.sum()
+    distances = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
+    exact, mean = float(p @ distances @ p), p @ X
+    rows = X if kind == "dense" else scipy.sparse.csr_array(X)
+    source = as_source(rows, Gaussian(), KernelPCA())
+    center = X[4] if kind == "dense" else np.zeros(3)
+    found = row_moments(source, center, (w,) if weighted else ())
+    square = float(p @ np.sum((X - center) ** 2, axis=1))
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12, atol=1e-12)
+    # what is called rounding holds the error, and is no more than rounding
+    assert abs(found.squared_distance - exact) <= found.rounding + 1e-12 * exact
+    assert np.finfo(np.float64).eps * square <= found.rounding <= 1e-13 * square
+
+
+@weighted
+def test_a_scale_by_all_rows_is_that_of_the_whole_array(weighted):
+    """With a sample of as many rows as there are columns, too: it is not all of them."""
+    X = data(200, 6) * np.linspace(0.2, 3.0, 200)[:, None]
+    w = weights_of(weighted, 200)
+    given = w if weighted else None
+    source = as_source(batches(X), Gaussian(), KernelPCA())
+    whole = Gaussian().fit(X, sample_weight=given)
+    for n_sampled in (6, 50, 200):
+        rows = np.arange(n_sampled)
+        along = (w,) if weighted else ()
+        sampled = given[rows] if weighted else None
+        found = fit_kernel(Gaussian(), source, X[rows], sampled, along)
+        assert found.sigma_ == pytest.approx(whole.sigma_, rel=1e-12)
+    alone = Gaussian().fit(X[:6])
+    assert abs(alone.sigma_ / whole.sigma_ - 1) > 0.1
+
+
+def test_where_the_sample_is_all_rows_it_is_asked_alone():
+    """A median is of pairs, which no pass adds up: of all rows it is that of `fit`."""
+    X = data(40)
+    source = as_source([X], Exponential(), KernelPCA())
+    kernel = Exponential(sigma="mean")
+    passes = []
+    source.sums = lambda *_, **__: passes.append(1)
+    found = fit_kernel(kernel, source, X, None)
+    assert not passes
+    assert found is not kernel
+    assert found.sigma_ == Exponential(sigma="mean").fit(X).sigma_
