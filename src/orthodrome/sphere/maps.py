@@ -20,7 +20,7 @@ from .._core.unit import (
 )
 from ..gram import GramOperator
 
-__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole"]
+__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "paired_angles"]
 
 
 def distance(
@@ -56,7 +56,7 @@ def distance(
             f"first and second must have as many points, or one of them a single one; got {len(a)} "
             f"and {len(b)}. For all pairs there is geodesic_distances."
         )
-    angles, _ = angles_from_halves(_norms(a - b, gram), _norms(a + b, gram))
+    angles = paired_angles(a, b, gram)
     single = np.ndim(first) == 1 and np.ndim(second) == 1
     return angles[0] if single else angles
 
@@ -93,12 +93,14 @@ def log(
     """
     y, b = _points(points, gram, "points"), _base(base_point, gram)
     _check_dimension(y, gram, "points", len(b))
-    difference = y - b
-    chord, sums = _norms(difference, gram), _norms(y + b, gram)
+    chord, sums = _halves(y, b[None], gram)
     check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
-    _, stretches = angles_from_halves(chord, sums)
-    # y - cos θ b, from the difference, which keeps its digits for near points
-    tangents = stretches[:, None] * (difference + (chord**2 / 2)[:, None] * b)
+    angles, _ = angles_from_halves(chord, sums)
+    # the part across b of what is small: y - b, or y + b, which point the same way there
+    tangents = y - np.where(chord <= sums, 1, -1).astype(y.dtype)[:, None] * b
+    tangents -= (_inner(tangents, b[None], gram) / _inner(b[None], b[None], gram))[:, None] * b
+    lengths = _norms(tangents, gram)
+    tangents *= (angles / np.where(lengths > 0, lengths, 1))[:, None].astype(y.dtype)
     return tangents.reshape(np.shape(points))
 
 
@@ -197,6 +199,31 @@ def log_at_pole(points: ArrayLike) -> NDArray[Any]:
 # ---------------------------------------------------------------------------- checks and norms
 
 
+def paired_angles(
+    a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None = None
+) -> NDArray[Any]:
+    """Return the angles between the rows of two arrays of unit vectors, or of one row and all."""
+    return angles_from_halves(*_halves(a, b, gram))[0]
+
+
+def _halves(
+    a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ‖a - b‖ and ‖a + b‖ of unit vectors, row by row.
+
+    Of vectors of one length these two are orthogonal. Where lengths are 1 to rounding only, the
+    part of the shorter along the longer one is rounding, and most of it for the nearest points.
+    """
+    difference, total = a - b, a + b
+    chord, sums = _norms(difference, gram), _norms(total, gram)
+    near = chord <= sums
+    short = np.where(near[:, None], difference, total)
+    long = np.where(near[:, None], total, difference)
+    short -= (_inner(short, long, gram) / np.where(near, sums, chord) ** 2)[:, None] * long
+    lengths = _norms(short, gram)
+    return np.where(near, lengths, chord), np.where(near, sums, lengths)
+
+
 def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:
     return check_array(
         np.atleast_2d(values), dtype=[np.float64, np.float32], input_name=name, order="C"
@@ -235,6 +262,12 @@ def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
         return scales * np.linalg.norm(vectors / scales[:, None], axis=1)
     squares = np.einsum("ij,ij->i", vectors, np.ascontiguousarray((gram @ vectors.T).T))
     return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _inner(first: NDArray[Any], second: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
+    """Return inner products, row by row, or of one row with all."""
+    images = second if gram is None else np.ascontiguousarray((gram @ second.T).T)
+    return np.vecdot(first, images.astype(first.dtype, copy=False))
 
 
 def _precision(vectors: NDArray[Any], gram: GramOperator | None) -> np.dtype[Any]:

@@ -16,20 +16,27 @@ from .._core.unit import (
     check_unit_length,
 )
 from ..gram import squared_radius
-from ..kernels import Precomputed, Radial, as_fitted_kernel
+from ..kernels import Precomputed, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
+from ..kernels._profiles import has_profile, profile_of, squares_of
 from ..kernels.base import rectangular_block
 from ..kernels.radial import squared_distances
+from .maps import paired_angles
 
 __all__ = ["geodesic_distances"]
+
+# In units of √eps: below it the square of a rounded length shows in an angle.
+_NEAR = 4
+# Pairs that are looked at together.
+_PAIRS = 65_536
 
 
 def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) -> NDArray[Any]:
     r"""Return the distances along the sphere between all points of X and of Y.
 
     Without a kernel the points are unit vectors, and :math:`\theta = 2\operatorname{atan2}(\|x -
-    y\|, \|x + y\|)`. With one they are feature vectors, brought to unit length, and for a radial
-    kernel
+    y\|, \|x + y\|)`. With one they are feature vectors, brought to unit length, and for a kernel
+    that is a function of a distance, of vectors, shapes or matrices,
 
     .. math:: \theta = \operatorname{atan2}\left(\sqrt{(1 - k)(1 + k)}, k\right)
 
@@ -65,9 +72,7 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
                 f"Y must have as many columns as X, {x.coordinates.shape[1]}; got "
                 f"{y.coordinates.shape[1]}."
             )
-        opposite = Prepared(-y.coordinates, y.per_point)
-        chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
-        return angles_from_halves(chords, sums)[0]
+        return _angles_between(x, y)
     fitted = as_fitted_kernel(kernel, X)
     X = fitted.validate(X, reset=False)
     if isinstance(fitted, Precomputed):
@@ -78,12 +83,25 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     x, y = fitted.prepare(X), fitted.prepare(Y)
     radius = squared_radius(fitted.diagonal(x))
     squared_radius(fitted.diagonal(y), radius, what="Y")
-    if isinstance(fitted, Radial):
-        complement = fitted.one_minus(squared_distances(x, y))
+    if has_profile(fitted):
+        complement = profile_of(fitted).one_minus(squares_of(fitted, x, y))
         return angles_from_complements(complement)[0]
     block = rectangular_block(fitted, x, y)
     block /= block.dtype.type(radius)
     return angles_from_cosines(block)[0]
+
+
+def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
+    """Return the angles between unit vectors, those of the nearest pair by pair."""
+    opposite = Prepared(-y.coordinates, y.per_point)
+    chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
+    angles = angles_from_halves(chords, sums)[0]
+    # there squares of rounded lengths are felt, and at last squares underflow
+    i, j = np.nonzero(chords <= _NEAR * np.sqrt(np.finfo(chords.dtype).eps))
+    for start in range(0, len(i), _PAIRS):
+        a, b = i[start : start + _PAIRS], j[start : start + _PAIRS]
+        angles[a, b] = paired_angles(x.coordinates[a], y.coordinates[b])
+    return angles
 
 
 def _unit_vectors(X: Data, name: str) -> Prepared:
