@@ -211,4 +211,5 @@ def spherical(block: Any, rate: float) -> None:
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
             t = min(rate * math.sqrt(block[i, j]), 1.0)
-            block[i, j] = 1.0 - 1.5 * t + 0.5 * t * t * t
+            rest = 1.0 - t  # as a product: it is not negative at the edge of the support
+            block[i, j] = 0.5 * rest * rest * (2.0 + t)

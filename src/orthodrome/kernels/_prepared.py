@@ -38,6 +38,7 @@ class Prepared:
 
     coordinates: Any  # ndarray, sparse array, or another Prepared for wrapped kernels
     per_point: Any = None  # ndarray of squared norms, inverse lengths, …
+    given: Any = None  # the points before their origin was moved, which rounds them
 
     def __len__(self) -> int:
         if isinstance(self.coordinates, Prepared):
@@ -46,7 +47,8 @@ class Prepared:
 
     def __getitem__(self, rows: Any) -> Prepared:
         per_point = None if self.per_point is None else self.per_point[rows]
-        return type(self)(self.coordinates[rows], per_point)
+        given = None if self.given is None else self.given[rows]
+        return type(self)(self.coordinates[rows], per_point, given)
 
     @property
     def dtype(self) -> np.dtype[Any]:

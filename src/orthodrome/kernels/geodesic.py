@@ -106,7 +106,7 @@ class Geodesic(Wrapper):
             )
         self.kernel_ = kernel
         self.positive_definite = kernel.positive_definite
-        self._reference_ = self.kernel_.prepare(self._validated_reference())
+        self._reference_ = self.kernel_.prepare(self._validated_reference().copy())
         self._radius_ = squared_radius(
             self.kernel_.diagonal(self._reference_), what="reference of Geodesic"
         )

@@ -67,11 +67,11 @@ class Radial(Kernel):
         0); beside dense data they become dense, since both must be measured from one origin.
         """
         if scipy.sparse.issparse(X) and not np.any(self.origin_):
-            coordinates = X.tocsr()
-        else:
-            X = X.toarray() if scipy.sparse.issparse(X) else X
-            coordinates = np.subtract(X, self.origin_, order="C", dtype=X.dtype)
-        return Prepared(coordinates, finite_squared_norms(coordinates))
+            return Prepared(X.tocsr(), finite_squared_norms(X.tocsr()))
+        X = X.toarray() if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
+        coordinates = np.subtract(X, self.origin_, order="C", dtype=X.dtype)
+        # a point far from the origin loses digits on the way: differences are those of X
+        return Prepared(coordinates, finite_squared_norms(coordinates), given=X)
 
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block h(‖a_i - b_j‖²)."""

@@ -34,6 +34,8 @@ def squared_distances(a: Prepared, b: Prepared, out: NDArray[Any] | None = None)
     if out is None:
         out = np.empty((len(a), len(b)), dtype=dtype)
     np.matmul(left, right.T, out=out)
+    if a.given is not None and b.given is not None:
+        left, right = (points.given.astype(dtype, copy=False) for points in (a, b))
     _loops.distances_from_products(out, left, right, a.per_point, b.per_point, _threshold(a, b))
     return out
 
