@@ -1,5 +1,6 @@
 """Profiles of radial kernels: values, derivatives and 1 - k against 60-digit oracles."""
 
+import math
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -242,3 +243,34 @@ def test_far_points(case, ratio):
     if kernel.unit_norm:
         assert abs(values[0][0]) < 0.05
         np.testing.assert_allclose(values[1], 1 - values[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", COMPACT)
+def test_compact_kernels_are_not_negative_at_the_edge_of_the_support(name):
+    d = SCALE * (1 - np.logspace(-15, -1, 2000))
+    kernel = RADIAL[name].make()
+    assert kernel(d[:, None], [[0.0]]).min() >= 0
+    assert kernel.profile(d**2).min() >= 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@every_radial
+def test_near_points_far_from_the_mean_of_the_data_are_not_the_same(case, dtype):
+    """Measured from the mean, they coincide to rounding."""
+    near = SCALE * 1e-9
+    X = np.array([[0.0, 0.0], [near, 0.0], [1e9, 1e9]], dtype=dtype)
+    kernel = case.make()
+    if "sigma" in kernel.get_params():
+        kernel.set_params(sigma=near)
+    exact = float(kernel.profile(np.float64(X[1, 0]) ** 2))
+    np.testing.assert_allclose(kernel(X)[0, 1], exact, atol=tolerance(dtype), rtol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.1, 0.25])
+def test_rough_matern_kernels_at_tiny_distances(nu):
+    """1 - k is Γ(1-ν)/Γ(1+ν) (u/2)^2ν there, and no more."""
+    d = np.logspace(-150, -60, 10)
+    half = math.sqrt(2 * nu) * d / 2
+    expected = math.gamma(1 - nu) / math.gamma(1 + nu) * half ** (2 * nu)
+    found = Matern(nu=nu, sigma=1.0).one_minus(d**2)
+    np.testing.assert_allclose(found, expected, rtol=1e-7 if nu > 0.2 else 1e-4)

@@ -129,7 +129,7 @@ class Matern(ScaledRadial):
             return (scipy.special.gammainc(3.0, u) + u * u / 6 * np.exp(-u)).astype(u.dtype)
         if math.isinf(nu):
             return -np.expm1(-0.5 * u * u)
-        near = 0.5 * max(1.0, math.sqrt(nu))  # below it 1 - k may be small
+        near = max(1.0, math.sqrt(2 * nu))  # below it 1 - k may be small
         values = np.where(u < near, _matern_integral(u, nu, near), 1.0 - self.profile(d2))
         return values.astype(u.dtype)
 
@@ -156,19 +156,24 @@ class Matern(ScaledRadial):
             super()._apply_profile(block)
 
 
-def _bessel_term(u: NDArray[Any], nu: float, order: float) -> NDArray[Any]:
-    """2^(1-ν)/Γ(ν) u^order K_order(u), for the orders ν and ν - 1, in logarithms."""
-    u = np.minimum(u, _FAR)
+def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) -> NDArray[Any]:
+    """2^(1-ν)/Γ(ν) u^order K_order(u) times a factor, for the orders ν and ν - 1.
+
+    As a product: the logarithms of its factors are large numbers, whose rounding would be felt.
+    """
     if order > _LARGE_ORDER:
-        return np.exp(_log_matern(u, order)) * (1.0 if order == nu else 0.5 / (nu - 1))
-    constant = (1 - nu) * math.log(2) - math.lgamma(nu)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        u = np.asarray(u, dtype=np.float64)
-        log_bessel = np.log(scipy.special.kve(order, u)) - u
-        values = np.exp(constant + order * np.log(u) + log_bessel)
-    if order > 0:  # K overflows before u^order K_order reaches its limit 2^(order-1) Γ(order)
-        limit = math.exp(constant + (order - 1) * math.log(2) + math.lgamma(order))
-        values = np.where(np.isposinf(log_bessel), limit, values)
+        logarithm = _log_matern(np.minimum(u, _FAR), order)
+        return np.exp(logarithm) * (factor if order == nu else 0.5 * factor / (nu - 1))
+    u = np.minimum(np.asarray(u, dtype=np.float64), _NOTHING_LEFT)
+    half, constant = u / 2, (2.0 if order == nu else 1.0) / math.gamma(nu)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        bessel = scipy.special.kve(order, u)
+        decay = np.exp(-half)  # twice, since exp(-u) underflows too early
+        values = constant * (factor * half**order * decay) * (bessel * decay)
+    if order > 0:  # K overflows, or u^order underflows, where only the first terms are left
+        limit = factor * (constant * math.gamma(order) / 2)
+        bend = 1 - half * half / (order - 1) if order > 1 else 1.0
+        values = np.where(bessel < _MOST_BESSEL, values, limit * bend)
     return values
 
 
@@ -177,6 +182,9 @@ def _bessel_term(u: NDArray[Any], nu: float, order: float) -> NDArray[Any]:
 _LARGE_ORDER = 40.0
 # The functions of SciPy return NaN from about 1e9 on; here the kernel has long been 0.
 _FAR = 1e8
+# So it is here, up to the large orders.
+_NOTHING_LEFT = 2e3
+_MOST_BESSEL = 1e300
 
 
 @lru_cache(maxsize=1)
@@ -220,6 +228,6 @@ def _matern_integral(u: NDArray[Any], nu: float, near: float) -> NDArray[Any]:
     x, weights = (nodes + 1) / 2, weights / 2
     small = np.where((u > 0) & (u < near), u, near / 2)
     t = small[..., None] * x**m
-    integrand = t * _bessel_term(t, nu, nu - 1)
+    integrand = _bessel_term(t, nu, nu - 1, factor=t)
     result = (integrand * (weights * m * x ** (m - 1))).sum(axis=-1) * small
     return np.where(u > 0, result, 0.0)
