@@ -27,7 +27,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all test-wheel test-oldest coverage mutation repeat reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
+.PHONY: demo test test-all test-wheel test-oldest accuracy coverage mutation repeat reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ test-wheel: $(STAMP) ## install the wheel alone into an empty environment and ru
 
 test-oldest: $(STAMP) ## the same with the oldest versions of what is required
 	$(ONE_THREAD) $(RUN) tests/elsewhere.py oldest -q -m "not slow" $(PYTEST_ARGS)
+
+accuracy: $(STAMP) ## measure errors against mpmath and write tests/hardening/accuracy.json
+	$(ONE_THREAD) $(RUN) tests/accuracy.py
 
 repeat: $(STAMP) ## run the test suite RUNS times (20) and keep what failed, to find flaky tests
 	@$(RUN) tests/repeats.py --runs $(RUNS)

@@ -29,6 +29,7 @@ extensions = [
     "repository_pages",
     "command_help",
     "measured",
+    "accuracy",
     "api_names",
 ]
 exclude_patterns = ["_build", "_templates", "images"]

@@ -1,0 +1,468 @@
+"""Errors of kernels: values and distances, of nearly coincident points, near and far ones."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from measuring import measurement
+from oracles import Vector, digits, dot, exact, mpmath, norm, squared_distance, vector
+from orthodrome.kernels import (
+    AdditiveChi2,
+    Chi2,
+    Circular,
+    ComplexGaussian,
+    Cosine,
+    Exponential,
+    FullProcrustes,
+    Gaussian,
+    Geodesic,
+    HermitianLinear,
+    Laplacian,
+    Linear,
+    Log,
+    LogEuclidean,
+    Matern,
+    Normalized,
+    Polynomial,
+    Power,
+    RationalQuadratic,
+    RiemannianShape,
+    Sigmoid,
+    Spherical,
+    VeroneseWhitney,
+    Wave,
+)
+from orthodrome.kernels.radial import squared_distances
+from orthodrome.sphere import geodesic_distances
+
+# ---------------------------------------------------------------------------- profiles
+#
+# Formulas of d² and σ, as the docstrings have them.
+
+
+def gaussian(s: Any, sigma: Any) -> Any:
+    return mpmath.exp(-s / (2 * sigma**2))
+
+
+def exponential(s: Any, sigma: Any) -> Any:
+    return mpmath.exp(-mpmath.sqrt(s) / sigma)
+
+
+def matern(nu: float) -> Callable[[Any, Any], Any]:
+    def profile(s: Any, sigma: Any) -> Any:
+        u = mpmath.sqrt(2 * mpmath.mpf(nu) * s) / sigma
+        return 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * u**nu * mpmath.besselk(nu, u)
+
+    return gaussian if math.isinf(nu) else profile
+
+
+def rational_quadratic(alpha: float) -> Callable[[Any, Any], Any]:
+    return lambda s, sigma: (1 + s / (2 * mpmath.mpf(alpha) * sigma**2)) ** -mpmath.mpf(alpha)
+
+
+def spherical(s: Any, sigma: Any) -> Any:
+    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
+    return 1 - 3 * t / 2 + t**3 / 2
+
+
+def circular(s: Any, sigma: Any) -> Any:
+    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
+    return 2 / mpmath.pi * (mpmath.acos(t) - t * mpmath.sqrt(1 - t * t))
+
+
+def wave(s: Any, sigma: Any) -> Any:
+    t = mpmath.sqrt(s) / sigma
+    return mpmath.sin(t) / t
+
+
+# Not whole numbers, for which mpmath takes long: tests/kernels has those.
+ORDERS = (0.05, 0.25, 0.7, 1.01, 3.2, 7.3, 15.5, 29.9, 39.9, 40.1, 150.3)
+CLOSED = (0.5, 1.5, 2.5, math.inf)
+POWERS = (1e-2, 1.0, 1.7, 30.0)
+
+# name: kernels with a scale, profiles, and whether values have all their digits where they are tiny
+FAMILIES: dict[str, tuple[Callable[[float], list[Any]], list[Any], bool]] = {
+    "gaussian": (lambda sigma: [Gaussian(sigma)], [gaussian], True),
+    "exponential": (lambda sigma: [Exponential(sigma)], [exponential], True),
+    "matern_closed": (
+        lambda sigma: [Matern(nu, sigma) for nu in CLOSED],
+        [matern(nu) for nu in CLOSED],
+        True,
+    ),
+    "matern": (
+        lambda sigma: [Matern(nu, sigma) for nu in ORDERS],
+        [matern(nu) for nu in ORDERS],
+        True,
+    ),
+    "rational_quadratic": (
+        lambda sigma: [RationalQuadratic(alpha, sigma) for alpha in POWERS],
+        [rational_quadratic(alpha) for alpha in POWERS],
+        True,
+    ),
+    "spherical": (lambda sigma: [Spherical(sigma)], [spherical], False),
+    "circular": (lambda sigma: [Circular(sigma)], [circular], False),
+    "wave": (lambda sigma: [Wave(sigma)], [wave], False),
+}
+
+NEAR = {
+    np.float64: (1e-140, 1e-100, 1e-50, 1e-16),
+    np.float32: (1e-16, 1e-14, 1e-12, 1e-10),
+}
+RATIOS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.29, 0.31, 0.42, 0.5, 0.7, 0.9)
+RATIOS += (0.99, 0.9999, 0.999999, 1.0001, 1.3, 1.6, 2.2, 3.0, 4.0, 6.0, 9.0, 15.0, 25.0, 35.0)
+SCALES = {np.float64: (1.5, 1e-100, 1e100), np.float32: (1.5, 1e-12, 1e12)}
+
+
+def squares(name: str, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """A kernel, its profile in mpmath, and the squared distances to look at."""
+    make, profiles, _ = FAMILIES[name]
+    for sigma in SCALES[dtype][: 1 if name == "matern" else 3]:
+        for kernel, profile in zip(make(sigma), profiles, strict=True):
+            # elsewhere 1 - k is so small that Bessel functions would need hundreds of digits
+            near = NEAR[dtype] if getattr(kernel, "nu", 0) <= 0.25 or name != "matern" else ()
+            ratios = np.array([*(r for r in near if r * sigma > 1e-150), *RATIOS])
+            with np.errstate(over="ignore", under="ignore"):
+                s = ((ratios * sigma) ** 2).astype(dtype)
+            s = s[(s > 10 * np.finfo(dtype).tiny) & np.isfinite(s)]
+            yield kernel, partial(profile, sigma=exact(sigma)), s
+
+
+def value_errors(name: str, dtype: Any) -> Iterator[Any]:
+    """Of values as blocks have them, given exact squared distances.
+
+    An exponential of x has x times the error of x: relative errors are divided by 1 + |log k|.
+    """
+    relative = FAMILIES[name][2]
+    with digits(60):
+        for kernel, profile, s in squares(name, dtype):
+            block = s[None].copy()
+            kernel._apply_profile(block)
+            for found, x in zip(block[0], s, strict=True):
+                right = profile(exact(x))
+                size = right * (1 - mpmath.log(right)) if relative and right > 0 else 1
+                if right > 1e3 * np.finfo(dtype).tiny or not relative:
+                    yield abs(exact(found) - right) / size
+
+
+def complement_errors(name: str, dtype: Any) -> Iterator[Any]:
+    with digits(100 if name == "matern" else 340):
+        for kernel, profile, s in squares(name, dtype):
+            for found, x in zip(kernel.one_minus(s), s, strict=True):
+                right = 1 - profile(exact(x))
+                yield abs(exact(found) - right) / right
+
+
+def distance_errors(name: str, dtype: Any) -> Iterator[Any]:
+    """Of angles between two feature vectors."""
+    with digits(100 if name == "matern" else 340):
+        for kernel, profile, s in squares(name, dtype):
+            lengths = np.sqrt(s.astype(np.float64)).astype(dtype)
+            lengths = lengths[lengths < 10 * kernel.sigma]
+            pairs = np.column_stack([lengths, 0 * lengths])
+            found = geodesic_distances(pairs, np.zeros((1, 2), dtype=dtype), kernel=kernel)
+            for theta, length in zip(found[:, 0], lengths, strict=True):
+                k = profile(exact(length) ** 2)
+                right = 2 * mpmath.atan2(mpmath.sqrt(1 - k), mpmath.sqrt(1 + k))
+                yield abs(exact(theta) - right) / right
+
+
+def of_family(name: str) -> None:
+    slow = name == "matern"
+    measurement(f"kernels.{name}", slow=slow)(lambda dtype: value_errors(name, dtype))
+    measurement(f"complements.{name}", slow=slow)(lambda dtype: complement_errors(name, dtype))
+    measurement(f"distances.{name}", slow=slow)(lambda dtype: distance_errors(name, dtype))
+
+
+for family in FAMILIES:
+    of_family(family)
+
+
+# ---------------------------------------------------------------------------- blocks of data
+
+
+def clouds(dtype: Any, d: int = 3) -> Any:
+    """Rows near 0 and far from it, each with neighbours as near as the precision lets them be."""
+    rng = np.random.default_rng(d)
+    least = -140 if dtype == np.float64 else -14
+    offsets = [10.0**power for power in (least, least / 2, -12, -8, -6, -4, -3, -2, -1, 0, 1)]
+    rows = [center + offset * rng.normal(size=d) for center in (0.0, 40.0) for offset in offsets]
+    return np.array(rows).astype(dtype)
+
+
+@measurement("kernels.squared_distances")
+def of_squared_distances(dtype: Any) -> Iterator[Any]:
+    """What all radial kernels are made of."""
+    with digits(340):
+        for d in (3, 60):
+            X = clouds(dtype, d)
+            found = squared_distances(*[Gaussian(1.0).fit(X).prepare(X)] * 2)
+            rows = [vector(row) for row in X]
+            for i, x in enumerate(rows):
+                for j in range(i):
+                    right = squared_distance(x, rows[j])
+                    if right > 1e3 * np.finfo(dtype).tiny:
+                        yield abs(exact(found[i, j]) - right) / right
+
+
+@measurement("kernels.radial")
+def of_radial_blocks(dtype: Any) -> Iterator[Any]:
+    """Values from data to the end."""
+    X = clouds(dtype)
+    rows = [vector(row) for row in X]
+    with digits(60):
+        for sigma in (1e-3, 1.0, 30.0):
+            for name, (make, profiles, _) in FAMILIES.items():
+                if name == "matern":
+                    continue
+                for kernel, profile in zip(make(sigma), profiles, strict=True):
+                    block = kernel(X)
+                    for i, j in zip(*np.triu_indices(len(X), 1), strict=True):
+                        s = squared_distance(rows[i], rows[j])
+                        right = profile(s, exact(sigma)) if s else 1
+                        yield abs(exact(block[i, j]) - right)
+
+
+def pairs_of(X: Any, Y: Any, kernel: Any) -> Iterator[tuple[Any, Vector, Vector]]:
+    block = kernel(X, Y)
+    lists = [[vector(row) for row in rows] for rows in (X, Y)]
+    for i, x in enumerate(lists[0]):
+        for j, y in enumerate(lists[1]):
+            yield exact(block[i, j]), x, y
+
+
+def two_sets(dtype: Any, *, positive: bool = False) -> tuple[Any, Any]:
+    X = clouds(dtype)[4:]
+    X = np.abs(X) if positive else X
+    return X, X[::-1]
+
+
+@measurement("kernels.unbounded")
+def of_power_and_log(dtype: Any) -> Iterator[Any]:
+    X, Y = two_sets(dtype)
+    with digits(340):
+        for beta in (0.5, 1.0, 2.0):
+            half = mpmath.mpf(beta) / 2
+            for found, x, y in pairs_of(X, Y, Power(beta)):
+                right = squared_distance(x, y) ** half
+                yield abs(found + right) / right if right else abs(found)
+            for found, x, y in pairs_of(X, Y, Log(beta)):
+                right = mpmath.log1p(squared_distance(x, y) ** half)
+                yield abs(found + right) / right if right else abs(found)
+
+
+@measurement("kernels.dot_products")
+def of_dot_products(dtype: Any) -> Iterator[Any]:
+    X, Y = two_sets(dtype)
+    with digits(60):
+        for found, x, y in pairs_of(X, Y, Linear()):
+            yield abs(found - dot(x, y)) / (norm(x) * norm(y))
+        gamma, c, degree = 0.25, 0.5, 7
+        for found, x, y in pairs_of(X, Y, Polynomial(degree, gamma, c)):
+            size = degree * (gamma * norm(x) * norm(y) + c) ** degree
+            yield abs(found - (gamma * dot(x, y) + c) ** degree) / size
+        for found, x, y in pairs_of(X, Y, Sigmoid(gamma, c)):
+            yield abs(found - mpmath.tanh(gamma * dot(x, y) + c)) / (1 + norm(x) * norm(y))
+
+
+@measurement("kernels.cosine")
+def of_cosine(dtype: Any) -> Iterator[Any]:
+    """Also of rows whose squares are near the ends of the range."""
+    X, _ = two_sets(dtype)
+    lengths = (1.0, 1e-150, 1e150) if dtype == np.float64 else (1.0, 1e-16, 1e16)
+    with digits(60):
+        for length in lengths:
+            Y = X / np.linalg.norm(X.astype(float), axis=1, keepdims=True) * length
+            for found, x, y in pairs_of(Y.astype(dtype), X, Cosine()):
+                yield abs(found - dot(x, y) / norm(x) / norm(y))
+
+
+@measurement("kernels.normalized")
+def of_normalized(dtype: Any) -> Iterator[Any]:
+    X, Y = two_sets(dtype)
+
+    def inner(x: Vector, y: Vector) -> Any:
+        return (dot(x, y) / 4 + 1) ** 5
+
+    with digits(60):
+        for found, x, y in pairs_of(X, Y, Normalized(Polynomial(5, 0.25, 1.0))):
+            yield abs(found - inner(x, y) / mpmath.sqrt(inner(x, x) * inner(y, y)))
+
+
+@measurement("kernels.laplacian")
+def of_laplacian(dtype: Any) -> Iterator[Any]:
+    X, Y = two_sets(dtype)
+    with digits(60):
+        for found, x, y in pairs_of(X, Y, Laplacian(gamma=0.5)):
+            exponent = mpmath.fsum(abs(a - b) for a, b in zip(x, y, strict=True)) / 2
+            if exponent < 80:
+                yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
+
+
+@measurement("kernels.chi2")
+def of_chi2(dtype: Any) -> Iterator[Any]:
+    X, Y = two_sets(dtype, positive=True)
+
+    def chi2(x: Vector, y: Vector) -> Any:
+        return mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True))
+
+    with digits(60):
+        for found, x, y in pairs_of(X, Y, AdditiveChi2()):
+            right = chi2(x, y)
+            yield abs(found + right) / right if right else abs(found)
+        for found, x, y in pairs_of(X, Y, Chi2(gamma=0.5)):
+            exponent = chi2(x, y) / 2
+            if exponent < 80:
+                yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
+
+
+@measurement("kernels.geodesic")
+def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
+    """Inner products of Log maps, relative to the larger squared length."""
+    X, Y = two_sets(dtype)
+    reference, sigma = X[3], exact(2.0)
+    kernel = Geodesic(Gaussian(2.0), reference)
+    with digits(120):
+
+        def k(x: Vector, y: Vector) -> Any:
+            return gaussian(squared_distance(x, y), sigma)
+
+        def seen(x: Vector) -> tuple[Any, Any]:
+            c = k(x, vector(reference))
+            theta = mpmath.acos(c)
+            return c, theta
+
+        for found, x, y in pairs_of(X, Y, kernel):
+            (c, theta), (e, phi) = seen(x), seen(y)
+            if theta and phi:
+                right = theta / mpmath.sin(theta) * (k(x, y) - c * e) * phi / mpmath.sin(phi)
+                yield abs(found - right) / max(theta, phi) ** 2
+
+
+# ---------------------------------------------------------------------------- shapes and matrices
+
+
+def landmarks(dtype: Any) -> Any:
+    """Specimens, some of them nearly the same shape, complex."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=(3, 6)) + 1j * rng.normal(size=(3, 6))
+    near = [
+        (z[i] + offset * (rng.normal(size=6) + 1j * rng.normal(size=6))) * turn + 3
+        for i in (0, 1)
+        for offset in (1e-7, 1e-5, 1e-3, 1e-2, 0.1)
+        for turn in (1.0, 2j)
+    ]
+    complexes = np.complex64 if dtype == np.float32 else np.complex128
+    return np.concatenate([z, near]).astype(complexes)
+
+
+def preshape(specimen: Any) -> Vector:
+    """A pre-shape as complex numbers of mpmath."""
+    z = [mpmath.mpc(float(value.real), float(value.imag)) for value in specimen]
+    center = mpmath.fsum(z) / len(z)
+    size = mpmath.sqrt(mpmath.fsum(abs(value - center) ** 2 for value in z))
+    return [(value - center) / size for value in z]
+
+
+def hermitian(u: Vector, v: Vector) -> Any:
+    return mpmath.fsum(mpmath.conj(a) * b for a, b in zip(u, v, strict=True))
+
+
+@measurement("kernels.shapes")
+def of_shape_kernels(dtype: Any) -> Iterator[Any]:
+    Z = landmarks(dtype)
+    sigma = 0.5
+    with digits(40):
+        shapes = [preshape(z) for z in Z]
+        products = [[hermitian(u, v) for v in shapes] for u in shapes]
+
+        def angles(i: int, j: int) -> Any:
+            return mpmath.acos(min(abs(products[i][j]), mpmath.mpf(1)))
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "RiemannianShape is not positive definite")
+            whitney, procrustes, riemannian, linear = (
+                kernel(Z)
+                for kernel in (
+                    VeroneseWhitney(sigma),
+                    FullProcrustes(sigma),
+                    RiemannianShape(sigma),
+                    HermitianLinear(),
+                )
+            )
+        for i in range(len(Z)):
+            for j in range(i):
+                rest = (1 - abs(products[i][j]) ** 2) / exact(sigma) ** 2
+                yield abs(exact(whitney[i, j]) - mpmath.exp(-2 * rest))
+                yield abs(exact(procrustes[i, j]) - mpmath.exp(-rest))
+                right = mpmath.exp(-((angles(i, j) / exact(sigma)) ** 2))
+                yield abs(exact(riemannian[i, j]) - right)
+                found = mpmath.mpc(float(linear[i, j].real), float(linear[i, j].imag))
+                yield abs(found - products[i][j])
+
+
+@measurement("kernels.complex_gaussian")
+def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
+    Z = landmarks(dtype)
+    kernel = ComplexGaussian(0.5).fit(Z)
+    block = kernel(Z)
+    with digits(40):
+        center = preshape(kernel.mean_[:, 0] + 1j * kernel.mean_[:, 1])
+        turned = []
+        for u in map(preshape, Z):
+            product = hermitian(u, center)
+            turned.append([value * product / abs(product) for value in u])
+        for i in range(len(Z)):
+            for j in range(i):
+                square = mpmath.fsum(
+                    abs(a - b) ** 2 for a, b in zip(turned[i], turned[j], strict=True)
+                )
+                yield abs(exact(block[i, j]) - mpmath.exp(-4 * square))
+
+
+@measurement("distances.shapes")
+def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
+    """Angles under the Veronese-Whitney kernel, in units of ρ/σ of the rounding of pre-shapes."""
+    Z = landmarks(dtype)
+    sigma = 0.5
+    found = geodesic_distances(Z, kernel=VeroneseWhitney(sigma))
+    with digits(60):
+        shapes = [preshape(z) for z in Z]
+        for i in range(len(Z)):
+            for j in range(i):
+                k = mpmath.exp(-2 * (1 - abs(hermitian(shapes[i], shapes[j])) ** 2) / sigma**2)
+                right = 2 * mpmath.atan2(mpmath.sqrt(1 - k), mpmath.sqrt(1 + k))
+                yield abs(exact(found[i, j]) - right)
+
+
+@measurement("kernels.log_euclidean")
+def of_log_euclidean(dtype: Any) -> Iterator[Any]:
+    """Divided by the condition of the matrices, which their smallest eigenvalues lose."""
+    rng = np.random.default_rng(6)
+    spread = (0, 1, 2, 4, 8) if dtype == np.float64 else (0, 1, 2, 3)
+    matrices = []
+    for power in spread:
+        q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        matrices.append((q * 10.0 ** np.array([-power / 2, 0, power / 2])) @ q.T)
+        matrices.append(matrices[-1] * (1 + 1e-5))
+    A = np.array(matrices).astype(dtype)
+    A = (A + A.transpose(0, 2, 1)) / 2
+    sigma = 8.0
+    block = LogEuclidean(sigma)(A)
+    with digits(60):
+        logs, conditions = [], []
+        for each in A:
+            values, vectors = mpmath.eigsy(mpmath.matrix([vector(row) for row in each]))
+            conditions.append(max(values) / min(values))
+            logs.append(vectors * mpmath.diag([mpmath.log(x) for x in values]) * vectors.T)
+        for i in range(len(A)):
+            for j in range(i):
+                difference = logs[i] - logs[j]
+                square = mpmath.fsum(x**2 for x in difference)
+                right = mpmath.exp(-square / sigma**2)
+                yield abs(exact(block[i, j]) - right) / max(conditions[i], conditions[j])
