@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +129,26 @@ def interrupt(model, place, X, labels):
     finally:
         assert not threads._blas.active  # no limit of threads is left behind
     return False
+
+
+def test_an_interrupt_at_any_line_of_the_limit_of_threads_leaves_it_free():
+    """For other threads too: one that waits for the lock would wait forever."""
+
+    def limit():
+        with threads.single_threaded_blas():
+            pass
+
+    with interrupted_at(-1) as counter:
+        limit()
+    for place in range(1, counter.count + 1):
+        with contextlib.suppress(KeyboardInterrupt), interrupted_at(place):
+            limit()
+        limit()  # after an interrupt within its very last lines this lets the lock go
+        other = threading.Thread(target=limit, daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive(), f"interrupted at line {place} of {counter.count}"
+        assert not threads._blas.active
 
 
 class Watched:

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -59,10 +59,13 @@ class _SingleThreadedBlas:
 
     ``threadpool_limits`` alone is not enough: two overlapping callers would each restore what
     they saw on entry, and the second would leave the whole process limited to one thread.
+
+    Ctrl-C may come between two lines, the lock held: a thread can take it again, and lets it go
+    for good when it leaves.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._inside: set[object] = set()
         self._before: list[tuple[Any, int]] = []
         self.threads_outside = 1
@@ -85,6 +88,9 @@ class _SingleThreadedBlas:
                 for library, n in self._before:
                     _set_threads(library, n)
                 self._before = []
+        with suppress(RuntimeError):  # that it does not hold the lock
+            while True:
+                self._lock.release()
 
     @property
     def active(self) -> bool:
@@ -92,7 +98,7 @@ class _SingleThreadedBlas:
 
     def renew_lock(self) -> None:
         """In a forked child: the thread that may have held the lock is not there any more."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
 
 _blas = _SingleThreadedBlas()
