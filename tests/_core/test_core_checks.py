@@ -1,10 +1,13 @@
 """Checks say which parameter, whose, what it must be and what it got."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from orthodrome._core.checks import (
+    RowError,
     check_choice,
     check_integer,
     check_positive,
@@ -140,6 +143,12 @@ def test_every_status_but_convergence_has_advice_and_one_warning():
         if not status.converged:
             with pytest.warns(ConvergenceWarning, match=rf"A fit: {status.value} \(detail\)"):
                 warn_unless_converged(status, "A fit", "detail")
+
+
+def test_errors_of_rows_survive_pickling():
+    error = pickle.loads(pickle.dumps(RowError("Row {0} of {{}} is {{odd}}.", 1)))
+    assert str(error) == "Row 1 of {} is {odd}."
+    assert str(error.renumbered(np.array([4, 7]))) == "Row 7 of {} is {odd}."
 
 
 class Recorder:

@@ -342,6 +342,21 @@ def test_errors_of_a_kernel_name_the_row_of_the_caller(kind):
             estimator(kind, kernel=Normalized(Polynomial(degree=2, coef0=0.0))).fit(X)
 
 
+@pytest.mark.parametrize(
+    ("row", "column", "value", "message"),
+    [
+        (17, 17, -1.0, r"k\(x, x\) is -1 at row 17 of X"),
+        (17, 17, 2.0, r"it is 2 at row 17 of X and 1 at row \d+"),
+        (17, 5, 90.0, r"inner product of row (17|5) of the points"),
+    ],
+)
+def test_errors_of_the_sphere_name_the_row_of_the_caller(row, column, value, message):
+    gram = gaussian(blobs())
+    gram[row, column] = gram[column, row] = value
+    with pytest.raises(ValueError, match=message):
+        estimator("intrinsic", kernel="precomputed").fit(gram)
+
+
 # ------------------------------------------------------------------ parameters
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 __all__ = [
+    "RowError",
     "check_choice",
     "check_classes",
     "check_finite_vector",
@@ -24,6 +25,33 @@ __all__ = [
     "check_symmetric",
     "check_targets",
 ]
+
+
+class RowError(ValueError):
+    """An error about rows, which can be told again with other numbers for them.
+
+    Parameters
+    ----------
+    message : str
+        With ``{0}``, ``{1}``, … where the numbers of the rows belong.
+    *rows : int
+        Their numbers.
+
+    Examples
+    --------
+    >>> error = RowError("Row {0} is longer than row {1}.", 0, 2)
+    >>> str(error), str(error.renumbered([5, 6, 7]))
+    ('Row 0 is longer than row 2.', 'Row 5 is longer than row 7.')
+    """
+
+    def __init__(self, message: str, *rows: int) -> None:
+        # what is unpickled comes without rows, as it was told, and gets its attributes afterwards
+        super().__init__(message.format(*rows) if rows else message)
+        self.message, self.rows = message, rows
+
+    def renumbered(self, numbers: Any) -> RowError:
+        """Return the same about the rows that are called ``numbers[row]``."""
+        return RowError(self.message, *(int(numbers[row]) for row in self.rows))
 
 
 def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import RowError
+
 __all__ = [
     "ANTIPODAL",
     "SAME_LENGTH",
@@ -83,12 +85,14 @@ def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
     """
     rows = np.flatnonzero(1 + np.asarray(cosines) <= ANTIPODAL * eps)
     if len(rows):
-        named = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+        first = [int(row) for row in rows[:5]]
+        named = ", ".join(f"{{{i}}}" for i in range(len(first))) + (", …" if len(rows) > 5 else "")
         verb = "is" if len(rows) == 1 else "are"
-        raise ValueError(
+        raise RowError(
             f"{len(rows)} of the {what} (row {named}) {verb} antipodal to the base point: great "
             "circles in every direction lead there, and Log is not defined. Leave such points out, "
-            "or choose another base point or kernel."
+            "or choose another base point or kernel.",
+            *first,
         )
 
 
@@ -97,10 +101,12 @@ def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
     largest = float(np.abs(cosines).max(initial=0.0))
     if not largest <= 1 + max(1e-6, 1e3 * eps):
         row = int(np.argmax(np.abs(cosines)))
-        raise ValueError(
-            f"The inner product of row {row} of {what} with a point of unit length is "
+        raise RowError(
+            f"The inner product of row {{0}} of {what} with a point of unit length is "
             f"{cosines[row]:.8g}, more than 1 in modulus: the kernel is not positive definite on "
-            "these data, or the row is not of unit length; it lies on no sphere."
+            "these data, or the row is not of unit length; it lies on no sphere. Leave it out, or "
+            "choose another kernel.",
+            row,
         )
 
 

@@ -28,7 +28,7 @@ from .._core.memory import parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.types import Data
 from ..decomposition import KernelPNS
-from ..decomposition.base import KernelEstimator, last_fit_kept
+from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
 from ..kernels import Precomputed
 from ..sphere.nested import CHOICES
 
@@ -244,7 +244,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         for f, (train, test) in enumerate(folds):
             inner, outer = self._part(X, train, train), self._part(X, test, train)
             for i, power in enumerate(powers):
-                with _wraps_ignored():
+                with _wraps_ignored(), rows_named_in(lambda: None, train):
                     fitted = self._decomposition(float(power)).fit(inner)
                 machine = _machines(self._features(fitted), labels[train], self.C)
                 right[f, i] = self._accuracy(fitted, machine, outer, labels[test])

@@ -153,15 +153,17 @@ class CenterClustering(
             geometry, view = self._prepared_geometry(X, weights, canonical, k)
             starts = self._starts(geometry, canonical, k)
             progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
-            runs = lloyd(
-                geometry,
-                starts,
-                k,
-                max_iter=self.max_iter,
-                callback=lambda entry: progress.advance(
-                    _GRAM_SHARE + (1 - _GRAM_SHARE) * entry["n_done"] / entry["n_runs"], "k-means"
-                ),
-            )
+            with rows_named_in(lambda: None, canonical.index):
+                runs = lloyd(
+                    geometry,
+                    starts,
+                    k,
+                    max_iter=self.max_iter,
+                    callback=lambda entry: progress.advance(
+                        _GRAM_SHARE + (1 - _GRAM_SHARE) * entry["n_done"] / entry["n_runs"],
+                        "k-means",
+                    ),
+                )
             best = min(runs, key=lambda run: run.inertia)
             progress.advance(1.0, "k-means")
         labels, kept = numbered_by_first(best.labels)

@@ -12,7 +12,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.checks import (
+    RowError,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
 from ..eigen import SOLVERS, Dense, Nystroem, Options, resolve_solver
@@ -75,6 +81,11 @@ def rows_named_in(
         yield
     except OutOfSpanError as error:
         raise OutOfSpanError(error.row if index is None else int(index[error.row])) from None
+    except RowError as error:
+        if index is not None:
+            raise error.renumbered(index) from None
+        repeat()
+        raise
     except ValueError:
         repeat()
         raise

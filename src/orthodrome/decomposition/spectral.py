@@ -454,7 +454,10 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             explained, squares, rounding = self._captured(X)
             captured, total = (np.average(part, weights=weights) for part in (explained, squares))
         if total <= rounding:
-            raise ValueError("score is undefined: X has no variance in feature space.")
+            raise ValueError(
+                f"score of {type(self).__name__} is undefined: X has no variance in feature space. "
+                "Give points that differ, or choose a smaller scale (sigma) of the kernel."
+            )
         return float(captured / total)
 
     def __getattr__(self, name: str) -> Any:

@@ -117,7 +117,8 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     if values[0] < -100 * limit:
         raise ValueError(
             f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
-            "definite on these data, and they have no coordinates."
+            "definite on these data, and they have no coordinates. Choose another kernel, or add a "
+            "constant to the diagonal of the matrix."
         )
     kept = values > limit
     kept[-1] = True  # of data that are all 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.checks import RowError
 from .._core.unit import SAME_LENGTH
 
 __all__ = ["squared_radius"]
@@ -29,27 +30,31 @@ def squared_radius(
     values = np.asarray(diagonal, dtype=np.float64)
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(
-            f"k(x, x) overflows at row {row} of {what}; rescale the data, or choose other "
-            "parameters of the kernel."
+        raise RowError(
+            f"k(x, x) overflows at row {{0}} of {what}; rescale the data, or choose other "
+            "parameters of the kernel.",
+            row,
         )
     fault = np.flatnonzero(values <= 0)
     if len(fault):
         row = int(fault[0])
-        raise ValueError(
-            f"k(x, x) is {values[row]:g} at row {row} of {what} ({len(fault)} such rows): a point "
+        raise RowError(
+            f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(fault)} such rows): a point "
             "of no length has no direction and lies on no sphere. Leave these rows out, or choose "
-            "a kernel with k(x, x) > 0, such as Gaussian."
+            "a kernel with k(x, x) > 0, such as Gaussian.",
+            row,
         )
     radius = float(np.mean(values)) if expected is None else expected
     tolerance = SAME_LENGTH[np.asarray(diagonal).dtype]
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
-        beside = f"{values[other]:.8g} at row {other}" if expected is None else f"not {radius:.8g}"
-        raise ValueError(
+        beside = f"{values[other]:.8g} at row {{1}}" if expected is None else f"not {radius:.8g}"
+        raise RowError(
             f"k(x, x) must be the same for all points, which then lie on a sphere; it is "
-            f"{values[worst]:.8g} at row {worst} of {what} and {beside}. "
-            "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length."
+            f"{values[worst]:.8g} at row {{0}} of {what} and {beside}. "
+            "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length.",
+            worst,
+            other,
         )
     return radius

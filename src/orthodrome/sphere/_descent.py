@@ -45,7 +45,8 @@ def first_point(space: Space, p: NDArray[np.float64], initial: ArrayLike | None)
         if not square > 64 * space.eps:
             raise ValueError(
                 "The weighted mean of the points is 0 to rounding: they cancel, as antipodal "
-                "points do, and no point of the sphere is their mean more than another."
+                "points do, and no point of the sphere is their mean more than another. Leave "
+                "points out, weight them, or choose another kernel."
             )
         return first.over(np.sqrt(square))
     vector = check_array(initial, ensure_2d=False, dtype=np.float64, input_name="initial")
