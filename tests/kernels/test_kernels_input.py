@@ -129,7 +129,7 @@ def test_another_number_of_features_is_refused(case):
     "kernel",
     [
         *[Gaussian(1.0), Exponential("mean"), Gaussian("median"), RBF(), Power(), Log()],
-        *[Linear(), Polynomial(), Sigmoid(), Cosine(), AdditiveChi2(), Normalized(Linear())],
+        *[Linear(), Polynomial(), Sigmoid(), AdditiveChi2(), Normalized(Linear())],
     ],
     ids=repr,
 )
@@ -138,6 +138,30 @@ def test_values_whose_squares_overflow_are_refused(kernel, dtype, size):
     X = (size * np.array([[1.0, 0.5], [0.25, 1.0], [1.0, 1.0]])).astype(dtype)
     with pytest.raises(ValueError, match="rescale"):
         kernel.fit(X)(X)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Normalized(Linear())], ids=repr)
+@pytest.mark.parametrize(("dtype", "size"), [(float, 1e-170), (float, 1e-155), (np.float32, 1e-20)])
+def test_values_whose_squares_underflow_are_refused(kernel, dtype, size):
+    X = (size * np.array([[1.0, 0.5], [0.25, 1.0], [0.0, 0.0]])).astype(dtype)
+    with pytest.raises(ValueError, match=rf"so small, .* underflow in {np.dtype(dtype)}; rescale"):
+        kernel.fit(X)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-170, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_cosines_do_not_depend_on_lengths(scale, sparse):
+    X = np.array([[1.0, 0.5, 0.0], [-0.25, 1.0, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 1.0]])
+    scaled = X * np.array([scale, 1.0, 1.0, scale])[:, None]
+    found = Cosine()(scipy.sparse.csr_array(scaled) if sparse else scaled)
+    np.testing.assert_allclose(found, Cosine()(X), atol=1e-3 if scale == 1e-320 else 1e-15)
+    np.testing.assert_array_equal(Cosine().diag(scaled), [1, 1, 0, 1])
+
+
+def test_a_row_too_short_to_be_normalised_is_named():
+    kernel = Normalized(Linear()).fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"cannot normalise row 1: .*rescale the data"):
+        kernel(np.eye(3) * [[1.0], [1e-160], [1.0]])
 
 
 def test_a_polynomial_that_overflows_is_refused():

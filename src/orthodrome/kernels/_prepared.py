@@ -9,7 +9,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["Prepared", "finite_squared_norms", "squared_norms"]
+__all__ = [
+    "Prepared",
+    "finite_squared_norms",
+    "largest_entry",
+    "least_accurate",
+    "squared_norms",
+    "unit_rows",
+]
 
 
 def squared_norms(X: Any) -> NDArray[Any]:
@@ -30,6 +37,42 @@ def finite_squared_norms(X: Any) -> NDArray[Any]:
             "rescale the data."
         )
     return norms
+
+
+def unit_rows(X: Any) -> Any:
+    """Return the rows of an array or sparse array divided by their lengths; zero rows stay zero.
+
+    A power of two near the largest entry is divided out first, so that no square over- or
+    underflows and nothing is rounded.
+    """
+    largest = np.maximum(_dense(X.max(axis=1)), -_dense(X.min(axis=1)))
+    powers = -np.frexp(largest)[1]
+    if not scipy.sparse.issparse(X):
+        scaled = np.ldexp(X, powers[:, None])
+        scaled /= _or_one(np.sqrt(squared_norms(scaled)))[:, None]
+        return scaled
+    scaled, counts = X.copy(), np.diff(X.indptr)
+    scaled.data = np.ldexp(X.data, np.repeat(powers, counts))
+    scaled.data /= np.repeat(_or_one(np.sqrt(squared_norms(scaled))), counts)
+    return scaled
+
+
+def _dense(column: Any) -> NDArray[Any]:
+    return np.asarray(column.todense() if scipy.sparse.issparse(column) else column).ravel()
+
+
+def _or_one(divisors: NDArray[Any]) -> NDArray[Any]:
+    return np.where(divisors > 0, divisors, 1).astype(divisors.dtype)
+
+
+def largest_entry(X: Any) -> float:
+    """Return the largest modulus of an array or sparse array."""
+    return max(float(X.max()), -float(X.min()))
+
+
+def least_accurate(dtype: Any) -> float:
+    """Return the least size of kernel values that have all their digits, and a reciprocal."""
+    return 1e4 * float(np.finfo(dtype).tiny)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhattan_distances
 
 from .._core.checks import check_positive
-from ._prepared import Prepared, finite_squared_norms, squared_norms
+from ._prepared import (
+    Prepared,
+    finite_squared_norms,
+    largest_entry,
+    least_accurate,
+    squared_norms,
+    unit_rows,
+)
 from .base import Kernel, _contiguous, block_dtype
 
 __all__ = ["AdditiveChi2", "Chi2", "Cosine", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
@@ -77,6 +84,13 @@ class Linear(_DotProduct):
     array([[1., 1.],
            [1., 5.]])
     """
+
+    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+        if 0 < largest_entry(X) < math.sqrt(least_accurate(X.dtype)):
+            raise ValueError(
+                f"The values of X are so small, {largest_entry(X):g} at the most, that their "
+                f"squares underflow in {X.dtype}; rescale the data."
+            )
 
 
 class _WithGamma(_DotProduct):
@@ -200,11 +214,7 @@ class Cosine(_DotProduct):
 
     def prepare(self, X: Any) -> Prepared:
         """Divide each row by its length."""
-        lengths = np.sqrt(finite_squared_norms(X))
-        lengths[lengths == 0] = 1
-        if scipy.sparse.issparse(X):
-            return Prepared((scipy.sparse.diags_array(1 / lengths) @ X).tocsr().astype(X.dtype))
-        return Prepared(_contiguous(X / lengths[:, None]))
+        return Prepared(unit_rows(_contiguous(X)))
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return 1, and 0 for zero rows."""

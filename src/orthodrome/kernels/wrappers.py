@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from .._core.checks import check_symmetric
 from .._core.kinds import refuse_unread
 from .._core.types import Data
-from ._prepared import Prepared
+from ._prepared import Prepared, largest_entry, least_accurate
 from .base import Kernel, block_dtype
 
 __all__ = [
@@ -135,11 +135,12 @@ class Normalized(Wrapper):
         """Prepare for the inner kernel and take the inverse lengths; a zero length is an error."""
         points = self.kernel_.prepare(X)
         diagonal = self.kernel_.diagonal(points)
-        if not np.all(diagonal > 0):
-            row = int(np.flatnonzero(~(diagonal > 0))[0])
+        if not np.all(diagonal >= least_accurate(diagonal.dtype)):
+            row = int(np.argmin(diagonal))
+            advice = "rescale the data" if diagonal[row] > 0 else "remove the row"
             raise ValueError(
-                f"Normalized cannot normalise row {row}: k(x, x) = {diagonal[row]:g} there. Remove "
-                "the row, or take a kernel with a positive diagonal."
+                f"Normalized cannot normalise row {row}: k(x, x) = {diagonal[row]:g} there. Take a "
+                f"kernel with a positive diagonal, or {advice}."
             )
         return Prepared(points, 1 / np.sqrt(diagonal))
 
@@ -310,6 +311,11 @@ class Precomputed(Kernel):
         X = super().validate(X, estimator=estimator, reset=reset)
         if reset:
             check_symmetric(X, "A precomputed Gram matrix")
+            if 0 < largest_entry(X) < least_accurate(X.dtype):
+                raise ValueError(
+                    f"The values of a precomputed Gram matrix are so small, {largest_entry(X):g} "
+                    f"at the most, that they underflow in {X.dtype}; rescale it."
+                )
         return X
 
     def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
