@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from laws_classification import CONFIGURATIONS, every_configuration, gaussian, three_classes
 from optional import optional
-from orthodrome.classification import PerTurbo
+from orthodrome.classification import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
 
 pd = optional("pandas")
@@ -332,6 +332,37 @@ def test_rows_are_named_as_the_caller_has_them(monkeypatch):
     longer = X * [[1], [1], [1], [2]]
     with pytest.raises(ValueError, match=r"at row 3 of X"):
         estimator(**options).fit(longer, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("Classifier", [PerTurbo, KernelRidgeRegressionClassifier])
+def test_kernel_values_without_squares_are_refused(Classifier):
+    X, y = three_classes(24)
+    gram, model = gaussian(X), Classifier(kernel="precomputed")
+    with pytest.raises(ValueError, match=r"is 1e\+200 at row \d+ of X, .*overflows; rescale"):
+        model.fit(gram * 1e200, y)
+    with pytest.raises(ValueError, match=r"is 1e-200 at the most, .*underflows; rescale"):
+        model.fit(gram * 1e-200, y)
+    with pytest.raises(ValueError, match=r"mean of k\(x, x\) .* is -1, .*not negative"):
+        model.fit(-gram, y)
+    gram[:, 3] *= 1e200
+    with pytest.raises(ValueError, match=r"at row 3 of X, .*overflows; rescale"):
+        model.fit(gaussian(X), y).predict(gram.T)
+    far = np.where(np.arange(24)[:, None] == 7, 1e120, 1.0) * X
+    with pytest.raises(ValueError, match=r"at row 7 of X, .*overflows; rescale"):
+        Classifier(kernel="linear").fit(X, y).predict(far)
+    with pytest.raises(ValueError, match=r"at row 7 of X, .*overflows; rescale"):
+        Classifier(kernel="linear").fit(far, y)
+
+
+@pytest.mark.parametrize("Classifier", [PerTurbo, KernelRidgeRegressionClassifier])
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_answers_do_not_depend_on_the_size_of_kernel_values(Classifier, scale):
+    X, y = three_classes(24)
+    model = Classifier(kernel="precomputed").fit(gaussian(X), y)
+    scaled = Classifier(kernel="precomputed").fit(scale * gaussian(X), y)
+    expected = model.predict_proba(gaussian(X))
+    np.testing.assert_allclose(scaled.predict_proba(scale * gaussian(X)), expected, atol=1e-8)
+    np.testing.assert_allclose(scaled.loo_residuals_ / scale, model.loo_residuals_, atol=1e-8)
 
 
 def test_classes_that_do_not_fit():

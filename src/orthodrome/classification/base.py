@@ -35,7 +35,14 @@ from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from .calibration import residual_temperature, softmax_of_residuals
-from .subspaces import SMALL_CLASS, ClassPoints, captured_by_each, over_classes
+from .subspaces import (
+    SMALL_CLASS,
+    ClassPoints,
+    captured_by_each,
+    check_lengths,
+    check_overflow,
+    over_classes,
+)
 
 __all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier"]
 
@@ -359,7 +366,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
         sizes = [len(each) for each in training.chosen]
         with self._rows_named(training, kernel):
-            return over_classes(decompose, sizes, serial=not kernel.threadsafe)
+            classes = over_classes(decompose, sizes, serial=not kernel.threadsafe)
+        check_lengths(classes)
+        return classes
 
     @staticmethod
     def _rows_named(training: _Training, kernel: Kernel) -> AbstractContextManager[Any]:
@@ -607,6 +616,7 @@ class _Newcomers:
             else:
                 new = self.training.prepared[rows]
             own = points.kernel.diagonal(new)
+        check_overflow(own, self.index[which])
         return remainder(own, points.subspace().captured(new, gains)), own
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.checks import RowError
 from .._core.threads import run_in_threads, single_threaded_blas
 from ..eigen import ClassSpectrum, Filter, captured, class_spectrum
 from ..eigen.filters import squared_lengths
@@ -17,7 +18,14 @@ from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
 
-__all__ = ["ClassPoints", "Subspace", "captured_by_each", "over_classes"]
+__all__ = [
+    "ClassPoints",
+    "Subspace",
+    "captured_by_each",
+    "check_lengths",
+    "check_overflow",
+    "over_classes",
+]
 
 # Kernel values of new points held at once: 32 MiB in float64.
 BLOCK_ELEMENTS = 2**22
@@ -27,6 +35,9 @@ SMALL_CLASS = 512
 
 # Columns of triangular directions that are multiplied at once.
 PANEL = 96
+
+# Beyond these k(x, x) has no square, or none to be divided by a small α.
+_LARGEST, _SMALLEST = 1e140, 1e-140
 
 Result = TypeVar("Result")
 
@@ -158,6 +169,38 @@ class Subspace:
         return total
 
 
+def check_overflow(squares: NDArray[Any], rows: NDArray[np.intp] | None = None) -> None:
+    """Raise where k(x, x) is so large that squares of kernel values overflow.
+
+    `rows` are the numbers of the points; default: 0, 1, ….
+    """
+    if len(squares) and squares.max() > _LARGEST:
+        worst = int(np.argmax(squares))
+        raise RowError(
+            f"k(x, x) is {squares[worst]:g} at row {{0}} of X, so large that its square overflows; "
+            "rescale the data, or the Gram matrix.",
+            worst if rows is None else int(rows[worst]),
+        )
+
+
+def check_lengths(classes: Sequence[ClassPoints]) -> None:
+    """Raise where squares of kernel values over- or underflow, or lengths have negative squares."""
+    squares = np.concatenate([np.diagonal(points.gram).real for points in classes])
+    check_overflow(squares, np.concatenate([points.index for points in classes]))
+    if 0 < np.abs(squares).max() < _SMALLEST:
+        raise ValueError(
+            f"k(x, x) is {np.abs(squares).max():g} at the most, so small that its square "
+            "underflows; rescale the data, or the Gram matrix."
+        )
+    weights = np.concatenate([points.weights for points in classes])
+    mean = float(np.average(squares, weights=weights))
+    if mean < 0:
+        raise ValueError(
+            f"The mean of k(x, x) over the training points is {mean:g}, and squared lengths are "
+            "not negative. Choose another kernel, or add a constant to the diagonal of the matrix."
+        )
+
+
 def over_classes(
     function: Callable[[int], Result], sizes: Sequence[int], *, serial: bool = False
 ) -> list[Result]:
@@ -187,7 +230,9 @@ def captured_by_each(
     diagonals, taken = [], []
     for start in range(0, X.shape[0], step):
         rows = X[start : start + step]
+        numbers = np.arange(start, start + rows.shape[0])
         if subspaces[0].points is None:
+            check_overflow(np.abs(rows).max(axis=1), numbers)
             taken.append(np.hstack([subspace.captured(rows) for subspace in subspaces]))
             continue
         prepared = _Prepared(rows, X)
@@ -197,6 +242,7 @@ def captured_by_each(
                 [one.kernel.diagonal(new) for new, one in zip(parts, subspaces, strict=True)]
             )
         )
+        check_overflow(diagonals[-1].max(axis=1), numbers)
 
         def captured_by(number: int, parts: list[Any] = parts) -> NDArray[np.float64]:
             return subspaces[number].captured(parts[number])
