@@ -77,10 +77,17 @@ def test_all_points_equal(laplacian):
     assert np.all(np.isfinite(model.embedding_))
 
 
-def test_points_that_the_kernel_does_not_tell_apart():
+@every_laplacian
+@pytest.mark.parametrize("solver", ["dense", "krylov", "nystroem"])
+def test_points_that_the_kernel_does_not_tell_apart(laplacian, solver):
+    wide = Gaussian(sigma=1e12)
     with pytest.warns(ConvergenceWarning, match=r"found 1 of .*choose another scale"):
-        model = estimator("kernel-pca", kernel=Gaussian(sigma=1e12)).fit(blobs())
-    np.testing.assert_array_equal(model.embedding_, 0)
+        model = estimator(laplacian, kernel=wide, solver=solver).fit(blobs())
+    np.testing.assert_array_equal(model.labels_, 0)
+    np.testing.assert_array_equal(model.predict(blobs() + 1), 0)
+    np.testing.assert_array_equal(model.embedding_[:, 1:], 0)
+    if laplacian == "kernel-pca":
+        np.testing.assert_array_equal(model.embedding_, 0)
 
 
 @graphs_only

@@ -186,6 +186,9 @@ def _graph_embedding(graph: Degree, solve: _Solve, *, unit_rows: bool) -> Spectr
     pairs, weights = solve(graph), graph.weights
     values = pairs.values.astype(np.float64) - graph.shift
     vectors = _with_small_rows(graph, pairs.vectors, values)
+    apart = graph.tells_apart()
+    if not apart:
+        vectors[:, 1:] = 0  # nothing but rounding, which would make clusters of equal points
     # with every point written w times its entry in an eigenvector is v / √w
     points = vectors / np.sqrt(weights)[:, None]
     if unit_rows:
@@ -193,6 +196,8 @@ def _graph_embedding(graph: Degree, solve: _Solve, *, unit_rows: bool) -> Spectr
     else:
         roots = np.sqrt(graph.degrees)[:, None]
         points = np.divide(points, roots, out=np.zeros_like(points), where=roots > 0)
+    if not apart:
+        points = np.tile(points.mean(axis=0), (len(points), 1))
     signs = orient(points, weights)
     dtype = pairs.vectors.dtype
     extension = GraphExtension(

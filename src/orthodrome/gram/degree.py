@@ -156,6 +156,21 @@ class Degree(GramOperator):
             f"points, is {self.degrees[row]:.4g} (one of {len(negative)} below 0). {advice}"
         )
 
+    def tells_apart(self) -> bool:
+        r"""Tell whether K knows the points from each other, as far as rounding lets it.
+
+        The mean squared distance of points from their mean is the mean of K_ii less that of all of
+        K. Where it is 0, and the rows have one sum, all similarities are the same, every direction
+        but the first is an eigenvector, and none means anything.
+        """
+        total = float(self.weights.sum())
+        sums = self.degrees + self._own
+        length = float(self.weights @ self._own) / total
+        spread = length - float(self.weights @ sums) / total**2
+        rounding = 8 * float(np.finfo(self.dtype).eps)
+        even = np.ptp(sums[self.weights > 0]) <= rounding * len(sums) * np.abs(sums).max()
+        return not (even and abs(spread) <= rounding * abs(length))
+
     def largest_own_share(self) -> float:
         r"""Return the largest K_ii / Δ_i of a point that has a degree, 0 where there is none.
 
