@@ -353,6 +353,7 @@ def test_repeated_rows_and_constant_columns(features):
     assert model.score(wide, np.repeat(y, 2)) > 0.4
 
 
+@pytest.mark.filterwarnings("ignore:.* of the variance of Gaussian over these data is left out")
 @pytest.mark.parametrize("sigma", [1e-3, 1e3, 1e6])
 @every_kind
 def test_scales_of_every_size(features, sigma):

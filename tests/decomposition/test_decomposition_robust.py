@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from laws_sphere import unit
-from orthodrome import KernelPCA, RobustKernelPCA
+from orthodrome import KernelPCA, KernelPNS, RobustKernelPCA
 from orthodrome.eigen.pursuit import projection_pursuit
 from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 from orthodrome.sphere import karcher_mean
@@ -229,3 +229,34 @@ def test_few_points(n, center):
     model = RobustKernelPCA(2, Normalized(Polynomial()), center=center).fit(X)
     assert np.all(np.isfinite(model.embedding_))
     assert np.all(np.isfinite(model.explained_variance_ratio_))
+
+
+@pytest.mark.parametrize("sigma", [1e8, 1e12])
+@every_center
+def test_points_that_the_kernel_does_not_tell_apart(center, sigma):
+    """What rounding makes of them is no variance."""
+    with pytest.warns(UserWarning, match="100% of the variance of Gaussian .* smaller scale"):
+        model = RobustKernelPCA(2, Gaussian(sigma=sigma), center=center).fit(cloud())
+    for zero in (model.embedding_, model.explained_variance_ratio_, model.dispersions_):
+        np.testing.assert_array_equal(zero, 0)
+    np.testing.assert_array_equal(model.transform(cloud(5, seed=1)), 0)
+
+
+@pytest.mark.parametrize("Estimator", [RobustKernelPCA, KernelPNS])
+def test_variance_near_rounding_is_told(Estimator):
+    """Coordinates come from squared lengths, of which it is a millionth of a millionth."""
+    with pytest.warns(UserWarning, match=r"\d\d% of the variance of Gaussian .* near rounding"):
+        Estimator(2, Gaussian(sigma=1e6)).fit(cloud())
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@every_center
+def test_extreme_scales(center, scale):
+    X = cloud()
+    kernel = Normalized(Linear()) if center == "karcher" else Linear()
+    factor = 1.0 if center == "karcher" else scale
+    model = RobustKernelPCA(2, kernel, center=center).fit(X)
+    scaled = RobustKernelPCA(2, kernel, center=center).fit(X * scale)
+    np.testing.assert_allclose(scaled.embedding_ / factor, model.embedding_, atol=1e-8)
+    found = scaled.explained_variance_ratio_
+    np.testing.assert_allclose(found, model.explained_variance_ratio_, atol=1e-12)

@@ -40,6 +40,7 @@ __all__ = [
     "resolved_solver",
     "rows_named_in",
     "solver_tolerance",
+    "warn_if_left_out",
     "warn_if_rounding",
 ]
 
@@ -50,6 +51,9 @@ SAMPLE = 8192
 # The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
 # and scikit-learn's wrapper of it.
 CALLER_OF_FIT = 5
+
+# What of squared lengths may be rounding.
+_LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @contextmanager
@@ -190,6 +194,22 @@ def refuse_large_matrix(estimator: Any, n: int, k: int, dtype: Any) -> None:
     solver = resolved_solver(estimator, n, k)
     if isinstance(solver, Dense):
         solver.check_memory(n, dtype)
+
+
+def warn_if_left_out(left_out: float, points: NDArray[np.float64], kernel: Kernel) -> None:
+    """Warn where coordinates lack much of the variance, which is near rounding beside lengths."""
+    size = float(np.einsum("ij,ij->", points, points))
+    if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
+        return  # rows that differ by rounding, and nobody knows whether the points do
+    spread = float(np.sum((points - points.mean(axis=0)) ** 2))
+    if left_out > 0.01 * (left_out + spread):
+        warnings.warn(
+            f"{left_out / (left_out + spread):.0%} of the variance of {type(kernel).__name__} over "
+            "these data is left out: beside the lengths of the points it is near rounding. Choose "
+            "a smaller scale (sigma), or centre the data, or pass float64.",
+            UserWarning,
+            stacklevel=CALLER_OF_FIT,
+        )
 
 
 def warn_if_rounding(

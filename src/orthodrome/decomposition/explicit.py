@@ -17,9 +17,10 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..eigen import Nystroem
+from ..eigen import Nystroem, orient
 from ..gram import (
     GramOperator,
+    Isometry,
     Scaled,
     cross_operator,
     feature_coordinates,
@@ -30,7 +31,7 @@ from ..gram import (
     squared_radius,
 )
 from ..kernels import Precomputed
-from .base import KernelEstimator, last_fit_kept, rows_named_in
+from .base import KernelEstimator, last_fit_kept, rows_named_in, warn_if_left_out
 
 __all__ = ["ExplicitDecomposition", "oriented"]
 
@@ -137,9 +138,11 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 self.X_fit_ = None if precomputed else canonical.data
                 self._columns_ = canonical.index if precomputed else None
                 if solver is None:
-                    points = self._coordinates_of(canonical)
+                    found = self._coordinates_of(canonical)
                 else:
-                    points = self._feature_coordinates_of(canonical, solver)
+                    found = self._feature_coordinates_of(canonical, solver)
+                points = self._placed(found.points)
+            warn_if_left_out(found.left_out, points, self.kernel_)
             progress.advance(_GRAM_SHARE, "Gram matrix")
             self._fit_points(points, canonical.weights, self._rest_of(progress))
         self._keep(X, canonical, points)
@@ -181,17 +184,15 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         kernel = self._fit_kernel(X, weights)
         self._checked_gram(gram_operator(kernel, X, storage="recompute"))
 
-    def _coordinates_of(self, canonical: Canonical) -> NDArray[np.float64]:
+    def _coordinates_of(self, canonical: Canonical) -> Isometry:
         """Return coordinates of the points."""
         gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
         found = isometric_coordinates(self._checked_gram(gram))
         self._decoder_ = found.decoder
         self.landmark_indices_ = self.n_landmarks_ = None
-        return self._placed(found.points)
+        return found
 
-    def _feature_coordinates_of(
-        self, canonical: Canonical, solver: Nystroem
-    ) -> NDArray[np.float64]:
+    def _feature_coordinates_of(self, canonical: Canonical, solver: Nystroem) -> Isometry:
         """Return coordinates of the features of the points, of unit length."""
         kernel, data = self.kernel_, canonical.data
         self._squared_radius_ = squared_radius(gram_diagonal(kernel, data))
@@ -210,7 +211,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             self._columns_ = rows
         self._decoder_ = found.decoder
         self.landmark_indices_, self.n_landmarks_ = rows, len(landmarks.decoder)
-        return self._placed(found.points)
+        return found
 
     def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:
         """Set what belongs to training rows: that of its twin, or of a new point, for each."""
@@ -295,5 +296,4 @@ def oriented(
     directions: NDArray[np.float64], coordinates: NDArray[np.float64], share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return directions with the signs that give coordinates along them positive third moments."""
-    skew = share @ (coordinates - share @ coordinates) ** 3
-    return directions * np.where(skew < 0, -1.0, 1.0)
+    return directions * orient(coordinates - share @ coordinates, share)

@@ -24,6 +24,10 @@ __all__ = ["RobustKernelPCA"]
 
 CENTERS = ("mean", "karcher", "spatial-median")
 
+# A mean squared distance from the centre that is at most this part of the mean squared length is
+# rounding: squared distances are differences of squared lengths.
+_COINCIDENT = 8 * float(np.finfo(np.float64).eps)
+
 
 class RobustKernelPCA(ExplicitDecomposition):
     r"""Kernel PCA that far points move less: directions of largest dispersion by a power p.
@@ -153,12 +157,14 @@ class RobustKernelPCA(ExplicitDecomposition):
             seen, weights, wanted, p=self.p, callback=lambda done: advance(done / wanted)
         )
         directions = oriented(found.directions, seen @ found.directions, share)
+        squares = share @ (seen @ directions) ** 2
+        total = float(share @ np.einsum("ij,ij->i", seen, seen))
+        if total <= _COINCIDENT * float(share @ np.einsum("ij,ij->i", points, points)):
+            directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
         scale = np.sqrt(self._squared_radius_)
         self._directions_ = scale * directions
         self.dual_coef_ = self._decoder_ @ directions / scale
-        self.dispersions_ = scale**self.p * found.dispersions
-        squares = share @ (seen @ directions) ** 2
-        total = float(share @ np.einsum("ij,ij->i", seen, seen))
+        self.dispersions_ = scale**self.p * found.dispersions * (total > 0)
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.n_components_, self.n_iter_ = wanted, max(1, found.n_iter)
         self.converged_ = found.converged

@@ -76,10 +76,13 @@ class Isometry:
         Their inner products are the entries of the matrix; by falling second moment.
     decoder : ndarray of shape (n, rank)
         What maps inner products with the points to coordinates: ``k @ decoder``.
+    left_out : float
+        The sum of squares of the points along the directions that were left out.
     """
 
     points: NDArray[np.float64]
     decoder: NDArray[np.float64]
+    left_out: float
 
 
 def isometric_coordinates(operator: GramOperator) -> Isometry:
@@ -125,7 +128,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
     vectors = vectors[:, kept][:, ::-1]
     decoder = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
-    return _with_two(vectors * roots, decoder)
+    return _with_two(vectors * roots, decoder, _sum_of(values[~kept]))
 
 
 def feature_coordinates(features: NystroemFeatures) -> Isometry:
@@ -163,7 +166,7 @@ def feature_coordinates(features: NystroemFeatures) -> Isometry:
     kept = values > _negligible(values, features.dtype)
     kept[-1] = True
     axes = axes[:, kept][:, ::-1]
-    return _with_two(coordinates @ axes, features.decoder @ axes)
+    return _with_two(coordinates @ axes, features.decoder @ axes, _sum_of(values[~kept]))
 
 
 def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
@@ -171,8 +174,14 @@ def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
     return max(_RANK, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
-def _with_two(points: NDArray[np.float64], decoder: NDArray[np.float64]) -> Isometry:
+def _sum_of(values: NDArray[np.float64]) -> float:
+    return float(np.maximum(values, 0.0).sum())
+
+
+def _with_two(
+    points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
+) -> Isometry:
     """Return two directions at least; the second may be 0."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
-    return Isometry(points, decoder)
+    return Isometry(points, decoder, left_out)
