@@ -359,7 +359,7 @@ def measure(room: str, number: int, results: Results, copy: Copy, until: float) 
     """Try the mutants of a room that this source and these tests have not been tried with."""
     known = map_of(room, copy)
     everything = [path for name in COPIED for path in _files(copy.root / name)]
-    state = _digest(sorted(everything))
+    state = _digest(sorted(path for path in everything if not path.stem.startswith("mutation")))
     for each in results.mutants(room, number):
         if each.get("state") == state:
             continue
@@ -387,6 +387,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after so long")
     parser.add_argument("--seed", type=int, default=0, help="of the first draw")
     said = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy is removed
     until = time.monotonic() + 60 * said.minutes
     results = Results(STORED, said.seed)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as scratch:

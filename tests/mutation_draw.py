@@ -6,6 +6,7 @@ no test could notice them or every test would:
 
 - changes of annotations and docstrings, of the marks `*` and `/` in a list of parameters, and of
   lines marked `pragma: no cover`;
+- `copy=False` and `strict=True`: one more copy, or one guard less against ourselves;
 - what does not compile, or with a warning (`is` beside a literal);
 - bitwise signs and shifts in place of arithmetic ones, which floats do not have.
 """
@@ -136,17 +137,18 @@ def _changed(path: Path, operator: str, occurrence: int) -> tuple[str, int, str,
     if not text or meaning in (None, _meaning(source)):
         return None
     before, after = source.splitlines(), text.splitlines()
-    line = _lines(path)[operator, occurrence]
-    if "pragma: no cover" in before[line - 1]:
+    line, column = _starts(path)[operator, occurrence]
+    was = before[line - 1]
+    if "pragma: no cover" in was or was[:column].endswith(("copy=", "strict=")):
         return None
     changed = next(b for a, b in zip(before, after, strict=False) if a != b)
     removed = len(after) < len(before)  # with the empty lines above
-    return text, line, _plain(before[line - 1]), "" if removed else _plain(changed)
+    return text, line, _plain(was), "" if removed else _plain(changed)
 
 
 @functools.cache
-def _lines(path: Path) -> dict[tuple[str, int], int]:
-    return {change: line for (line, _), changes in _places(path).items() for change in changes}
+def _starts(path: Path) -> dict[tuple[str, int], tuple[int, int]]:
+    return {change: start for start, changes in _places(path).items() for change in changes}
 
 
 def _plain(line: str) -> str:
@@ -212,7 +214,7 @@ def _alike(path: Path, operator: str, was: str) -> list[int]:
     lines = path.read_text(encoding="utf-8").splitlines()
     return [
         occurrence
-        for (name, occurrence), line in _lines(path).items()
+        for (name, occurrence), (line, _) in _starts(path).items()
         if name == operator and _plain(lines[line - 1]) == was
     ]
 

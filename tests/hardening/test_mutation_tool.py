@@ -37,7 +37,7 @@ def never(x: int, *, y: int) -> int:
 
 
 def twice(x):
-    count = 0
+    count = 0 if dict(copy=False) else 1
     while count < 1:
         count = count + 1
     return (
@@ -299,6 +299,8 @@ def test_mutants_are_drawn_alike_and_changes_of_nothing_are_not(toy):
     assert '"""Sums of 2 kinds."""' not in texts
     assert not any("pragma" in text or "def never" in text for text in texts)
     assert {"LIMIT = 100", "return x - y", "@compiled"} <= set(texts)
+    assert "count = 0 if dict(copy=False) else 1" in texts
+    assert not any("copy=True" in mutant.now for mutant in mutants)
     for mutant in mutants:
         text, line = mutation_draw.mutated(toy / "src/toy", mutant)
         assert " ".join(text.split()) != " ".join(
