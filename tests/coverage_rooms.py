@@ -3,7 +3,9 @@
     python tests/coverage_rooms.py [.coverage]
 
 Branches count as coverage.py counts them; `12->15` is a way from one line to another that was
-never taken.
+never taken. Compiled loops are not counted: no tracer sees them, and uncompiled they are neither
+quick enough nor the same (numba's arithmetic does not raise). `make mutation` changes those of its
+rooms.
 """
 
 from __future__ import annotations
