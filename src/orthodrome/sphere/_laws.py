@@ -130,10 +130,10 @@ def look(points: NDArray[Any], mixture: Mixture) -> Seen:
     spectra_ = mixture.spectra()
     for number, spectrum in enumerate(spectra_):
         mean = mixture.means[number]
-        basis = np.column_stack([mean, tangent_frame_at(mean) @ spectrum.whitening])
-        products = points @ basis
-        cosines[number] = products[:, 0]
-        np.einsum("ij,ij->i", products[:, 1:], products[:, 1:], out=squares[number])
+        cosines[number] = points @ mean
+        # the frame is orthogonal to the mean: of differences near points keep their digits
+        whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
+        np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
     angles, stretches = _angles(cosines)
     squares *= stretches
     squares *= stretches
@@ -156,6 +156,7 @@ def scatter(
 ) -> NDArray[np.float64]:
     """Return Σ P t tᵀ in the frame at the mean."""
     _, stretches = _angles(points @ mean)
-    scaled = points * (stretches * stretches * shares)[:, None]
+    scaled = points - mean  # near points keep their digits
+    scaled *= (stretches * np.sqrt(shares))[:, None]
     frame = tangent_frame_at(mean)
-    return frame.T @ (scaled.T @ points) @ frame
+    return frame.T @ (scaled.T @ scaled) @ frame
