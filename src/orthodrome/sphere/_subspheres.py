@@ -26,6 +26,8 @@ _MOST_SADDLES = 400
 # Of Newton's method, relative; and the least second derivative, relative to reweighted squares.
 _NEWTON_TOL, _LEAST_CURVATURE = 1e-12, 0.01
 _TINY_ANGLE = 1e-6
+# Cosines beyond this lose two digits of an angle, or more; and what stands for a sine of 0.
+_NEAR, _LEAST_SINE = 0.99, 1e-150
 # Up to so many coordinates the exact principal directions are starts.
 _MOST_EXACT = 64
 # Up to so many coordinates, subspheres through points drawn at random are starts; so many are
@@ -60,7 +62,7 @@ class Subsphere:
 
     def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
-        return _angles(points @ self.axis)[0] - self.radius
+        return _angles_from(self.axis, points)[0] - self.radius
 
     def drop(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Project points on the subsphere, and give it coordinates of its own, shape (n, m - 1).
@@ -201,7 +203,7 @@ def _principal(
     if m > _MOST_EXACT:
         least = {int(np.argmin(squares)), int(np.argmin(squares - mean**2))}
         axes = [np.eye(1, m, i)[0] for i in sorted(least)]
-        return [min(axes, key=lambda axis: _spread_of(_angles(points @ axis)[0], share, great))]
+        return [min(axes, key=lambda axis: _spread_of(_angles_from(axis, points)[0], share, great))]
     second = (points * share[:, None]).T @ points
     starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
     if great:
@@ -268,7 +270,7 @@ class _Search:
         if self.great:
             radius = np.pi / 2
         elif radius is None:
-            radius = float(self.share @ _angles(self.points @ axis)[0])
+            radius = float(self.share @ _angles_from(axis, self.points)[0])
         start = np.zeros(len(axis) + (not self.great))
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * len(axis)
         if not self.great:
@@ -276,7 +278,7 @@ class _Search:
             bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
         if p < 2:
             return self._newton(axis, min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE), p)
-        at_start = _angles(self.points @ axis)[0] - radius
+        at_start = _angles_from(axis, self.points)[0] - radius
         unit = max(float(self.share @ self._excess(at_start**2, p)), 1e-30)
         limit = min(self.max_iter, _MOST_LBFGS)
         found = scipy.optimize.minimize(
@@ -300,7 +302,7 @@ class _Search:
     ) -> Subsphere:
         """Go down by Newton's method, with a line search, after so many other iterations."""
         v, r = axis / np.linalg.norm(axis), radius
-        angles, sines = _angles(self.points @ v)
+        angles, sines = _angles_from(v, self.points)
         value = float(self.share @ self._excess((angles - r) ** 2, p))
         converged = value == 0
         while not converged and n_iter < self.max_iter:
@@ -375,7 +377,7 @@ class _Search:
         while length > 1e-3:
             moved = v + length * step[:m]
             moved /= np.linalg.norm(moved)
-            angles, sines = _angles(self.points @ moved)
+            angles, sines = _angles_from(moved, self.points)
             radii = [r]
             if not self.great:
                 # what suits the angles better than a straight step: valleys are curved
@@ -404,7 +406,7 @@ class _Search:
             direction = axis + self.units * x[:m]
             length = float(np.linalg.norm(direction))
             v = direction / length
-            angles, sines = _angles(self.points @ v)
+            angles, sines = _angles_from(v, self.points)
             residuals = angles - (np.pi / 2 if self.great else x[-1])
             squares = residuals**2
             slopes = self.share / unit * (p * residuals * (squares + self.epsilon) ** (p / 2 - 1))
@@ -457,8 +459,28 @@ def _solved(
     return -vectors @ ((vectors.T @ gradient) / sizes)
 
 
+def _angles_from(
+    axis: NDArray[np.float64], points: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the angles of points from an axis, and their sines, which are not 0.
+
+    Small angles, and those near π, come from differences: a cosine near 1 does not tell them.
+    """
+    cosines = points @ axis
+    angles, sines = _angles(cosines)
+    near = np.abs(cosines) > _NEAR
+    if near.any():
+        sides = np.sign(cosines[near])
+        chords = np.linalg.norm(points[near] - sides[:, None] * axis, axis=1)
+        sums = np.sqrt(np.maximum(4 - chords**2, 0.0))
+        short = 2 * np.arctan2(chords, sums)
+        angles[near] = np.where(sides > 0, short, np.pi - short)
+        sines[near] = np.maximum(chords * sums / 2, _LEAST_SINE)
+    return angles, sines
+
+
 def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return angles, and their sines, which are not 0."""
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))
-    return np.arctan2(sines, c), np.maximum(sines, 1e-150)
+    return np.arctan2(sines, c), np.maximum(sines, _LEAST_SINE)
