@@ -19,7 +19,7 @@ import measuring
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = measuring.BOUNDS.with_name("accuracy.json")
-MODULES = ("accuracy_sphere", "accuracy_kernels")
+MODULES = ("accuracy_sphere", "accuracy_kernels", "accuracy_fits", "accuracy_spectra")
 
 
 def measurements() -> dict[str, measuring.Measurement]:

@@ -321,6 +321,35 @@ def of_chi2(dtype: Any) -> Iterator[Any]:
                 yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
 
 
+@measurement("distances.from_values")
+def of_distances_from_values(dtype: Any) -> Iterator[Any]:
+    """Where nothing but k is known, θ² has the error of k."""
+    X, Y = two_sets(dtype, positive=True)
+
+    def power(x: Vector, y: Vector) -> Any:
+        return (dot(x, y) / 4 + 1) ** 5
+
+    kernels: dict[Any, Callable[[Vector, Vector], Any]] = {
+        Laplacian(gamma=0.5): lambda x, y: mpmath.exp(
+            -mpmath.fsum(abs(a - b) for a, b in zip(x, y, strict=True)) / 2
+        ),
+        Chi2(gamma=0.5): lambda x, y: mpmath.exp(
+            -mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True)) / 2
+        ),
+        Cosine(): lambda x, y: dot(x, y) / norm(x) / norm(y),
+        Normalized(Polynomial(5, 0.25, 1.0)): lambda x, y: (
+            power(x, y) / mpmath.sqrt(power(x, x) * power(y, y))
+        ),
+    }
+    with digits(60):
+        for kernel, formula in kernels.items():
+            found = geodesic_distances(X, Y, kernel=kernel)
+            for i, x in enumerate(map(vector, X)):
+                for j, y in enumerate(map(vector, Y)):
+                    right = mpmath.acos(min(formula(x, y), mpmath.mpf(1)))
+                    yield abs(exact(found[i, j]) ** 2 - right**2)
+
+
 @measurement("kernels.geodesic")
 def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
     """Inner products of Log maps, relative to the larger squared length."""

@@ -1,0 +1,372 @@
+"""Errors of means, principal geodesics, nested spheres and mixtures, mostly of narrow clouds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from measuring import measurement
+from oracles import (
+    Vector,
+    angle,
+    combined,
+    digits,
+    dot,
+    exact,
+    gram,
+    karcher_mean,
+    log_map,
+    matrix,
+    mpmath,
+    norm,
+    off,
+    squared_distance,
+    unit,
+    vector,
+)
+from orthodrome import KernelPGA
+from orthodrome.gram import gram_operator
+from orthodrome.kernels import Gaussian, Linear
+from orthodrome.sphere import karcher_mean as found_mean
+from orthodrome.sphere._clouds import LocalCloud
+from orthodrome.sphere._laws import Mixture, scatter
+from orthodrome.sphere._subspheres import fit_subsphere
+
+SPREADS = {
+    np.float64: (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12),
+    np.float32: (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6),
+}
+
+
+def rotation(d: int, seed: int) -> Any:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def cloud(spread: float, n: int = 8, q: int = 3, seed: int = 0) -> Any:
+    """Unit vectors about the pole e_1, within an angle of about half the spread."""
+    z = np.random.default_rng(seed).normal(size=(n, q)) * spread / 4
+    lengths = np.linalg.norm(z, axis=1, keepdims=True)
+    return np.column_stack([np.cos(lengths), np.sinc(lengths / np.pi) * z])
+
+
+WEIGHTS = np.arange(1.0, 9.0)
+
+
+@measurement("fits.karcher_at_pole")
+def of_means_at_the_pole(dtype: Any) -> Iterator[Any]:
+    """Where small coordinates are exact: the mean and the variance keep their digits."""
+    for spread in SPREADS[dtype]:
+        points = cloud(spread).astype(dtype)
+        found = found_mean(points, WEIGHTS, tol=0)
+        with digits(60):
+            rows = [vector(point) for point in points]
+            right = karcher_mean(rows, vector(WEIGHTS), vector(found.point))
+            yield off(found.point[1:], right[1:]) / spread
+            squares = [angle(row, right) ** 2 for row in rows]
+            variance = dot(vector(WEIGHTS), squares) / exact(WEIGHTS.sum())
+            yield abs(exact(found.variance) - variance) / variance
+
+
+@measurement("fits.karcher_anywhere")
+def of_means_anywhere(dtype: Any) -> Iterator[Any]:
+    """Coordinates of 1 are rounded; the mean is as good as they are."""
+    for spread in SPREADS[dtype]:
+        points = (cloud(spread) @ rotation(4, 1).T).astype(dtype)
+        found = found_mean(points, WEIGHTS, tol=0)
+        with digits(60):
+            rows = [vector(point) for point in points]
+            right = karcher_mean(rows, vector(WEIGHTS), vector(found.point))
+            yield off(found.point, right)
+
+
+@measurement("fits.karcher_of_far_points")
+def of_means_of_far_points(dtype: Any) -> Iterator[Any]:
+    """Two points at an angle of nearly π: times the curvature across their great circle."""
+    for rest in (1.0, 0.1, 1e-2) if dtype == np.float32 else (1.0, 0.1, 1e-2, 1e-4, 1e-6):
+        theta = np.pi - rest
+        R = rotation(4, 2)
+        points = np.array([R[0], np.cos(theta) * R[0] + np.sin(theta) * R[1]]).astype(dtype)
+        found = found_mean(points, [1.0, 1.0], tol=0)
+        with digits(60):
+            a, b = (unit(vector(point)) for point in points)
+            right = unit(combined(1, a, 1, b))
+            half = angle(a, b) / 2
+            yield off(found.point, right) * half / mpmath.tan(half)
+
+
+@measurement("fits.karcher_with_far_points")
+def of_means_with_far_points(dtype: Any) -> Iterator[Any]:
+    """A cloud, and a light point that is nearly opposite to it."""
+    for rest in (0.5, 0.3, 0.2):
+        far = [[np.cos(np.pi - rest), np.sin(np.pi - rest), 0.0, 0.0]]
+        points = (np.vstack([cloud(0.5), far]) @ rotation(4, 4).T).astype(dtype)
+        weights = np.append(WEIGHTS, 0.5)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*lie a quarter of a great circle or more")
+            found = found_mean(points, weights, tol=0)
+        with digits(40):
+            rows = [vector(point) for point in points]
+            yield off(found.point, karcher_mean(rows, vector(weights), vector(found.point)))
+
+
+@measurement("fits.karcher_of_gram")
+def of_means_over_a_gram_matrix(dtype: Any) -> Iterator[Any]:
+    """Cosines with the mean, and the variance: absolute errors, as inner products have."""
+    for spread in SPREADS[dtype]:
+        points = (cloud(spread) @ rotation(4, 3).T).astype(dtype)
+        found = found_mean(gram_operator(Linear().fit(points), points), WEIGHTS, tol=0)
+        with digits(60):
+            rows = [vector(point) for point in points]
+            right = karcher_mean(rows, vector(WEIGHTS), vector(WEIGHTS @ points))
+            yield max(
+                abs(exact(c) - dot(unit(row), right))
+                for c, row in zip(found.cosines, rows, strict=True)
+            )
+            squares = [angle(row, right) ** 2 for row in rows]
+            variance = dot(vector(WEIGHTS), squares) / exact(WEIGHTS.sum())
+            yield abs(exact(found.variance) - variance)
+
+
+# ---------------------------------------------------------------------------- kernel PGA
+
+
+def tangents_of(kernel: Any) -> tuple[Any, Any]:
+    """Return the Gram matrix of Log maps at the Karcher mean, from a Gram matrix, and p."""
+    n = kernel.rows
+    xi = [mpmath.mpf(1)] * n
+    for _ in range(100_000):
+        length = mpmath.sqrt(dot(xi, list(kernel * mpmath.matrix(xi))))
+        xi = [x / length for x in xi]
+        cosines = list(kernel * mpmath.matrix(xi))
+        stretches = [
+            mpmath.acos(c) / mpmath.sqrt((1 - c) * (1 + c)) if c < 1 else mpmath.mpf(1)
+            for c in cosines
+        ]
+        pulls = [s / n for s in stretches]
+        step = combined(1, pulls, -dot(pulls, cosines), xi)
+        size = dot(step, list(kernel * mpmath.matrix(step)))
+        if size < mpmath.mpf(10) ** (10 - mpmath.mp.dps):
+            break
+        xi = combined(1, xi, 1, step)
+    T = mpmath.matrix(n)
+    for i in range(n):
+        for j in range(n):
+            T[i, j] = stretches[i] * (kernel[i, j] - cosines[i] * cosines[j]) * stretches[j] / n
+    return T, cosines
+
+
+def pga_cases(dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """A fit, the variances, and the coordinates along the components up to their signs."""
+    X = np.random.default_rng(4).normal(size=(9, 3)) * [4.0, 2.0, 1.0]
+    for sigma in (4.0, 40.0, 400.0, 4e3) if dtype == np.float64 else (4.0, 40.0, 120.0):
+        given = X.astype(dtype)
+        model = KernelPGA(2, kernel=Gaussian(sigma)).fit(given)
+        with digits(60):
+            rows = [vector(row) for row in given]
+            kernel = gram(
+                lambda x, y, s=sigma: mpmath.exp(-squared_distance(x, y) / (2 * exact(s) ** 2)),
+                rows,
+            )
+            values, vectors = mpmath.eigsy(tangents_of(kernel)[0])
+            order = sorted(range(len(rows)), key=lambda i, v=values: -v[i])[:2]
+            coordinates = [
+                [vectors[n, i] * mpmath.sqrt(values[i] * len(rows)) for n in range(len(rows))]
+                for i in order
+            ]
+            yield model, [values[i] for i in order], coordinates
+
+
+@measurement("fits.pga_eigenvalues")
+def of_pga_eigenvalues(dtype: Any) -> Iterator[Any]:
+    for model, values, _ in pga_cases(dtype):
+        for found, right in zip(model.eigenvalues_, values, strict=True):
+            yield abs(exact(found) - right)
+
+
+@measurement("fits.pga_coordinates")
+def of_pga_coordinates(dtype: Any) -> Iterator[Any]:
+    """Times the standard deviation along the component."""
+    for model, values, coordinates in pga_cases(dtype):
+        with digits(60):
+            for found, value, right in zip(model.embedding_.T, values, coordinates, strict=True):
+                sign = 1 if dot(vector(found), right) > 0 else -1
+                yield off(sign * found, right) * mpmath.sqrt(value) / mpmath.sqrt(len(right))
+
+
+# ---------------------------------------------------------------------------- nested spheres
+
+
+def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, Any]:
+    """Least squares of θ - r, by Newton's method with differences for the second derivatives."""
+
+    def frame(v: Vector) -> tuple[Vector, Vector]:
+        first = unit(log_map([mpmath.mpf(1), mpmath.mpf(2), mpmath.mpf(-1)], v))
+        second = [
+            v[1] * first[2] - v[2] * first[1],
+            v[2] * first[0] - v[0] * first[2],
+            v[0] * first[1] - v[1] * first[0],
+        ]
+        return first, second
+
+    v, r = unit(axis), radius
+    for _ in range(60):
+        a, b = frame(v)
+
+        def slope(x: Any, v: Vector = v, a: Vector = a, b: Vector = b, r: Any = r) -> Any:
+            """The gradient in (a, b, r) at a point of the tangent space."""
+            moved = combined(1, v, 1, combined(x[0], a, x[1], b))
+            length, total = norm(moved), [mpmath.mpf(0)] * 3
+            for y in rows:
+                theta = angle(y, moved)
+                c = dot(y, moved) / length
+                residual = theta - r - x[2]
+                for i, direction in enumerate((a, b)):
+                    along = (dot(y, direction) - c * dot(moved, direction) / length) / length
+                    total[i] -= residual * along / mpmath.sin(theta)
+                total[2] -= residual
+            return total
+
+        zero = [mpmath.mpf(0)] * 3
+        at = slope(zero)
+        h = r * mpmath.mpf(10) ** (-mpmath.mp.dps // 3)
+        columns = [slope([h if i == j else zero[0] for j in range(3)]) for i in range(3)]
+        hessian = mpmath.matrix(3)
+        for i in range(3):
+            for j in range(3):
+                hessian[i, j] = (columns[j][i] - at[i]) / h
+        step = mpmath.lu_solve(hessian, -mpmath.matrix(at))
+        v = unit(combined(1, v, 1, combined(step[0], a, step[1], b)))
+        r += step[2]
+        if max(abs(x) for x in step) < r * mpmath.mpf(10) ** -25:
+            return v, r
+    raise ArithmeticError("Newton's method of an oracle did not end")
+
+
+def small_circles() -> Iterator[Any]:
+    """Points near circles of smaller and smaller radii, off them by some hundredths of these."""
+    for radius in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5):
+        rng = np.random.default_rng(6)
+        around, theta = rng.uniform(0, 6, 12), radius * (1 + 0.05 * rng.normal(size=12))
+        points = np.column_stack(
+            [np.sin(theta) * np.cos(around), np.sin(theta) * np.sin(around), np.cos(theta)]
+        )
+        points = points @ rotation(3, 5).T
+        yield points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+@measurement("fits.small_circles")
+def of_small_circles(dtype: Any) -> Iterator[Any]:
+    """Axis and radius of a circle, relative to its radius."""
+    for points in small_circles():
+        found = fit_subsphere(points, np.ones(12))
+        with digits(60):
+            rows = [vector(point) for point in points]
+            axis, r = best_circle(rows, vector(found.axis), exact(found.radius))
+            yield abs(exact(found.radius) - r) / r
+            yield angle(vector(found.axis), axis) / r
+
+
+@measurement("fits.small_circle_residuals")
+def of_residuals_of_small_circles(dtype: Any) -> Iterator[Any]:
+    """Of points near a given small circle."""
+    for points in small_circles():
+        circle = fit_subsphere(points, np.ones(12))
+        with digits(60):
+            for found, split, point in zip(
+                circle.residuals(points), circle.split(points)[2], points, strict=True
+            ):
+                right = angle(vector(point), vector(circle.axis)) - exact(circle.radius)
+                yield abs(exact(found) - right)
+                yield abs(exact(split) - right)
+
+
+# ---------------------------------------------------------------------------- mixtures
+
+
+def narrow_laws(seed: int = 7) -> Iterator[tuple[Any, Any]]:
+    """Mixtures of two laws of equal size, far apart, and points of both."""
+    rng = np.random.default_rng(seed)
+    for spread in (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
+        means = rotation(4, seed)[:2]
+        covariances = []
+        for _ in range(2):
+            a = rng.normal(size=(3, 3))
+            covariances.append((a @ a.T + np.eye(3)) * (spread / 4) ** 2)
+        laws = Mixture(np.array([0.3, 0.7]), means, np.array(covariances), "full")
+        points = laws.sample(10, np.random.RandomState(seed))[0]
+        yield laws, points
+
+
+def frame_at(mean: Vector) -> list[Vector]:
+    """The frame at the pole e_1, transported to a point, as its docstring says."""
+    toward = [mean[0] + 1, *mean[1:]]
+    columns = []
+    for j in range(1, len(mean)):
+        column = [-mean[j] / (1 + mean[0]) * x for x in toward]
+        column[j] += 1
+        columns.append(column)
+    return columns
+
+
+def tangent_of(point: Any, mean: Any) -> Vector:
+    m = unit(vector(mean))
+    t = log_map(vector(point), m)
+    return [dot(t, column) for column in frame_at(m)]
+
+
+@measurement("fits.log_densities")
+def of_log_densities(dtype: Any) -> Iterator[Any]:
+    """Over 1 + the squared Mahalanobis distance, of a point and its own law."""
+    with digits(60):
+        for laws, points in narrow_laws():
+            logs = laws.log_densities(points)
+            for n, point in enumerate(points):
+                own = int(np.argmax(points[n] @ laws.means.T))
+                C = matrix(laws.covariances[own])
+                t = mpmath.matrix(tangent_of(point, laws.means[own]))
+                square = (t.T * mpmath.lu_solve(C, t))[0]
+                constant = 3 * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(C))
+                right = -(square + constant) / 2
+                yield abs(exact(logs[n, own]) - right) / (1 + square + abs(constant))
+
+
+@measurement("fits.likelihood")
+def of_likelihoods(dtype: Any) -> Iterator[Any]:
+    """The mean log-likelihood of a mixture."""
+    with digits(60):
+        for laws, points in narrow_laws(8):
+            found = LocalCloud(points, np.full(len(points), 1 / len(points))).expected(laws)
+            total, size = mpmath.mpf(0), mpmath.mpf(1)
+            for point in points:
+                density = mpmath.mpf(0)
+                for weight, mean, covariance in zip(
+                    laws.weights, laws.means, laws.covariances, strict=True
+                ):
+                    C = matrix(covariance)
+                    t = mpmath.matrix(tangent_of(point, mean))
+                    square = (t.T * mpmath.lu_solve(C, t))[0]
+                    root = mpmath.sqrt((2 * mpmath.pi) ** 3 * mpmath.det(C))
+                    density += exact(weight) * mpmath.exp(-square / 2) / root
+                total += mpmath.log(density) / len(points)
+                size = max(size, abs(mpmath.log(density)))
+            yield abs(exact(found.likelihood) - total) / size
+
+
+@measurement("fits.covariances")
+def of_covariances(dtype: Any) -> Iterator[Any]:
+    """Of the points of a narrow law about its mean, relative to their trace."""
+    with digits(60):
+        for laws, points in narrow_laws(9):
+            mean = laws.means[0]
+            own = points[points @ mean > 0.7]
+            found = scatter(own, np.ones(len(own)), mean)
+            right = mpmath.matrix(3)
+            for point in own:
+                t = mpmath.matrix(tangent_of(point, mean))
+                right += t * t.T
+            trace = mpmath.fsum(right[i, i] for i in range(3))
+            error = max(abs(exact(found[i, j]) - right[i, j]) for i in range(3) for j in range(3))
+            yield error / trace
