@@ -46,8 +46,9 @@ ROOMS = {
 }
 # What the tests of these rooms read.
 COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
-# The tests with a mutant may take six times as long as without, and seconds for pytest to begin.
-GRACE = 120
+# The tests with a mutant may compute six times as long as without, and seconds for pytest to begin;
+# beside other work, or where they wait and do not compute, that takes many times as long.
+GRACE, PATIENCE = 60, 20
 MEMORY = 12 * 2**30  # bytes that they may have
 
 NOTICED, ENDLESS, MISSED, GONE = "noticed", "endless", "missed", "gone"
@@ -261,20 +262,20 @@ def trial(
     files = {name for name in files if (copy.root / name).exists()}
     if not files:
         return MISSED, ""
-    limit = GRACE + 6 * sum(known.seconds[name] for name in wanted)
+    seconds = GRACE + 6 * sum(known.seconds[name] for name in wanted)
     order, failed = copy.temporary / "order.json", copy.temporary / "failed.txt"
     order.write_text(json.dumps({"wanted": wanted, "known": _still_known(copy, room, known)}))
     failed.unlink(missing_ok=True)
     path = Path(PACKAGE) / file
     original = (copy.root / path).read_text(encoding="utf-8")
-    more = {"MUTATION_ORDER": order, "MUTATION_FAILED": failed, "MUTATION_MEMORY": MEMORY}
+    more = {"MUTATION_ORDER": order, "MUTATION_FAILED": failed}
+    more |= {"MUTATION_MEMORY": MEMORY, "MUTATION_SECONDS": int(seconds)}
     if "compiled" in original:  # others may have compiled it into theirs
         more["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=copy.temporary)
     copy.write(path, text)
     try:
-        status = copy.pytest(
-            sorted(files), limit=limit, **{name: str(value) for name, value in more.items()}
-        )
+        environment = {name: str(value) for name, value in more.items()}
+        status = copy.pytest(sorted(files), limit=PATIENCE * seconds, **environment)
     finally:
         copy.write(path, original)
     return outcome(status, copy), failed.read_text() if failed.exists() else ""
@@ -282,7 +283,7 @@ def trial(
 
 def outcome(status: int | None, copy: Copy) -> str:
     """What the status of pytest says of a mutant."""
-    if status is None:
+    if status in (None, -signal.SIGXCPU):
         return ENDLESS
     if status in (0, 5):  # 5: nothing was collected
         return MISSED

@@ -2,7 +2,7 @@
 
 MUTATION_MAP names a file to write: each test with its seconds and the lines it runs. MUTATION_ORDER
 names a file with the tests to run, in their order; MUTATION_FAILED one to write the first that
-fails to. Whoever reads MUTATION_MEMORY may not have more bytes than it says.
+fails to. MUTATION_MEMORY and MUTATION_SECONDS are bounds: of bytes, and of computing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("mutants")
     if memory := os.environ.get("MUTATION_MEMORY"):
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    if seconds := os.environ.get("MUTATION_SECONDS"):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     if target := os.environ.get("MUTATION_MAP"):
         config.pluginmanager.register(Recorder(Path(target), Path(os.environ["MUTATION_SOURCE"])))
     if order := os.environ.get("MUTATION_ORDER"):

@@ -20,7 +20,8 @@ from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.eigen.kha.checkpoint import Checkpoint
+from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
+from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent, TiledGram, tiled
 from orthodrome.kernels import Exponential, FromCallable, Gaussian, Linear, Polynomial
 from orthodrome.sphere import karcher_mean
@@ -569,6 +570,50 @@ def test_foreign_files_are_refused(name, tmp_path):
         run(matrix(), path)
     assert path.read_bytes() == FOREIGN[name]
     assert not Trap.sprung
+
+
+def state_of(coefficients=(3, 5), projections=(3, 5), log_gains=(3,), eigenvalues=(3,), **numbers):
+    arrays = map(np.zeros, (coefficients, projections, log_gains))
+    return State(*arrays, eigenvalues=np.zeros(eigenvalues), **numbers)
+
+
+WRONG_SHAPES = {
+    "other products": {"projections": (3, 4)},
+    "three dimensions": {"coefficients": (3, 5, 2), "projections": (3, 5, 2)},
+    "one dimension": {"coefficients": (3,), "projections": (3,)},
+    "other gains": {"log_gains": (2,), "eigenvalues": (2,)},
+    "a table of gains": {"log_gains": (3, 1)},
+    "a table of eigenvalues": {"eigenvalues": (3, 1)},
+    "other eigenvalues": {"eigenvalues": (2,)},
+    "another run": {"coefficients": (3, 6), "projections": (3, 6)},
+}
+
+
+@pytest.mark.parametrize("which", ["state", "pass_start"])
+@pytest.mark.parametrize("shapes", WRONG_SHAPES.values(), ids=WRONG_SHAPES)
+def test_arrays_that_do_not_go_together_are_refused(shapes, which, tmp_path):
+    states = {"state": state_of(), "pass_start": state_of(), which: state_of(**shapes)}
+    file = Checkpoint(tmp_path / "run", "a run", None)
+    file.write(Saved(**states, seed=0, history=[]))
+    with pytest.raises(ValueError, match="do not go together"):
+        file.read((3, 5))
+
+
+@pytest.mark.parametrize("rows", [3, 6])
+def test_arrays_that_go_together_are_read(rows, tmp_path):
+    state = state_of(coefficients=(rows, 5), projections=(rows, 5), position=5)
+    file = Checkpoint(tmp_path / "run", "a run", None)
+    file.write(Saved(state=state, pass_start=None, seed=0, history=[]))
+    for shape in ((rows, 5), None):
+        assert file.read(shape).state.position == 5
+
+
+def test_counts_that_are_none_are_refused(tmp_path):
+    file = Checkpoint(tmp_path / "run", "a run", None)
+    for numbers in ({"clock": -1}, {"n_passes": 0.5}, {"position": True}, {"position": 6}):
+        file.write(Saved(state=state_of(**numbers), pass_start=None, seed=0, history=[]))
+        with pytest.raises(ValueError, match="counts of samples and passes are none"):
+            file.read((3, 5))
 
 
 def test_torn_files_are_refused(tmp_path):

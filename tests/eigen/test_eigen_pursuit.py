@@ -119,3 +119,18 @@ def test_a_median_that_is_a_point_is_that_point_to_the_last_bit():
 def test_medians_of_few_points():
     np.testing.assert_array_equal(spatial_median(np.ones((4, 2)), np.ones(4)), [1, 1])
     np.testing.assert_allclose(spatial_median(np.array([[0.0], [1.0], [5.0]]), np.ones(3)), [1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e5])
+def test_the_median_moves_with_the_points(offset):
+    points = cloud(40, 3) + np.array([2.0, 0.5, -1.0])
+    exact = spatial_median(points, np.ones(40))
+    found = spatial_median(points + offset, np.ones(40))
+    np.testing.assert_allclose(found - offset, exact, atol=1e-8 + 1e-13 * offset)
+
+
+@every_power
+def test_directions_are_counted(p):
+    told = []
+    projection_pursuit(cloud(), np.ones(80), 3, p=p, callback=told.append)
+    assert told == [1, 2, 3]

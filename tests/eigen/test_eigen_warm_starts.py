@@ -121,3 +121,15 @@ def test_matrices_that_landmarks_do_not_suit():
 def test_other_names_are_refused(make):
     with pytest.raises(ValueError, match=r"initial of the .* solver must be"):
         make(initial="landmarks")
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 9])
+def test_beyond_the_rank_of_the_landmarks_pairs_are_zero(k):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    exact = np.linalg.eigvalsh(X @ X.T)[::-1]
+    found = Nystroem(n_landmarks=9, random_state=0).solve(DenseGram(X @ X.T), k)
+    np.testing.assert_allclose(found.values[:3], exact[: min(k, 3)], rtol=1e-10)
+    assert np.all(found.values[3:] == 0)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-13)
+    assert found.values.shape == found.residuals.shape == (k,)
+    assert np.all(found.residuals <= 1e-10 * exact[0])

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from orthodrome.gram import DenseGram, TiledGram, pivoted_cholesky
-from orthodrome.kernels import Gaussian
+from orthodrome.gram import (
+    DenseGram,
+    TiledGram,
+    choose_landmarks,
+    feature_coordinates,
+    isometric_coordinates,
+    nystroem_features,
+    pivoted_cholesky,
+)
+from orthodrome.kernels import Gaussian, Linear
 
 EPS = np.finfo(float).eps
 
@@ -79,3 +87,45 @@ def test_float32_loses_nothing_more():
     factor, _ = pivoted_cholesky(DenseGram(Y @ Y.T), tol=1e-12, max_rank=20)
     assert factor.shape == (20, 3)
     np.testing.assert_allclose(factor @ factor.T, Y @ Y.T, rtol=0, atol=1e-11)
+
+
+# ------------------------------------------------------------------ coordinates
+
+
+def points_of(case):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 6)) * [5, 3, 2, 1, 0.5, 0.1]
+    return {"full": X, "rank two": X[:, :2] @ X[:2, :2], "rank one": X[:, :1], "zero": 0 * X}[case]
+
+
+@pytest.mark.parametrize("case", ["full", "rank two", "rank one", "zero"])
+@pytest.mark.parametrize("by", ["matrix", "features"])
+def test_coordinates_have_the_inner_products_of_the_points(case, by):
+    X = points_of(case)
+    kernel = Linear().fit(X)
+    if by == "matrix":
+        found, seen = isometric_coordinates(DenseGram(X @ X.T)), X
+    else:
+        landmarks = choose_landmarks(kernel, X, 30, random_state=0)
+        found = feature_coordinates(nystroem_features(kernel, X, landmarks))
+        seen = landmarks.points
+    scale = max(np.abs(X @ X.T).max(), 1.0)
+    rank = np.linalg.matrix_rank(X)
+    assert found.points.shape == (30, max(rank, 2))
+    assert found.decoder.shape == (len(seen), max(rank, 2))
+    np.testing.assert_allclose(found.points @ found.points.T, X @ X.T, atol=1e-12 * scale)
+    # axes of falling extent, orthogonal to each other
+    second = found.points.T @ found.points
+    np.testing.assert_allclose(second, np.diag(np.diag(second)), atol=1e-12 * scale * 30)
+    assert np.all(np.diff(np.diag(second)) <= 0)
+    new = np.random.default_rng(5).standard_normal((4, X.shape[1])) @ np.diag(np.any(X, axis=0))
+    if case in ("full", "rank one"):
+        products = (new @ seen.T) @ found.decoder
+        np.testing.assert_allclose(products @ found.points.T, new @ X.T, atol=1e-10 * scale)
+
+
+def test_matrices_without_coordinates_are_refused():
+    with pytest.raises(ValueError, match=r"eigenvalue -1.*no coordinates"):
+        isometric_coordinates(DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]])))
+    with pytest.raises(ValueError, match="overflow"):
+        isometric_coordinates(DenseGram(np.array([[np.inf, 2.0], [2.0, 1.0]])))

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 
 from orthodrome.gram import (
     DenseGram,
+    FeatureGram,
     TiledGram,
     choose_landmarks,
     gram_operator,
@@ -438,3 +439,25 @@ def test_all_zero_data_have_zero_features():
     for count in (5, 50):
         features = nystroem_features(kernel, X, choose_landmarks(kernel, X, count, random_state=0))
         assert not features.toarray().any()
+
+
+@every_way
+def test_rows_of_zero_are_left_as_they_are(way):
+    X = spread(60)
+    X[[3, 40, 41]] = 0.0
+    gram = gram_of(X, Linear())
+    found = partial_cholesky(gram, max_rank=2, pivots=way, random_state=0)
+    K = gram.toarray()
+    left = np.diagonal(K - found.factor @ found.factor.T)
+    np.testing.assert_allclose(found.residual, left, atol=1e-12 * K.max())
+    assert np.all(found.residual[[3, 40, 41]] == 0)
+    assert found.trace_error == pytest.approx(left.sum() / K.trace(), rel=1e-10)
+
+
+@every_storage
+def test_the_matrix_of_features_says_whether_they_are_recomputed(storage):
+    X = spread(40)
+    kernel = Gaussian().fit(X)
+    landmarks = choose_landmarks(kernel, X, 5, random_state=0)
+    gram = FeatureGram(nystroem_features(kernel, X, landmarks, storage=storage))
+    assert gram.recomputes == (storage == "recompute")

@@ -150,6 +150,14 @@ def test_a_missing_value_is_named_by_its_row_among_all(kind, bad, tmp_path):
             look()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_value_in_the_first_row_is_named(kind, tmp_path):
+    X = data()
+    X[0, 2] = np.nan
+    with pytest.raises(ValueError, match=r"KernelPCA contains NaN or infinity in row 0\."):
+        as_source(sources(X, tmp_path)[kind], Gaussian(), KernelPCA()).take(np.array([0]))
+
+
 def test_batches_of_another_width_are_refused_by_name():
     batches = [np.ones((5, 3)), np.ones((20_000, 3)), np.ones((2, 4))]
     with pytest.raises(ValueError, match=r"row 20005 has \(4,\)"):
@@ -236,8 +244,11 @@ def test_kinds_of_input():
     assert kind_of(matrices, Normalized("linear")) == "batches"
 
 
-def test_callables_are_evaluated_by_one_thread_at_a_time():
-    assert as_source(data(), FromCallable(np.minimum), KernelPCA())._serial
+@pytest.mark.parametrize("kind", ["array", "zarr", "list", "anew"])
+def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
+    given = sources(data(), tmp_path)[kind]
+    assert as_source(given, FromCallable(np.minimum), KernelPCA())._serial
+    assert not as_source(given, Gaussian(), KernelPCA())._serial
 
 
 def test_blocks_alone_and_empty_ones():

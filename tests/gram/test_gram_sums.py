@@ -159,6 +159,18 @@ def test_a_radius_is_divided_out():
         one.look(2 * X)
 
 
+def test_a_row_without_a_part_in_the_span_is_named():
+    X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
+    kernel = Polynomial(degree=1, coef0=0.0).fit(X)
+    landmarks = choose_landmarks(kernel, X, 2, landmarks=[0, 1])
+    seen = FeatureMap.by(kernel, landmarks, unit=True, radius=None)
+    with pytest.raises(ValueError, match=rf"\b{N}\b"):
+        seen.features(seen.look(X)[0])
+    source = as_source([X[:200], X[200:]], kernel, KernelPCA())
+    with pytest.raises(ValueError, match=rf"\b{N}\b"):
+        source.per_row(Lengths(map=seen))
+
+
 @weighted
 def test_the_trace(weighted):
     case = Case(Polynomial(degree=2))

@@ -185,12 +185,15 @@ def test_tests_run_by_the_lines_they_come_to(copy):
     assert (what, short([by])) == (NOTICED, {"test_it"})
 
 
-def test_tests_that_do_not_end_are_ended(copy, monkeypatch):
-    monkeypatch.setattr(mutation, "GRACE", 5)
+@pytest.mark.parametrize("way", ["computes", "waits"])
+def test_tests_that_do_not_end_are_ended(way, copy, monkeypatch):
+    monkeypatch.setattr(mutation, "GRACE", 3)
+    monkeypatch.setattr(mutation, "PATIENCE", 100 if way == "computes" else 2)
     known = mutation.Map({"tests/room/test_room.py::test_twice": 0.0}, {}, {})
     known.lines["room/sums.py"] = {i: set(known.seconds) for i in range(1, 40)}
     known.digests = {"tests/room/test_room.py": mutation._digest([*copy.root.glob("tests/room/*")])}
-    new = changed(SUMS, "count = count + 1", "count = count + 0")
+    loop = "count = count + 0" if way == "computes" else "__import__('time').sleep(1)"
+    new = changed(SUMS, "count = count + 1", loop)
     line = line_of(SUMS, "count = count + 1")
     assert mutation.trial("room/sums.py", new, line, copy, "room", known) == (ENDLESS, "")
     assert (copy.root / "src/toy/room/sums.py").read_text() == SUMS

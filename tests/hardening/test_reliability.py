@@ -53,7 +53,7 @@ def test_every_module_of_this_folder_belongs_to_a_battery():
     said = tomllib.loads((HERE / "batteries.toml").read_text(encoding="utf-8"))
     listed = {name for each in said.values() for name in each["tests"]}
     here = {f"tests/hardening/{path.name}" for path in HERE.glob("test_*.py")}
-    tools = {"test_reliability.py", "test_coverage_tool.py", "test_mutation_tool.py"}
+    tools = {"test_reliability.py", "test_coverage_tool.py"}
     assert here - listed == {f"tests/hardening/{name}" for name in tools}
     assert all((HERE.parents[1] / name).exists() for name in listed)
 

@@ -388,6 +388,23 @@ def test_tangents_may_lean_by_rounding_only(dtype, kind):
         exp(tangents, base_point=base, **space.options)
 
 
+@pytest.mark.parametrize(("length", "lean"), [(0.5, 2e-6), (1.0, 2e-6), (4.0, 8e-6)])
+def test_a_lean_is_measured_against_the_length_or_1(length, lean):
+    for part, refused in ((0.9, False), (1.1, True)):
+        tangent = np.array([part * lean, length, 0.0])
+        if refused:
+            with pytest.raises(ValueError, match="orthogonal to base_point"):
+                exp(tangent, base_point=E1)
+        else:
+            exp(tangent, base_point=E1)
+
+
+def test_the_tangent_that_leans_farthest_is_named():
+    """Not a short one, of which the same lean would be a larger part."""
+    with pytest.raises(ValueError, match="row 1 has the inner product 3 with it and the length 1"):
+        exp([[1.0, 0.5, 0.0], [3.0, 100.0, 0.0], [0.0, 1.0, 0.0]], base_point=E1)
+
+
 def test_a_lean_is_measured_against_the_length_of_the_tangent():
     """A short tangent that lies along the base point is no tangent."""
     with pytest.raises(ValueError, match="row 0 has the inner product 1e-05 with it"):

@@ -10,8 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_sphere import cap, rotation, unit
 from orthodrome.gram import DenseGram, isometric_coordinates
 from orthodrome.kernels import Gaussian
-from orthodrome.sphere._subspheres import EPSILON, _principal, _Search, fit_subsphere
-from orthodrome.sphere.nested import CHOICES, _circular_mean, nested_spheres
+from orthodrome.sphere._subspheres import (
+    EPSILON,
+    _principal,
+    _Search,
+    _through_points,
+    fit_subsphere,
+)
+from orthodrome.sphere.nested import CHOICES, _circular_mean, _cut_off, _Rule, nested_spheres
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -133,6 +139,35 @@ def test_small_powers_go_by_way_of_larger_ones():
         ratios.append(fit_subsphere(points, share, p=0.5).objective / alone)
     assert max(ratios) <= 1
     assert min(ratios) < 0.999
+
+
+@pytest.mark.parametrize("great", [False, True])
+def test_of_many_coordinates_the_one_of_least_spread_begins(great):
+    """Coordinate 5 is flat about 0.2, and so is a small subsphere; 9 is nearly flat about 0."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((200, 70))
+    points[:, 5], points[:, 9] = 0.0, 0.01 * points[:, 9]
+    points = np.sqrt(0.96) * unit(points)
+    points[:, 5] = 0.2
+    share = np.full(200, 1 / 200)
+    mean, squares = share @ points, share @ points**2
+    (axis,) = _principal(points, share, mean, squares, great)
+    np.testing.assert_array_equal(axis, np.eye(70)[9 if great else 5])
+
+
+@pytest.mark.parametrize("great", [False, True])
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_of_subspheres_through_points_that_of_most_of_them_comes_first(p, great):
+    radius = np.pi / 2 if great else 0.7
+    points = small_circle(60, radius, noise=0.0, outliers=15, d=3, arc=3.0)
+    starts = _through_points(points, np.full(60, 1 / 60), p, great, EPSILON)
+    assert len(starts) == (4 if p < 1 else 2)
+    axis, found = starts[0]
+    up = axis if axis[2] > 0 else -axis
+    np.testing.assert_allclose(up, [0, 0, 1], atol=1e-9)
+    np.testing.assert_allclose(min(found, np.pi - found), radius, atol=1e-9)
+    values = [penalty(points, axis, r, p) for axis, r in starts]
+    assert values == sorted(values)
 
 
 def test_weights_are_repetitions_of_points():
@@ -483,6 +518,31 @@ def test_new_points_outside_of_the_span():
     np.testing.assert_allclose(chain.scores(tilted), chain.scores(points[:3]), atol=1e-9)
     with pytest.raises(ValueError, match="Row 1 of points is orthogonal to the span"):
         chain.scores([points[0], [0, 0, 0, 1.0]])
+
+
+def test_features_are_scores_in_the_units_of_the_subsphere_that_holds_them():
+    points = ellipsoid(60, 5, spread=0.8)
+    chain = fitted(points)
+    scores, scales = chain.scores(points), chain.scales
+    assert np.all(np.diff(scales) > 1e-6)
+    for k in range(1, 6):
+        found = chain.features(points, k, circle=True)
+        np.testing.assert_allclose(found, scores[:, :k] / scales[k - 1], atol=1e-12)
+    for k in range(1, 5):
+        found = chain.features(points, k)
+        np.testing.assert_allclose(found, scores[:, 1 : k + 1] / scales[k], atol=1e-12)
+    for k, circle in ((0, True), (0, False), (6, True), (5, False)):
+        with pytest.raises(ValueError, match=rf"n_features must be from 1 to {4 + circle}; got"):
+            chain.features(points, k, circle=circle)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_rounding_beyond_a_pole_is_cut_off_too(side):
+    local = np.zeros((3, 4))
+    local[:, 2] = side * np.array([1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
+    rule = _Rule(p=2.0, sphere="small", negligible=1.0, max_iter=1)
+    found = _cut_off(local, np.full(3, 1 / 3), 2, rule, False)
+    assert 0 <= found.radius < 1e-7
 
 
 def test_float32_and_read_only():

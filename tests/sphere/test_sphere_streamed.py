@@ -1,23 +1,24 @@
 """The Karcher mean of rows that come in blocks, where the sample says little of them."""
 
 import numpy as np
+import pytest
 
 from orthodrome import KernelPCA
+from orthodrome._core.status import Status
 from orthodrome.gram import FeatureMap, as_source, choose_landmarks, nystroem_features
 from orthodrome.kernels import Linear
+from orthodrome.sphere import karcher_mean
 from orthodrome.sphere.streamed import streamed_mean
 
 
-def mean_of(rows, sample, weights=None, max_iter=100):
+def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
     """The mean of rows on S², seen through three landmarks that span the space."""
     kernel = Linear().fit(rows)
     landmarks = choose_landmarks(kernel, rows, 3, landmarks=np.eye(3))
     source = as_source(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
     seen = FeatureMap.by(kernel, landmarks, unit=False, radius=None)
     features = nystroem_features(kernel, sample, landmarks)
-    found = streamed_mean(
-        source, seen, features, None, weights=weights, tol=1e-9, max_iter=max_iter
-    )
+    found = streamed_mean(source, seen, features, None, weights=weights, tol=tol, max_iter=max_iter)
     return found, np.linalg.solve(landmarks.decoder.T, found.point)
 
 
@@ -53,3 +54,30 @@ def test_an_antipode_of_weight_0_pulls_nowhere():
     found, point = mean_of(rows, rows[4:5], weights)
     assert found.converged
     np.testing.assert_allclose(point, [1, 0, 0], atol=1e-8)
+
+
+def cap_of(n=400, seed=0):
+    """Points in an oval cap, far enough out that the sphere bends."""
+    t = np.random.default_rng(seed).uniform(-1, 1, size=(n, 2)) * [1.3, 0.4]
+    lengths = np.linalg.norm(t, axis=1, keepdims=True)
+    return np.hstack([np.cos(lengths), np.sin(lengths) / lengths * t])
+
+
+def test_a_sample_like_the_rows_gives_steps_of_newton():
+    """Each step squares the error, or nearly; without the sample's curvature there are dozens."""
+    rows = cap_of()
+    sample = rows[::2]
+    found, point = mean_of(rows, sample)
+    assert found.converged
+    assert found.n_iter <= 5
+    assert len(found.history) == found.n_iter + 1
+    assert "gradient_norm': " not in repr(found)
+    exact = karcher_mean(rows, tol=1e-12)
+    np.testing.assert_allclose(point, exact.point, atol=1e-8)
+    assert found.variance == pytest.approx(exact.variance, rel=1e-10)
+
+
+def test_no_tolerance_ends_by_rounding():
+    found, _ = mean_of(cap_of(), cap_of()[::2], tol=0.0)
+    assert found.status is Status.ROUNDING
+    assert found.n_iter <= 15

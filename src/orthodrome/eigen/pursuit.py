@@ -89,6 +89,9 @@ def projection_pursuit(
     k = min(n_directions, points.shape[1])
     if p == 2:
         values, vectors = np.linalg.eigh((points * share[:, None]).T @ points)
+        if callback is not None:
+            for number in range(k):
+                callback(number + 1)
         return Pursuit(vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), 0)
     left, found = points.copy(), np.empty((points.shape[1], k))
     dispersions, n_iter, converged = np.empty(k), 0, True

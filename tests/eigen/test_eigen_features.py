@@ -1,0 +1,149 @@
+"""Moments and principal axes of features, beside those of all rows at once."""
+
+import numpy as np
+import pytest
+
+from orthodrome.eigen.features import FeatureMoments, feature_axes
+
+EPS = np.finfo(np.float64).eps
+
+
+def data(n=60, r=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return 3.0 + rng.standard_normal((n, r)) * np.arange(1, r + 1), rng.random(n)
+
+
+def sums(F, w, center, *, Y=None, input_center=None):
+    z, squares = F - center, np.sum(F**2, axis=1)
+    found = (w.sum(), w @ z, (z * w[:, None]).T @ z, w @ squares, w @ squares**2, w @ squares)
+    if Y is None:
+        return found
+    y = Y - input_center
+    return (*found, w @ y, (z * w[:, None]).T @ y)
+
+
+def inputs_of(F):
+    return F[:, :2] ** 2 - 1
+
+
+def moments(F, w, *, seed=0, inputs=True):
+    rng = np.random.default_rng(seed)
+    center, from_where = rng.standard_normal(F.shape[1]), rng.standard_normal(2)
+    if not inputs:
+        return FeatureMoments.of_sums(center, sums(F, w, center))
+    given = sums(F, w, center, Y=inputs_of(F), input_center=from_where)
+    return FeatureMoments.of_sums(center, given, from_where)
+
+
+def check(found, F, w, *, inputs=True):
+    mean = w @ F / w.sum()
+    z, squares = F - mean, np.sum(F**2, axis=1)
+    np.testing.assert_allclose(found.count, w.sum(), rtol=1e-13)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.scatter, (z * w[:, None]).T @ z, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found.covariance, found.scatter / w.sum(), rtol=1e-14)
+    numbers = [found.trace, found.squared, found.captured]
+    np.testing.assert_allclose(numbers, [w @ squares, w @ squares**2, w @ squares], rtol=1e-12)
+    if not inputs:
+        assert found.input_mean is None
+        assert found.cross is None
+        return
+    Y = inputs_of(F)
+    y = Y - w @ Y / w.sum()
+    np.testing.assert_allclose(found.input_mean, w @ Y / w.sum(), rtol=1e-12)
+    np.testing.assert_allclose(found.cross, (z * w[:, None]).T @ y, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+def test_moments_about_any_center_are_those_about_the_mean(inputs):
+    F, w = data()
+    check(moments(F, w, inputs=inputs), F, w, inputs=inputs)
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+@pytest.mark.parametrize("cut", [1, 25, 59])
+def test_moments_of_parts_are_those_of_the_whole(cut, inputs):
+    F, w = data()
+    one = moments(F[:cut], w[:cut], inputs=inputs)
+    other = moments(F[cut:], w[cut:], seed=1, inputs=inputs)
+    check(one.with_part(other), F, w, inputs=inputs)
+    check(other.with_part(one), F, w, inputs=inputs)
+
+
+def test_parts_without_inputs_leave_none():
+    F, w = data()
+    one, other = moments(F[:30], w[:30]), moments(F[30:], w[30:], inputs=False)
+    check(one.with_part(other), F, w, inputs=False)
+    check(other.with_part(one), F, w, inputs=False)
+
+
+# ---------------------------------------------------------------------------- axes
+
+VARIANCES = np.array([4.0, 3.0, 2.0, 1.0, 0.0])
+
+
+def planted(variances=VARIANCES, seed=0):
+    size = (len(variances), len(variances))
+    frame = np.linalg.qr(np.random.default_rng(seed).standard_normal(size))[0]
+    return (frame * variances) @ frame.T, frame
+
+
+def axes_of(n_components, *, total=10.0, n=100, floor=1e-12, variances=VARIANCES):
+    covariance, frame = planted(variances)
+    found = feature_axes(covariance, n_components, total=total, n=n, floor=floor, eps=EPS)
+    return found, frame
+
+
+def check_axes(found, frame, variances):
+    np.testing.assert_allclose(found.variances, variances, rtol=1e-12, atol=0)
+    assert found.axes.shape == (len(frame), len(variances))
+    there = np.asarray(variances) > 0
+    k = np.count_nonzero(there)
+    np.testing.assert_allclose(np.abs(np.diag(frame[:, :k].T @ found.axes[:, :k])), 1, rtol=1e-12)
+    assert np.all(found.axes[:, ~there] == 0)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_a_number_of_axes(count):
+    found, frame = axes_of(count)
+    check_axes(found, frame, VARIANCES[:count])
+
+
+def test_a_number_above_the_rank_is_filled_with_zeros_up_to_the_points():
+    for count, n, expected in ((5, 100, 5), (9, 100, 9), (9, 7, 7)):
+        found, frame = axes_of(count, n=n)
+        check_axes(found, frame, np.pad(VARIANCES, (0, 4))[:expected])
+
+
+def test_all_there_are():
+    found, frame = axes_of(None)
+    check_axes(found, frame, VARIANCES[:4])
+    found, frame = axes_of(None, variances=np.zeros(3))
+    check_axes(found, frame, [0.0])
+
+
+@pytest.mark.parametrize(
+    ("part", "count"), [(0.05, 1), (0.39, 1), (0.41, 2), (0.69, 2), (0.71, 3), (0.91, 4), (1.0, 4)]
+)
+def test_the_fewest_axes_that_explain_a_part(part, count):
+    found, frame = axes_of(part, total=10.0 - 1e-9)
+    check_axes(found, frame, VARIANCES[:count])
+
+
+def test_a_part_of_more_than_the_features_hold_takes_all_of_them():
+    found, frame = axes_of(0.9, total=20.0)
+    check_axes(found, frame, VARIANCES[:4])
+    found, frame = axes_of(0.9, total=20.0, variances=np.zeros(2))
+    check_axes(found, frame, [0.0])
+
+
+def test_what_may_be_rounding_is_not_there():
+    variances = np.array([1.0, 1e-3, 1e-5])
+    for floor, count in ((1e-2, 1), (1e-4, 2), (1e-6, 3)):
+        found, _ = axes_of(None, variances=variances, floor=floor)
+        np.testing.assert_allclose(found.variances, variances[:count], rtol=1e-9)
+        found, _ = axes_of(3, variances=variances, floor=floor)
+        assert np.count_nonzero(found.variances) == count
+        assert np.all(np.any(found.axes != 0, axis=0) == (found.variances > 0))
+    found, _ = axes_of(None, variances=np.array([1.0, 5 * EPS]), floor=0.0)
+    assert len(found.variances) == 1
