@@ -84,7 +84,7 @@ def sklearn(solver: str, n: int) -> Work:
 
 
 def kernel_pca(full: bool) -> Curve:
-    sizes = EXACT if full else EXACT[:4]
+    sizes = EXACT if full else EXACT[:3]
     return grow(
         f"Kernel PCA and PGA, d = 32, {K} components, to N = {sizes[-1]:,}",
         methods("kernel_pca", full),
@@ -139,7 +139,7 @@ def geodesic_variance(n: int) -> float:
 
 
 def by_landmarks(full: bool) -> Curve:
-    sizes = BY_LANDMARKS if full else BY_LANDMARKS[:4]
+    sizes = BY_LANDMARKS if full else BY_LANDMARKS[:3]
     return grow(
         f"By {LANDMARKS} landmarks, d = 32, {K} components, to N = {sizes[-1]:,}",
         methods("by_landmarks", full),
@@ -231,7 +231,7 @@ def beside_geomstats(
     required: float,
     note: str,
 ) -> list[Curve | Missing]:
-    sizes = ON_SPHERE if full else ON_SPHERE[:3]
+    sizes = ON_SPHERE if full else ON_SPHERE[:2]
     ours = methods(family, full)
     if not Peer.can_run("geomstats"):
         curve = grow(f"{name}, to N = {sizes[-1]:,}", ours, sizes, error=error, required=required)
@@ -297,7 +297,7 @@ def their_chain(n: int) -> Work:
 
 
 def nested(full: bool) -> Curve:
-    sizes = CHAINS if full else CHAINS[:4]
+    sizes = CHAINS if full else CHAINS[:3]
     return grow(
         f"Nested spheres on S²⁰, to N = {sizes[-1]:,}",
         methods("nested", full),
@@ -333,7 +333,7 @@ def classification(full: bool) -> Curve | Missing:
     except FileNotFoundError:
         reason = f"passiflora is not in {data_folder()}; set ORTHODROME_DATA"
         return Missing("KRRC over N", reason)
-    sizes = LEAVES if full else LEAVES[:3]
+    sizes = LEAVES if full else LEAVES[:2]
     tested = len(bench_shapes.leaves()[2])
     return grow(
         f"KRRC: fit to N leaves and predict {tested:,} others, to N = {sizes[-1]:,}",
@@ -356,7 +356,7 @@ def hebbian_pass(how: str, n: int) -> Work:
 
 
 def hebbian(full: bool) -> Curve:
-    sizes = PASSES if full else PASSES[:3]
+    sizes = PASSES if full else PASSES[:2]
     return grow(
         f"A KHA-SMD pass, r = {bench_hebbian.R}, dense K', to N = {sizes[-1]:,}",
         methods("hebbian", full),

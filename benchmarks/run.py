@@ -26,7 +26,7 @@ from typing import Any
 HERE = Path(__file__).parent
 
 #: Files of which nothing is quick: they run with --full, or if they are named.
-LONG = ("bench_dask",)
+LONG = ("bench_dask", "bench_roofline")
 #: What a file that takes its size as an argument, ``run(n, repeats)``, is tried with.
 SMOKE_POINTS = 50_000
 
