@@ -30,6 +30,7 @@ from orthodrome.kernels import (
     Exponential,
     FullProcrustes,
     Gaussian,
+    Geodesic,
     Linear,
     LogEuclidean,
     Normalized,
@@ -229,6 +230,18 @@ def test_held_out_residuals_of_the_truncated_form():
         found = fit(X, y, n_components=3).loo_residuals_[y == label]
         found = found[np.lexsort(X[y == label].T[::-1]), list(model.classes_).index(label)]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_reference_of_a_kernel_that_is_given_stays_where_it_is():
+    """Leaving a point out does not move it, as it moves that of geodesic=True."""
+    X, y = three_classes(30)
+    kernel = Geodesic(Gaussian(sigma=2.0), X.mean(axis=0)).fit(X)
+    found = fit(X, y, kernel=kernel, alpha=0.1).loo_residuals_
+    for n in range(0, 30, 5):
+        rest = np.arange(30) != n
+        without = fit(X[rest], y[rest], kernel=kernel, alpha=0.1)
+        expected = without.class_residuals(X[n : n + 1])[0]
+        np.testing.assert_allclose(found[n], expected, rtol=1e-9)
 
 
 # ------------------------------------------------------------------ weights and order

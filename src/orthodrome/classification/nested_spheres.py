@@ -113,7 +113,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     Notes
     -----
-    There are no sample weights: for support vector machines they do not mean repetition.
+    There are no sample weights: for support vector machines they do not mean repetition. The order
+    of rows does not matter, but for the folds of ``p="cv"``, which are taken from the rows as they
+    come.
 
     New points are projected on the span of the training points and brought back to the sphere
     before anything else; for kernels under which new points are nearly perpendicular to all others,

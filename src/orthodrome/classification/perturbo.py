@@ -233,7 +233,8 @@ class PerTurbo(ClassResidualClassifier):
                     for alpha in alphas
                 ]
             )
-        if isinstance(points.kernel, Geodesic):
+        # the reference of a kernel that was given stays where it is
+        if self.geodesic and isinstance(points.kernel, Geodesic):
             tangents = _left_out_tangents(points, points.kernel)
             return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
         return Perturbation(alphas).left_out(points.spectrum)

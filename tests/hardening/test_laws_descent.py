@@ -1,0 +1,266 @@
+"""Laws of iterations: what is minimised never rises, what is maximised never falls.
+
+For every kernel that promises to be positive definite. EM with Karcher means is the paper's, not
+the likeliest, and its likelihood may fall once, by less than the tolerance. The Hebbian algorithm
+is stochastic: what its components capture rises with every pass where steps are small, and with
+automatic gains from the first pass to the last.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from laws_product import DTYPES, KERNELS, WITHOUT_PREIMAGES, fitted, sample
+from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
+from orthodrome.eigen import hebbian
+from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
+from orthodrome.gram import Centered, DenseGram, isometric_coordinates
+from orthodrome.kernels import Normalized
+from orthodrome.preimage import karcher_mean_preimage
+from orthodrome.sphere import karcher_mean
+from orthodrome.sphere._subspheres import fit_subsphere
+
+slow = pytest.mark.slow
+seeds, dtypes = st.integers(0, 2**16), st.sampled_from(DTYPES)
+
+
+def examples(number):
+    return settings(
+        max_examples=number,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
+    )
+
+
+def definite():
+    """Kernels that promise to be positive definite, and have real values."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of those that are not
+        fits = {name: clone(each).fit(sample(name).X) for name, each in KERNELS.items()}
+    return [n for n, each in fits.items() if each.positive_definite and n != "HermitianLinear"]
+
+
+DEFINITE = definite()
+WITH_PREIMAGES = [name for name in DEFINITE if name not in WITHOUT_PREIMAGES]
+
+
+def on_sphere(name):
+    kernel = clone(KERNELS[name])
+    return kernel if kernel.unit_norm else Normalized(kernel)
+
+
+def assert_falls(values, dtype=np.float64, scale=None):
+    """But for the rounding of a sum of terms of that size."""
+    values = np.asarray(values, dtype=np.float64)
+    scale = float(np.abs(values).max()) if scale is None else scale
+    assert np.all(np.diff(values) <= 64 * np.finfo(dtype).eps * scale)
+
+
+# k-means ------------------------------------------------------------------------------------------
+
+
+def check_k_means(kind, name, seed, dtype):
+    """From one random start, in one group, so that the iteration has a way to go."""
+    options = {"init": "random", "n_init": 1, "random_state": seed}
+    given = sample(name, 40, seed, dtype)
+    if kind == "flat":
+        model = KernelKMeans(7, clone(KERNELS[name]), **options)
+        scale = float(clone(KERNELS[name]).fit(given.X).diag(given.X).sum())
+    else:
+        model = HypersphericalKMeans(7, on_sphere(name), centers=kind, **options)
+        scale = 40.0
+    model = fitted(model, given)
+    inertias = [entry["inertia"] for entry in model.history_]
+    assert_falls(inertias, dtype, scale)
+    assert inertias[-1] == model.inertia_
+
+
+@examples(15)
+@given(st.sampled_from(["flat", "intrinsic"]), st.sampled_from(DEFINITE), seeds, dtypes)
+def test_inertia_never_rises(kind, name, seed, dtype):
+    check_k_means(kind, name, seed, dtype)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in ("flat", "intrinsic") for name in DEFINITE]
+    + [("preimage", name) for name in WITH_PREIMAGES],
+)
+@examples(8)
+@given(seeds, dtypes)
+def test_inertia_never_rises_with_any_kernel(kind, name, seed, dtype):
+    check_k_means(kind, name, seed, dtype)
+
+
+# Mixtures -----------------------------------------------------------------------------------------
+
+
+def check_mixture(covariance, update, name, seed, dtype):
+    tol = 1e-6
+    model = GeodesicMixture(
+        3,
+        2,
+        on_sphere(name),
+        covariance_type=covariance,
+        mean_update=update,
+        init_params="random",
+        n_init=1,
+        reg_covar=1e-3,
+        tol=tol,
+        max_iter=60,
+        random_state=seed,
+    )
+    model = fitted(model, sample(name, 40, seed, dtype))
+    values = np.array([entry["log_likelihood"] for entry in model.history_])
+    again = np.array([bool(entry["reseeded"]) for entry in model.history_])
+    gains = np.diff(values)[~again[1:]]  # a component that lost all its points begins anew
+    least = 1e-10 if update == "likelihood" else tol
+    assert np.all(gains >= -least * (1 + np.abs(values).max()))
+    assert model.lower_bound_ == values.max()
+
+
+@examples(8)
+@given(
+    st.sampled_from(["full", "diag", "tied", "spherical"]),
+    st.sampled_from(["karcher", "likelihood"]),
+    st.sampled_from(DEFINITE),
+    seeds,
+    dtypes,
+)
+def test_likelihood_never_falls(covariance, update, name, seed, dtype):
+    check_mixture(covariance, update, name, seed, dtype)
+
+
+@slow
+@pytest.mark.parametrize("covariance", ["full", "diag", "tied", "spherical"])
+@pytest.mark.parametrize("update", ["karcher", "likelihood"])
+@examples(40)
+@given(st.sampled_from(DEFINITE), seeds, dtypes)
+def test_likelihood_never_falls_with_any_kernel(covariance, update, name, seed, dtype):
+    check_mixture(covariance, update, name, seed, dtype)
+
+
+# Means and medians --------------------------------------------------------------------------------
+
+
+def gram_of(name, n, seed, dtype):
+    X = sample(name, n, seed, dtype).X
+    return DenseGram(on_sphere(name).fit(X)(X))
+
+
+@examples(30)
+@given(st.sampled_from(DEFINITE), seeds, dtypes)
+def test_karcher_means_only_go_down(name, seed, dtype):
+    gram = gram_of(name, 15, seed, dtype)
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():  # points may be far from each other, and the start from all
+        warnings.simplefilter("ignore", UserWarning)
+        found = karcher_mean(gram, rng.random(15) + 0.1, initial=np.eye(15)[0], tol=0)
+    assert_falls([entry["objective"] for entry in found.history], dtype, np.pi**2)
+
+
+@examples(10)
+@given(st.sampled_from(WITH_PREIMAGES), seeds)
+def test_more_iterations_never_make_a_preimage_worse(name, seed):
+    X = sample(name, 15, seed).X
+    with warnings.catch_warnings():  # it is cut short on purpose
+        warnings.simplefilter("ignore", UserWarning)
+        found = [
+            karcher_mean_preimage(on_sphere(name), X, max_iter=count).objective
+            for count in (1, 2, 3, 5, 10, 100)
+        ]
+    assert_falls(found)
+
+
+def coordinates(name, n, seed):
+    return isometric_coordinates(gram_of(name, n, seed, np.float64)).points
+
+
+@examples(10)
+@given(st.sampled_from(DEFINITE), seeds)
+def test_more_iterations_never_make_a_median_worse(name, seed):
+    Y = coordinates(name, 15, seed)
+    w = np.random.default_rng(seed).random(15) + 0.1
+    centers = [spatial_median(Y, w, max_iter=count) for count in (1, 2, 3, 5, 10, 100)]
+    assert_falls([w @ np.linalg.norm(Y - center, axis=1) for center in centers])
+
+
+@examples(10)
+@given(st.sampled_from(DEFINITE), st.sampled_from([1.0, 1.4, 2.0]), seeds)
+def test_more_iterations_never_make_a_direction_worse(name, p, seed):
+    Y = coordinates(name, 15, seed)
+    Y -= Y.mean(axis=0)
+    found = [
+        projection_pursuit(Y, np.ones(15), 1, p=p, max_iter=count).dispersions[0]
+        for count in (1, 2, 3, 5, 10, 100)
+    ]
+    assert_falls(-np.array(found))
+
+
+# Nested spheres -----------------------------------------------------------------------------------
+
+
+@examples(20)
+@given(st.sampled_from(DEFINITE), st.sampled_from([1.0, 1.5, 2.0]), st.booleans(), seeds)
+def test_more_iterations_never_make_a_subsphere_worse(name, p, great, seed):
+    """L-BFGS and Newton's method go down; of several starts the best end is taken."""
+    Y = coordinates(name, 9, seed)
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    if Y.shape[1] < 3:
+        Y = np.pad(Y, [(0, 0), (0, 3 - Y.shape[1])])
+    w = np.random.default_rng(seed).random(9) + 0.1
+    found = [
+        fit_subsphere(Y, w, p=p, great=great, max_iter=count).objective
+        for count in (1, 2, 3, 5, 10, 20, 200)
+    ]
+    assert_falls(found)
+
+
+# The Hebbian algorithm ----------------------------------------------------------------------------
+
+
+def captured(K, coefficients):
+    """The part of the variance in the span of the components."""
+    products = coefficients @ K
+    inner = products @ coefficients.T
+    return float(np.trace(np.linalg.pinv(inner) @ (products @ products.T))) / np.trace(K)
+
+
+def centered_matrix(name, n, seed):
+    return Centered(gram_of(name, n, seed, np.float64)).toarray()
+
+
+@examples(10)
+@given(st.sampled_from(DEFINITE), seeds)
+def test_small_steps_capture_more_with_every_pass(name, seed):
+    """As gradient ascent does: a pass moves by the gain times the matrix, to first order."""
+    K = centered_matrix(name, 40, seed)
+    gain = 0.02 / np.linalg.eigvalsh(K)[-1]
+    options = {"gain": "constant", "eta0": gain, "tol": 0, "polish": False, "random_state": seed}
+    found, values = None, []
+    for n_passes in (0, *[1] * 12):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it is cut short on purpose
+            found = hebbian(K, 2, initial=found, n_passes=n_passes, **options)
+        values.append(captured(K, found.coefficients))
+    assert_falls(-np.array(values))
+
+
+@examples(4)
+@given(st.sampled_from(["constant", "t", "et", "smd"]), st.sampled_from(DEFINITE), seeds)
+def test_automatic_gains_capture_more_in_the_end(gain, name, seed):
+    K = centered_matrix(name, 40, seed)
+    values = []
+    for n_passes in (0, 20):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = hebbian(K, 2, gain=gain, tol=0, n_passes=n_passes, random_state=seed)
+        values.append(captured(K, found.coefficients))
+    best = float(np.linalg.eigvalsh(K)[-2:].sum()) / np.trace(K)
+    assert values[0] - 1e-12 <= values[1] <= best + 1e-12

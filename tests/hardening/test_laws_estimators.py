@@ -1,0 +1,576 @@
+"""Laws that every estimator obeys: what means the same gives the same.
+
+The order of rows, weights for repetition, a Gram matrix for data, the memory budget, the storage
+and the number of threads change nothing. In what sense stands in laws_product.py for each
+configuration:
+
+- what finds clusters, decomposes explicit coordinates, or measures residuals of classes merges and
+  sorts its rows first: to the last bit, random starts and draws included;
+- KernelPCA and KernelPGA by LAPACK or Krylov, and the support vector machines of
+  NestedSpheresClassifier: to rounding, signs included;
+- KernelPCA and KernelPGA by the Hebbian algorithm: to its tolerance;
+- KernelPCA and KernelPGA by Nyström: to rounding once the landmarks are the same; which rows are
+  drawn depends on where they are. So do the folds of NestedSpheresClassifier(p="cv").
+
+A Gram matrix cannot be sorted as the rows are: random starts, and landmarks that are drawn, are
+others then. Clusterings are the same partition, with other numbers, where both find the best one.
+"""
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from laws_product import (
+    BITS,
+    CLEAR,
+    COMPLEX,
+    CONFIGURATIONS,
+    DTYPES,
+    FIRST,
+    FOLDS,
+    KERNELS,
+    LANDMARKS,
+    METHODS,
+    NOT_ASKED,
+    NOT_COMPARED,
+    OF_ALL,
+    OF_ROWS,
+    OF_ROWS_NESTED,
+    ROUNDING,
+    TOLERANCE,
+    Sample,
+    estimator_classes,
+    fitted,
+    refused,
+    said,
+    sample,
+    solver_name,
+    suited,
+)
+from orthodrome import (
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    NestedSpheresClassifier,
+    PatchDenoiser,
+    RobustKernelPCA,
+)
+from orthodrome._core import threads
+from orthodrome.denoising import SequenceDenoiser
+from orthodrome.eigen import SOLVERS, Nystroem
+from orthodrome.kernels import Gaussian, Normalized
+
+every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
+every_estimator = pytest.mark.parametrize("name", FIRST.values())
+weighted_only = [name for name, each in CONFIGURATIONS.items() if each.takes_weights]
+every_weighted = pytest.mark.parametrize("name", weighted_only)
+
+slow = pytest.mark.slow
+#: Few digits, in each precision, of what is the same but for rounding.
+ROUNDED = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 3e-4}
+#: And of searches that end by a tolerance: pre-images, subspheres.
+SEARCHED = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 3e-2}
+
+#: Of hypothesis: how long a fit takes differs by far between configurations.
+FEW = settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
+)
+seeds, copies = st.integers(0, 2**16), st.integers(0, 4)
+
+
+# What there is ------------------------------------------------------------------------------------
+
+
+def test_every_estimator_has_a_configuration():
+    """The denoisers take no rows, and have laws of their own below."""
+    listed = {each.make for each in CONFIGURATIONS.values()}
+    assert estimator_classes() == listed | {PatchDenoiser, SequenceDenoiser}
+
+
+@pytest.mark.parametrize("make", [CONFIGURATIONS[name].make for name in FIRST.values()])
+def test_every_solver_of_every_estimator_has_a_configuration(make):
+    """A solver that an estimator takes is one that the laws are tried with."""
+    configurations = [each for each in CONFIGURATIONS.values() if each.make is make]
+    if "solver" not in configurations[0].takes:
+        return
+    listed = {solver_name(each.options.get("solver", "auto")) for each in configurations}
+    taken = set()
+    for solver in (*SOLVERS, "exact"):
+        model = configurations[0](KERNELS["Gaussian"])
+        model.set_params(solver=solver)
+        if "centers" in configurations[0].takes:  # there is nothing to solve for pre-images
+            model.set_params(centers="intrinsic")
+        why = refusal(model, sample("Gaussian"))
+        assert why is None or "solver" in why
+        taken |= {solver} if why is None else set()
+    assert taken == listed
+
+
+@every_configuration
+def test_all_that_a_fit_says_is_compared_or_not_on_purpose(name):
+    each = CONFIGURATIONS[name]
+    model = fitted(each(suited(each, "Gaussian")), sample("Gaussian", each.n))
+    attributes = {a for a in dir(model) if a.endswith("_") and not a.startswith("_")}
+    assert attributes <= OF_ROWS | OF_ROWS_NESTED | OF_ALL | NOT_COMPARED
+    own = {a for a in dir(model) if not a.startswith("_") and a not in attributes}
+    methods = {a for a in own if callable(getattr(model, a)) and not a.endswith("_request")}
+    assert methods - set(model.get_params()) <= METHODS | NOT_ASKED
+
+
+# Comparisons --------------------------------------------------------------------------------------
+
+
+def assert_close(actual, expected, tol, message):
+    scale = max(float(np.abs(expected).max(initial=0.0)), 1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tol * scale, err_msg=message)
+
+
+def turn_of(each, kernel, given, k=2):
+    """By how much rounding may be magnified in leading eigenvectors: λ₁ over their least gap."""
+    if each.make not in (KernelPCA, KernelPGA):
+        return 1.0
+    exact = fitted(each.make(k + 1, kernel=kernel, solver="dense"), given)
+    values = exact.eigenvalues_.astype(float)
+    return values[0] / max(np.abs(np.diff(values)).min(), 1e-300)
+
+
+TURNED = {"embedding_", "sphere_coordinates_", "transform"}
+
+
+def assert_same(actual, expected, sense, dtype, turn=1.0, tolerances=ROUNDED):
+    """Dictionaries of what two fits say, in a sense."""
+    assert actual.keys() == expected.keys()
+    for key, value in expected.items():
+        if sense == BITS or value.dtype.kind not in "f":
+            np.testing.assert_array_equal(actual[key], value, err_msg=key)
+            continue
+        assert actual[key].shape == value.shape, key
+        tol = tolerances[np.dtype(dtype)]
+        if key == "inverse_transform":
+            tol = SEARCHED[np.dtype(dtype)] * turn
+        if key in TURNED:
+            tol *= turn
+        if sense == TOLERANCE:
+            tol = 6e-3 * (turn if key in TURNED else 1.0)
+            if key == "inverse_transform":
+                continue
+        if tol < 0.5:
+            assert_close(actual[key], value, tol, key)
+
+
+def with_copies(given, count, seed):
+    """Some rows once more, as rows of their own."""
+    again = np.random.default_rng(seed).integers(0, len(given.X), count)
+    return given[np.concatenate([np.arange(len(given.X)), again])]
+
+
+def kernels_of(name):
+    """Kernels that a configuration takes."""
+    return st.sampled_from(sorted(set(KERNELS) - refused(name)))
+
+
+def refusal(model, *rows):
+    """What the error says that a fit ends with, if it does."""
+    try:
+        fitted(model, *rows)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def fits(*models_and_rows):
+    """The fits, or none where one is refused, and then all of them."""
+    refusals = [refusal(model, *rows) for model, *rows in models_and_rows]
+    if None in refusals:
+        assert refusals == [None] * len(refusals)
+        return [model for model, *_ in models_and_rows]
+    return None
+
+
+# The order of rows --------------------------------------------------------------------------------
+
+
+def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0, count=3):
+    each = CONFIGURATIONS[name]
+    given = with_copies(sample(kernel, each.n, seed, dtype), count, seed)
+    order = np.random.default_rng(seed + 2).permutation(len(given.X))
+    chosen = suited(each, kernel)
+    sense, place, more = each.order, np.argsort(order), ({}, {})
+    if sense == LANDMARKS:
+        rows = np.random.default_rng(seed).choice(len(given.X), 10, replace=False)
+        more = tuple({"solver": Nystroem(landmarks=r)} for r in (rows, place[rows]))
+    if sense == FOLDS:
+        folds = list(StratifiedKFold(2).split(given.X, given.y))
+        more = {"cv": folds}, {"cv": [(place[a], place[b]) for a, b in folds]}
+    both = fits((each(chosen, **more[0]), given), (each(chosen, **more[1]), given[order]))
+    if both is None:
+        return
+    plain, permuted = both
+    turn = turn_of(each, chosen, given)
+    assert_same(said(permuted, given.new), said(plain, given.new, order), sense, dtype, turn)
+
+
+@every_configuration
+def test_the_order_of_rows_means_nothing(name):
+    check_order(name)
+
+
+@slow
+@every_configuration
+@FEW
+@given(st.data(), st.sampled_from(DTYPES), seeds, copies)
+def test_the_order_of_any_rows_means_nothing(name, data, dtype, seed, count):
+    check_order(name, data.draw(kernels_of(name)), dtype, seed, count)
+
+
+# Weights are repetition ---------------------------------------------------------------------------
+
+
+def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
+    each = CONFIGURATIONS[name]
+    given = sample(kernel, each.n, seed, dtype)
+    rng = np.random.default_rng(seed + 3)
+    counts = rng.permutation(np.arange(each.n) % 4)
+    for label in np.unique(given.y):  # no class may vanish, nor be a single point
+        counts[np.flatnonzero(given.y == label)[:2]] = 2
+    rows = np.repeat(np.arange(each.n), counts)
+    if each.order != LANDMARKS:  # which depend on where rows are; here they are the same
+        rows = rng.permutation(rows)
+    chosen = suited(each, kernel)
+    both = fits((each(chosen), given, counts), (each(chosen), given[rows]))
+    if both is None:
+        return
+    turn = turn_of(each, chosen, given[rows])
+    weighted, repeated = both
+    both = said(weighted, given.new, rows), said(repeated, given.new)
+    assert_same(*both, each.order, dtype, turn)
+
+
+@every_estimator
+def test_weights_are_repetition(name):
+    if CONFIGURATIONS[name].takes_weights:
+        check_weights(name)
+
+
+@slow
+@every_weighted
+@FEW
+@given(st.data(), st.sampled_from(DTYPES), seeds)
+def test_weights_of_any_rows_are_repetition(name, data, dtype, seed):
+    check_weights(name, data.draw(kernels_of(name)), dtype, seed)
+
+
+# A Gram matrix for data ---------------------------------------------------------------------------
+
+
+def partition(labels):
+    """Labels as numbers in the order in which they first occur."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def nested(each):
+    return each.make in (KernelPNS, NestedSpheresClassifier)
+
+
+def kernels_of_matrices(name):
+    """Kernels for which a matrix gives a configuration all that the data would.
+
+    Of clusterings, those for which there is one best: random starts are others. Matrices must be
+    real.
+    """
+    found = CLEAR if CONFIGURATIONS[name].is_clustering else set(KERNELS) - COMPLEX
+    return sorted(found - refused(name))
+
+
+def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
+    each = CONFIGURATIONS[name]
+    if each.is_classifier or nested(each):
+        # kernels of classes are evaluated in double precision; and in single precision the outer
+        # ones of nested spheres are fitted to rounding
+        dtype = np.float64
+    given = sample(kernel, each.n, seed, dtype)
+    chosen = suited(each, kernel)
+    with warnings.catch_warnings():  # of a kernel that is not positive definite
+        warnings.simplefilter("ignore", UserWarning)
+        values = clone(chosen).fit(given.X)
+    matrix = replace(given, X=values(given.X), new=values(given.new, given.X))
+    drawn = each.order == BITS and "n_landmarks" in each.options
+    more = {"n_landmarks": each.n} if drawn else {}  # sorted, and then drawn: here all are
+    both = fits((each("precomputed", **more), matrix), (each(chosen, **more), given))
+    if both is None:
+        return
+    if each.is_clustering:
+        check_same_clustering(*both, matrix, given, dtype)
+        return
+    found = [
+        of_matrices(said(m, g.new, frame=False)) for m, g in zip(both, (matrix, given), strict=True)
+    ]
+    searched = nested(each) or each.make is RobustKernelPCA
+    turn = turn_of(each, chosen, given)
+    assert_same(*found, ROUNDING, dtype, turn, SEARCHED if searched else ROUNDED)
+
+
+def of_matrices(found):
+    """What is left of what a fit says, where inputs are not known, nor k(x, x) of new points.
+
+    Residuals of classes have that k(x, x) in common. The share that is recognised with an alpha so
+    small that residuals are rounding is left out too.
+    """
+    for key in ("inverse_transform", "sigmas_", "loo_scores_"):
+        found.pop(key, None)
+    for key in ("class_residuals", "decision_function"):
+        if "class_residuals" in found and found[key].ndim == 2:
+            found[key] = found[key] - found[key].mean(axis=1, keepdims=True)
+    return found
+
+
+def check_same_clustering(one, other, matrix, given, dtype):
+    """The same partition, of training and of new rows, and the same objective."""
+    first = np.concatenate([one.labels_, one.predict(matrix.new)])
+    second = np.concatenate([other.labels_, other.predict(given.new)])
+    np.testing.assert_array_equal(partition(first), partition(second))
+    hebbian = solver_name(getattr(other, "solver", "auto")) == "hebbian"
+    tol = 6e-3 if hebbian else SEARCHED[np.dtype(dtype)]
+    for name in ("inertia_", "lower_bound_", "eigenvalues_"):
+        if hasattr(other, name):
+            assert_close(getattr(one, name), getattr(other, name), tol, name)
+
+
+#: Starts for p < 2 are drawn from sorted rows, and a matrix is sorted otherwise.
+takes_matrices = [
+    name
+    for name, each in CONFIGURATIONS.items()
+    if each.matrices and not (nested(each) and each.options.get("p", 2.0) != 2.0)
+]
+
+
+@every_estimator
+def test_a_gram_matrix_means_its_data(name):
+    if name in takes_matrices:
+        check_gram(name)
+
+
+@slow
+@pytest.mark.parametrize("name", takes_matrices)
+@FEW
+@given(st.data(), st.sampled_from(DTYPES), seeds)
+def test_any_gram_matrix_means_its_data(name, data, dtype, seed):
+    check_gram(name, data.draw(st.sampled_from(kernels_of_matrices(name))), dtype, seed)
+
+
+# Every kernel with every estimator ----------------------------------------------------------------
+
+PRODUCT = [
+    (name, kernel) for name in FIRST.values() for kernel in KERNELS if kernel not in refused(name)
+]
+
+
+@slow
+@pytest.mark.parametrize(("name", "kernel"), PRODUCT)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_kernel_with_every_estimator(name, kernel, dtype):
+    check_order(name, kernel, dtype)
+    if CONFIGURATIONS[name].takes_weights:
+        check_weights(name, kernel, dtype)
+    if name in takes_matrices and kernel in kernels_of_matrices(name):
+        check_gram(name, kernel, dtype)
+
+
+@slow
+@every_estimator
+def test_kernels_that_an_estimator_cannot_use_are_refused(name):
+    each = CONFIGURATIONS[name]
+    for kernel in refused(name):
+        with pytest.raises(ValueError, match=r"kernel|Kernel|similarit|Normalized"):
+            fitted(each(suited(each, kernel)), sample(kernel, each.n))
+
+
+# Where things are kept, and who computes them -----------------------------------------------------
+
+
+def check_options(name, kernel, given, *options):
+    """Fits that differ in options only are the same, but for rounding."""
+    each = CONFIGURATIONS[name]
+    chosen = suited(each, kernel)
+    found = fits(*((each(chosen, **more), given) for more in options))
+    if found is None:
+        return
+    turn = turn_of(each, chosen, given)
+    first, *others = (said(model, given.new, frame=False) for model in found)
+    for other in others:
+        assert_same(other, first, ROUNDING, given.X.dtype, turn)
+
+
+def places(name):
+    """Options that say where the Gram matrix, or what stands for it, is kept."""
+    takes = CONFIGURATIONS[name].takes
+    found = [{"memory_budget": amount} for amount in ("2GiB", "100KiB", "4KiB")]
+    if "storage" in takes:
+        found += [{"storage": each} for each in ("memory", "disk", "recompute")]
+    return found if "memory_budget" in takes else []
+
+
+@every_estimator
+def test_memory_means_nothing(name):
+    check_options(name, "Gaussian", sample("Gaussian", CONFIGURATIONS[name].n), *places(name))
+
+
+@slow
+@every_configuration
+@FEW
+@given(st.data(), st.sampled_from(DTYPES), seeds)
+def test_memory_means_nothing_for_any_rows(name, data, dtype, seed):
+    kernel = data.draw(kernels_of(name))
+    given = sample(kernel, CONFIGURATIONS[name].n, seed, dtype)
+    check_options(name, kernel, given, *places(name))
+
+
+def fit_with_threads(monkeypatch, count, model, given):
+    monkeypatch.setattr(threads, "_cores", lambda: count)
+    with threadpool_limits(count, user_api="blas"):
+        return fitted(model, given)
+
+
+@slow
+@every_configuration
+@pytest.mark.parametrize("count", [2, 3])
+def test_threads_mean_nothing(name, count, monkeypatch):
+    """Of more rows than a tile has. The kernel is of low rank, so that chains stay short."""
+    each = CONFIGURATIONS[name]
+    kernel = "Gaussian" if each.inputs else "Cosine"
+    given = sample(kernel, 600)
+    chosen = suited(each, kernel)
+    both = [fit_with_threads(monkeypatch, c, each(chosen), given) for c in (1, count)]
+    turn = turn_of(each, chosen, given)
+    one, many = (said(model, given.new, frame=False) for model in both)
+    assert_same(many, one, ROUNDING, np.float64, turn)
+
+
+# Denoisers ----------------------------------------------------------------------------------------
+
+
+def motion(seed, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    time = np.linspace(0, 6, 40)[:, None, None]
+    joints = rng.normal(size=(1, 4, 3))
+    return (np.sin(time + joints) + 0.1 * rng.normal(size=(40, 4, 3))).astype(dtype)
+
+
+def picture(seed, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    steps = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
+    return (steps + 0.1 * rng.normal(size=(14, 14))).astype(dtype)
+
+
+#: With all choices made: those that are left to the denoiser are made by a random trial of rows.
+MADE = {"kernel": Gaussian(sigma=2.0), "noise": 0.1, "blend": 0.8, "random_state": 0}
+SEQUENCES = SequenceDenoiser(n_components=4, **MADE)
+PATCHES = PatchDenoiser(patch_size=4, step=1, n_components=6, **MADE)
+
+
+@settings(FEW, max_examples=4)
+@given(seeds, st.sampled_from(DTYPES))
+def test_the_order_of_frames_means_nothing_once_choices_are_made(seed, dtype):
+    frames = motion(seed, dtype)
+    order = np.random.default_rng(seed).permutation(len(frames))
+    found = clone(SEQUENCES).denoise(frames[order])
+    assert_close(found, clone(SEQUENCES).denoise(frames)[order], SEARCHED[np.dtype(dtype)], "")
+
+
+@settings(FEW, max_examples=4)
+@given(seeds, st.sampled_from([np.flipud, np.fliplr, np.rot90, np.transpose]))
+def test_a_turned_picture_is_cleaned_as_it_was_and_turned(seed, turn):
+    """Its patches are those of the other, in another order, and each of them turned."""
+    image = picture(seed)
+    cleaned = clone(PATCHES).denoise(image)
+    assert np.abs(cleaned - image).max() > 0.05
+    assert_close(clone(PATCHES).denoise(turn(image)), turn(cleaned), 1e-5, "")
+
+
+@pytest.mark.parametrize("make", [SEQUENCES, PATCHES], ids=["SequenceDenoiser", "PatchDenoiser"])
+def test_threads_mean_nothing_to_denoisers(make, monkeypatch):
+    data = motion(0) if isinstance(make, SequenceDenoiser) else picture(0)
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr(threads, "_cores", lambda count=count: count)
+        with threadpool_limits(count, user_api="blas"):
+            found.append(clone(make).denoise(data))
+    assert_close(*found, 1e-5, "")
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+def _directions():
+    X = sample("Gaussian", 18).X
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def _opposite():
+    """Two groups of directions whose mean is known, and its antipode."""
+    angles = np.linspace(-0.4, 0.4, 17)
+    X = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(17)])
+    return np.insert(X, 7, [-1.0, 0.0, 0.0], axis=0)
+
+
+def _indefinite():
+    """Similarities of which one is too large for any points."""
+    K = np.full((18, 18), 0.5) + 1e-3 * np.add.outer(np.arange(18), np.arange(18))
+    K[7] = K[:, 7] = 1.4
+    np.fill_diagonal(K, 1.0)
+    return K
+
+
+def _with(X, row):
+    X = X.copy()
+    X[7] = row
+    return X
+
+
+#: Kernels, and data of which row 7 is at fault for some estimators.
+FAULTS = {
+    "another length": ("linear", _with(_directions(), [3.0, 3.0, 3.0])),
+    "no length": ("linear", _with(_directions(), 0.0)),
+    "no length to divide by": ("cosine", _with(_directions(), 0.0)),
+    "not normalised": (Normalized("linear"), _with(_directions(), 0.0)),
+    "negative": ("chi2", _with(_directions() ** 2, [-1.0, 1.0, 1.0])),
+    "antipode": ("linear", _opposite()),
+    "indefinite": ("precomputed", _indefinite()),
+}
+
+
+def check_named(name, fault):
+    each, (kernel, X) = CONFIGURATIONS[name], FAULTS[fault]
+    y = sample("Gaussian", 18).y
+    order = np.roll(np.arange(18), 4)
+    for rows, number in ((np.arange(18), 7), (order, 11)):
+        given = X[np.ix_(rows, rows)] if kernel == "precomputed" else X[rows]
+        why = refusal(each(kernel), Sample(given, y[rows], given)) or ""
+        named = re.findall(r"\brow (\d+)", why, flags=re.IGNORECASE)
+        assert not named or int(named[0]) == number, why
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", [*FIRST.values(), "HypersphericalKMeans, intrinsic"])
+def test_errors_name_the_row_of_the_caller(name, fault):
+    """Not the one that it became when rows were merged and sorted."""
+    check_named(name, fault)
+
+
+@slow
+@pytest.mark.parametrize("fault", FAULTS)
+@every_configuration
+def test_errors_name_the_row_of_the_caller_everywhere(name, fault):
+    check_named(name, fault)

@@ -1,0 +1,457 @@
+"""Laws of the sphere, for every kernel over every Gram operator: hypothesis draws the products.
+
+Gram matrices are positive semidefinite where the kernel promises it; Log and Exp are inverse;
+distances keep the triangle inequality; Karcher means go along with permutations and rotations, and
+take weights as repetition; every eigensolver finds the spectrum of every geometry.
+"""
+
+import inspect
+import warnings
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import orthodrome.gram as room
+from laws_kernels import CASES
+from laws_product import CONDITIONAL, DTYPES, HEBBIAN, KERNELS, KRYLOV, sample
+from laws_sphere import rotation
+from orthodrome.eigen import SOLVERS, Nystroem, leading
+from orthodrome.gram import (
+    Centered,
+    Combined,
+    DaskGram,
+    Degree,
+    DenseGram,
+    FeatureGram,
+    GramOperator,
+    Scaled,
+    Tangent,
+    TiledGram,
+    choose_landmarks,
+    isometric_coordinates,
+    nystroem_features,
+)
+from orthodrome.kernels import Normalized, Radial
+from orthodrome.sphere import distance, exp, geodesic_distances, karcher_mean, log
+
+slow = pytest.mark.slow
+seeds = st.integers(0, 2**16)
+dtypes = st.sampled_from(DTYPES)
+
+
+def examples(number):
+    return settings(
+        max_examples=number,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
+    )
+
+
+# Data ---------------------------------------------------------------------------------------------
+
+
+def rows(kernel, n, seed, dtype, copies=0, near=0):
+    """Rows for a kernel; some of them twice, and some nearly so."""
+    X = sample(kernel, n, seed, dtype).X
+    rng = np.random.default_rng(seed)
+    for _ in range(copies):
+        X[rng.integers(n)] = X[rng.integers(n)]
+    for _ in range(near):
+        X[rng.integers(n)] = X[rng.integers(n)] * dtype(1 + 1e-6)
+    return X
+
+
+@cache
+def promises(name):
+    """Whether the kernel says that it is positive definite on such data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of those that are not
+        return bool(clone(KERNELS[name]).fit(rows(name, 9, 0, np.float64)).positive_definite)
+
+
+DEFINITE = [name for name in KERNELS if promises(name)]
+#: Those whose points have unit length, or are brought to it.
+ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
+
+
+def on_sphere(name, X):
+    kernel = clone(KERNELS[name])
+    return (kernel if kernel.unit_norm else Normalized(kernel)).fit(X)
+
+
+# Operators ----------------------------------------------------------------------------------------
+
+
+def _unit_combinations(kernel, X):
+    """Of each point with the mean of all, of unit length."""
+    n, K = len(X), kernel(X).astype(np.float64)
+    W = np.eye(n) + 0.5 / n
+    W /= np.sqrt(np.einsum("ij,jk,ik->i", W, K, W))[:, None]
+    return Combined(DenseGram(kernel(X)), scipy.sparse.csr_array(W.astype(X.dtype)))
+
+
+def _features(kernel, X):
+    """By all points as landmarks, so that nothing is left out but rounding."""
+    return FeatureGram(nystroem_features(kernel, X, choose_landmarks(kernel, X, len(X)), unit=True))
+
+
+def _on_dask(kernel, X):
+    import dask.array as da
+
+    return DaskGram(kernel, da.from_array(X, chunks=(max(1, len(X) // 2), *X.shape[1:])))
+
+
+#: Operators of points of unit length, from a fitted kernel and data.
+POINTS = {
+    "DenseGram": lambda kernel, X: DenseGram(kernel(X)),
+    "TiledGram, memory": lambda kernel, X: TiledGram(kernel, X, "memory"),
+    "TiledGram, disk": lambda kernel, X: TiledGram(kernel, X, "disk"),
+    "TiledGram, recompute": lambda kernel, X: TiledGram(kernel, X, "recompute"),
+    "Scaled": lambda kernel, X: Scaled(DenseGram(4 * kernel(X)), 0.25),
+    "Combined": _unit_combinations,
+    "FeatureGram": _features,
+}
+if find_spec("dask") is not None:
+    POINTS["DaskGram"] = _on_dask
+
+
+def _weights(n):
+    return np.arange(n) % 3 + 0.5
+
+
+def _about_mean(gram):
+    n = gram.shape[0]
+    xi = np.full(n, 1 / n)
+    return Tangent(gram, xi / np.sqrt(xi @ (gram @ xi)))
+
+
+#: Geometries, which are positive semidefinite where the matrix is; graphs, where it has no
+#: negative entries too.
+GEOMETRIES = {
+    "plain": lambda gram: gram,
+    "Centered": Centered,
+    "Centered, weighted": lambda gram: Centered(gram, _weights(gram.shape[0])),
+    "Tangent": _about_mean,
+    "Degree": lambda gram: Degree(gram, shift=1.0),
+}
+
+
+def test_every_operator_is_here():
+    public = {getattr(room, name) for name in room.__all__}
+    operators = {
+        each for each in public if inspect.isclass(each) and issubclass(each, GramOperator)
+    } - {GramOperator}
+    listed = {name.split(",")[0] for name in (*POINTS, *GEOMETRIES, "DaskGram")}
+    assert {each.__name__ for each in operators} == listed - {"plain"}
+
+
+def test_most_kernels_promise_to_be_definite():
+    assert set(KERNELS) - set(DEFINITE) == CONDITIONAL | {
+        "FromCallable",  # nothing is known of it
+        "RiemannianShape",
+        "Sigmoid",
+    }
+
+
+# Positive semidefinite ----------------------------------------------------------------------------
+
+
+def assert_semidefinite(matrix, dtype):
+    """But for the rounding of its entries: n units in the last place of the largest."""
+    matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
+    size = len(matrix) * float(np.abs(matrix).max())
+    least = float(np.linalg.eigvalsh((matrix + matrix.conj().T) / 2)[0])
+    assert least >= -8 * np.finfo(dtype).eps * size
+
+
+def check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near):
+    X = rows(name, n, seed, dtype, copies, near)
+    kernel = on_sphere(name, X)
+    gram = GEOMETRIES[geometry](POINTS[operator](kernel, X))
+    assert_semidefinite(gram.toarray(), dtype)
+
+
+@examples(60)
+@given(
+    st.sampled_from(DEFINITE),
+    st.integers(1, 20),
+    seeds,
+    dtypes,
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_gram_matrices_are_positive_semidefinite(name, n, seed, dtype, copies, near):
+    X = rows(name, n, seed, dtype, copies, near)
+    assert_semidefinite(clone(KERNELS[name]).fit(X)(X), dtype)
+
+
+@examples(40)
+@given(st.sampled_from(sorted(CASES)), st.integers(-6, 6), seeds, dtypes)
+def test_whatever_the_scale(name, exponent, seed, dtype):
+    case = CASES[name]
+    X = case.data(20, seed, dtype) * dtype(2.0**exponent)
+    X[::5] = X[0]
+    kernel = case.make().fit(X)
+    matrix = kernel(X)
+    if kernel.positive_definite:
+        assert_semidefinite(matrix, dtype)
+
+
+@examples(30)
+@given(
+    st.sampled_from(sorted(CONDITIONAL)), st.sampled_from(["memory", "recompute"]), seeds, dtypes
+)
+def test_conditionally_definite_kernels_are_definite_once_centred(name, storage, seed, dtype):
+    X = rows(name, 15, seed, dtype, copies=2)
+    gram = Centered(TiledGram(clone(KERNELS[name]).fit(X), X, storage))
+    assert_semidefinite(gram.toarray(), dtype)
+
+
+@slow
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("operator", POINTS)
+@examples(40)
+@given(
+    st.sampled_from(ON_SPHERE),
+    st.integers(3, 20),
+    seeds,
+    dtypes,
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_every_geometry_of_every_operator(operator, geometry, name, n, seed, dtype, copies, near):
+    check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near)
+
+
+# Log and Exp --------------------------------------------------------------------------------------
+
+
+class Sphere:
+    """Points as coefficients over an operator, and their lengths by its matrix in float64."""
+
+    def __init__(self, name, operator, seed, dtype, n=12):
+        self.X = rows(name, n, seed, dtype, copies=2)
+        self.gram = POINTS[operator](on_sphere(name, self.X), self.X)
+        self.matrix = self.gram.toarray().astype(np.float64)
+        self.rng = np.random.default_rng(seed)
+        self.dtype = dtype
+
+    def inner(self, a, b):
+        return np.einsum("ij,jk,ik->i", a.astype(float), self.matrix, b.astype(float))
+
+    def points(self, m):
+        """Of unit length, each a combination of a few points."""
+        vectors = np.zeros((m, len(self.matrix)))
+        for row in vectors:
+            row[self.rng.integers(len(row), size=3)] = 0.2 + self.rng.random(3)
+        lengths = np.sqrt(self.inner(vectors, vectors))
+        return (vectors / lengths[:, None]).astype(self.dtype)
+
+    def tangents(self, m, base):
+        """Orthogonal to the base point, of lengths up to 2.5; those of rounding's size are left."""
+        vectors = self.points(m).astype(float)
+        for _ in range(2):
+            along = self.inner(vectors, np.broadcast_to(base.astype(float), vectors.shape))
+            vectors -= along[:, None] * base.astype(float)
+        lengths = np.sqrt(np.maximum(self.inner(vectors, vectors), 0.0))
+        vectors = vectors[lengths > 0.05]
+        wanted = np.linspace(0.1, 2.5, len(vectors))
+        return (vectors * (wanted / lengths[lengths > 0.05])[:, None]).astype(self.dtype)
+
+    def rounding(self, *vectors):
+        """Of a squared length: units in the last place of the sum of its terms' sizes."""
+        size = max((np.abs(v).sum(axis=-1).max(initial=1.0) for v in vectors), default=1.0)
+        return 32 * float(np.finfo(self.dtype).eps) * float(size) ** 2
+
+
+def check_maps(name, operator, seed, dtype):
+    sphere = Sphere(name, operator, seed, dtype)
+    options = {"gram": sphere.gram}
+    base, points = sphere.points(1)[0], sphere.points(8)
+    logs = log(points, base_point=base, **options)
+    back = exp(logs, base_point=base, **options)
+    assert logs.dtype == back.dtype == dtype
+    small = sphere.rounding(points, base, logs)
+    np.testing.assert_allclose(back, points, rtol=0, atol=np.sqrt(small) * np.abs(points).max())
+    np.testing.assert_allclose(sphere.inner(back - points, back - points), 0, atol=small)
+    bases = np.broadcast_to(base, points.shape)
+    np.testing.assert_allclose(sphere.inner(logs, bases), 0, atol=small)
+    angles = distance(points, base, **options).astype(float)
+    np.testing.assert_allclose(sphere.inner(logs, logs), angles**2, rtol=0, atol=4 * small)
+    np.testing.assert_allclose(np.cos(angles), sphere.inner(points, bases), rtol=0, atol=small)
+
+    tangents = sphere.tangents(8, base)
+    small = sphere.rounding(tangents, base)
+    ends = exp(tangents, base_point=base, **options)
+    np.testing.assert_allclose(sphere.inner(ends, ends), 1, rtol=0, atol=small)
+    again = log(ends, base_point=base, **options) - tangents
+    # near the antipode a small turn of the end is a large one of the Log
+    np.testing.assert_allclose(sphere.inner(again, again), 0, rtol=0, atol=np.sqrt(small) / 4)
+
+
+@examples(40)
+@given(st.sampled_from(ON_SPHERE), st.sampled_from(sorted(POINTS)), seeds, dtypes)
+def test_log_and_exp_are_inverse(name, operator, seed, dtype):
+    check_maps(name, operator, seed, dtype)
+
+
+@slow
+@pytest.mark.parametrize("operator", POINTS)
+@pytest.mark.parametrize("name", ON_SPHERE)
+@examples(5)
+@given(seeds, dtypes)
+def test_log_and_exp_are_inverse_everywhere(name, operator, seed, dtype):
+    check_maps(name, operator, seed, dtype)
+
+
+# Distances ----------------------------------------------------------------------------------------
+
+
+def check_distances(name, seed, dtype, copies, near):
+    X = rows(name, 12, seed, dtype, copies, near)
+    kernel = on_sphere(name, X)
+    angles = geodesic_distances(X, kernel=kernel).astype(np.float64)
+    eps = float(np.finfo(dtype).eps)
+    # where only the cosine is known, an angle near 0 has half of its digits
+    slack = 64 * eps if isinstance(kernel, Radial) else 8 * np.sqrt(eps)
+    np.testing.assert_allclose(angles, angles.T, rtol=0, atol=slack)
+    np.testing.assert_allclose(np.diagonal(angles), 0, rtol=0, atol=slack)
+    detours = angles[:, :, None] + angles[None]
+    assert np.all(angles[:, None] <= detours + slack)
+    cosines = np.clip(kernel(X).astype(np.float64), -1, 1)
+    np.testing.assert_allclose(np.cos(angles), cosines, rtol=0, atol=64 * eps)
+
+
+@examples(60)
+@given(st.sampled_from(ON_SPHERE), seeds, dtypes, st.integers(0, 3), st.integers(0, 3))
+def test_distances_keep_the_triangle_inequality(name, seed, dtype, copies, near):
+    check_distances(name, seed, dtype, copies, near)
+
+
+@slow
+@pytest.mark.parametrize("name", ON_SPHERE)
+@examples(25)
+@given(seeds, dtypes, st.integers(0, 3), st.integers(0, 3))
+def test_distances_of_every_kernel(name, seed, dtype, copies, near):
+    check_distances(name, seed, dtype, copies, near)
+
+
+# Karcher means ------------------------------------------------------------------------------------
+
+#: Of a mean over an operator, which is as precise as its matrix.
+MEANS = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
+
+
+def mean_of(points, weights):
+    with warnings.catch_warnings():  # a few points may lie beyond the hemisphere about the mean
+        warnings.simplefilter("ignore", UserWarning)
+        return karcher_mean(points, weights)
+
+
+def check_means(name, operator, seed, dtype):
+    n = 12
+    X = rows(name, n, seed, dtype)
+    rng = np.random.default_rng(seed)
+    kernel, counts = on_sphere(name, X), rng.integers(0, 4, n)
+    counts[0] = 1
+    gram = POINTS[operator](kernel, X)
+    matrix = gram.toarray().astype(np.float64)
+    tol = MEANS[np.dtype(dtype)]
+    plain = mean_of(gram, counts)
+
+    def assert_same_point(coefficients):
+        difference = coefficients - plain.point
+        assert np.sqrt(max(difference @ matrix @ difference, 0.0)) <= tol
+
+    order = rng.permutation(n)
+    permuted = mean_of(DenseGram(matrix[np.ix_(order, order)].astype(dtype)), counts[order])
+    assert_same_point(permuted.point[np.argsort(order)])
+    np.testing.assert_allclose(permuted.cosines, plain.cosines[order], rtol=0, atol=tol)
+
+    again = rng.permutation(np.repeat(np.arange(n), counts))
+    repeated = mean_of(DenseGram(matrix[np.ix_(again, again)].astype(dtype)), None)
+    assert_same_point(np.bincount(again, repeated.point, minlength=n))
+    assert repeated.variance == pytest.approx(plain.variance, abs=tol)
+
+    Y = isometric_coordinates(gram).points
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    turn = rotation(Y.shape[1], seed)
+    turned = mean_of(Y @ turn.T, counts).point
+    np.testing.assert_allclose(turned, turn @ (plain.point @ Y), rtol=0, atol=tol)
+
+
+@examples(30)
+@given(st.sampled_from(ON_SPHERE), st.sampled_from(sorted(POINTS)), seeds, dtypes)
+def test_karcher_means_go_along(name, operator, seed, dtype):
+    check_means(name, operator, seed, dtype)
+
+
+@slow
+@pytest.mark.parametrize("operator", POINTS)
+@pytest.mark.parametrize("name", ON_SPHERE)
+@examples(5)
+@given(seeds, dtypes)
+def test_karcher_means_go_along_everywhere(name, operator, seed, dtype):
+    check_means(name, operator, seed, dtype)
+
+
+# Eigensolvers -------------------------------------------------------------------------------------
+
+#: Solvers that iterate on few rows, and to how many parts of the largest eigenvalue they are good.
+EIGENSOLVERS = {
+    "auto": ("auto", 1e-12),
+    "dense": ("dense", 1e-12),
+    "krylov": (KRYLOV, 1e-11),
+    "hebbian": (HEBBIAN, 2e-3),
+    # all points are landmarks, and what they leave out is what rounding hides of dependent ones
+    "nystroem": (Nystroem(n_landmarks=60), 1e-8),
+}
+
+
+def test_every_solver_is_here():
+    assert set(EIGENSOLVERS) == set(SOLVERS)
+
+
+def check_solvers(name, operator, geometry, seed, dtype):
+    """Their values are those of LAPACK on the whole matrix, in float64, in any order of rows."""
+    n = 40
+    X = rows(name, n, seed, dtype, copies=3)
+    order = np.random.default_rng(seed).permutation(n)
+    kernel = on_sphere(name, X)
+    gram, permuted = (GEOMETRIES[geometry](POINTS[operator](kernel, Z)) for Z in (X, X[order]))
+    exact = np.linalg.eigvalsh(gram.toarray().astype(np.float64))[::-1][:3]
+    for called, (solver, tol) in EIGENSOLVERS.items():
+        if called == "hebbian" and operator == "DaskGram":  # a task for every few rows
+            continue
+        tol = max(tol, 50 * float(np.finfo(dtype).eps))
+        for each in (gram, permuted) if "weighted" not in geometry else (gram,):
+            found = leading(each, 3, solver=solver, random_state=seed)
+            np.testing.assert_allclose(found.values, exact, rtol=0, atol=tol * exact[0])
+
+
+@examples(3)
+@given(
+    st.sampled_from(ON_SPHERE),
+    st.sampled_from(sorted(set(POINTS) - {"DaskGram"})),
+    st.sampled_from(sorted(GEOMETRIES)),
+    seeds,
+    dtypes,
+)
+def test_every_solver_finds_the_spectrum(name, operator, geometry, seed, dtype):
+    check_solvers(name, operator, geometry, seed, dtype)
+
+
+@slow
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("operator", POINTS)
+@examples(10)
+@given(st.sampled_from(ON_SPHERE), seeds, dtypes)
+def test_every_solver_finds_every_spectrum(operator, geometry, name, seed, dtype):
+    check_solvers(name, operator, geometry, seed, dtype)
