@@ -339,7 +339,8 @@ def refused(name: str) -> set[str]:
         found |= COMPLEX
     solver = solver_name(each.options.get("solver", "auto"))
     graph = each.make is KernelSpectralClustering and each.options.get("laplacian") != "kernel-pca"
-    if each.sphere or graph or each.make is RobustKernelPCA or solver == "nystroem":
+    lengths = (*residuals, RobustKernelPCA)
+    if each.sphere or graph or issubclass(each.make, lengths) or solver == "nystroem":
         found |= CONDITIONAL
     return found
 

@@ -460,3 +460,14 @@ def test_a_budget_counts_what_is_needed_on_the_way():
     X, y = np.random.default_rng(0).standard_normal((1200, 2)), np.arange(1200) % 2
     with pytest.raises(ValueError, match=r"memory_budget is 16 MiB"):
         PerTurbo(memory_budget="16MiB").fit(X, y)
+
+
+@pytest.mark.parametrize("Classifier", [PerTurbo, KernelRidgeRegressionClassifier])
+@pytest.mark.parametrize("kernel", ["power", "log", "additive_chi2"])
+def test_kernels_without_lengths_are_refused(Classifier, kernel):
+    """All residuals would be 0, and the first class have every point."""
+    X, y = three_classes()
+    with pytest.raises(ValueError, match=r"k\(x, x\) is 0 for all .* choose another"):
+        Classifier(kernel).fit(np.abs(X), y)
+    model = Classifier("linear").fit(np.zeros((6, 2)), y[[0, -1] * 3])  # of which all are 0
+    np.testing.assert_array_equal(model.class_residuals(np.zeros((2, 2))), 0)

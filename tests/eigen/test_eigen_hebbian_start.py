@@ -339,6 +339,25 @@ def test_more_components_than_the_rank(gain, start):
         assert not np.any(found.eigenvectors[:, rank:])
 
 
+@pytest.mark.parametrize("start", ["orthonormal", "pilot", "nystroem"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_of_differences_is_no_direction(start, dtype):
+    """Entries of tangents are differences: what they leave where there is nothing may be negative.
+
+    Directions on a sphere of two dimensions, near each other, so that it is a large part.
+    """
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(40, 3)) + 6
+        X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+        mean = np.full(40, 1 / 40)
+        gram = DenseGram(X @ X.T)
+        K = Tangent(gram, mean / np.sqrt(mean @ (gram @ mean)))
+        found = hebbian(K, 3, start=start, tol=1e-3, n_passes=300, random_state=seed)
+        exact = np.linalg.eigvalsh(K.toarray().astype(np.float64))[:-3:-1]
+        np.testing.assert_allclose(found.eigenvalues[:2], exact, rtol=0, atol=0.02 * exact[0])
+        assert found.eigenvalues[2] <= 40 * K.rounding()
+
+
 @every_start
 @every_gain
 @pytest.mark.parametrize("eta0", ["auto", 0.1])

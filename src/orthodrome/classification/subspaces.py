@@ -192,6 +192,12 @@ def check_lengths(classes: Sequence[ClassPoints]) -> None:
             f"k(x, x) is {np.abs(squares).max():g} at the most, so small that its square "
             "underflows; rescale the data, or the Gram matrix."
         )
+    if not squares.any() and any(points.gram.any() for points in classes):
+        raise ValueError(
+            "k(x, x) is 0 for all training points, and other kernel values are not: they are no "
+            "inner products, and points have no lengths. Kernels that are conditionally definite, "
+            "such as Power and Log, are for distances alone; choose another one."
+        )
     weights = np.concatenate([points.weights for points in classes])
     mean = float(np.average(squares, weights=weights))
     if mean < 0:

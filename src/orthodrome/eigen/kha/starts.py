@@ -44,15 +44,16 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
         chosen = np.sort(present[rng.choice(len(present), size=m, replace=False)])
     m = len(chosen)
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
+    rounding = operator.rounding()
     if of_data:
-        small = _pilot(rows, rows[:, chosen], r)
+        small = _pilot(rows, rows[:, chosen], r, rounding)
     else:
         small = rng.standard_normal((r, m)) / np.sqrt(r * m)
     coefficients, projections = np.zeros((r, n)), small @ rows
     coefficients[:, chosen] = small
     if kind == "sparse":
         return coefficients, projections
-    return _topped_up(operator, *orthonormalised(coefficients, projections), rng)
+    return _topped_up(operator, *orthonormalised(coefficients, projections, rounding), rng)
 
 
 def nonzero_rows(operator: Any) -> NDArray[np.intp]:
@@ -77,7 +78,7 @@ def _topped_up(
     A[missing], projections[missing] = start_from(
         operator, rng.standard_normal((len(missing), A.shape[1])) / A.shape[1]
     )
-    return orthonormalised(A, projections)
+    return orthonormalised(A, projections, operator.rounding())
 
 
 def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:
@@ -85,43 +86,56 @@ def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool =
     A = np.array(coefficients, dtype=np.float64)
     product = np.ascontiguousarray(np.asarray(operator @ A.T.astype(operator.dtype)).T)
     start = A, product.astype(np.float64, copy=False)
-    return orthonormalised(*start) if orthonormal else start
+    return orthonormalised(*start, operator.rounding()) if orthonormal else start
 
 
-def orthonormalised(A: NDArray[np.float64], projections: NDArray[np.float64]) -> Start:
-    """Combine the rows so that A K' Aᵀ = I; rows beyond the rank of K' become zeros."""
-    mixing = whitening(A @ projections.T)
+def orthonormalised(
+    A: NDArray[np.float64], projections: NDArray[np.float64], rounding: float
+) -> Start:
+    """Combine the rows so that A K' Aᵀ = I; rows beyond the rank of K' become zeros.
+
+    `rounding` is that of an entry of K'.
+    """
+    lengths = np.linalg.norm(A, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1.0
+    A, projections = A / lengths, projections / lengths
+    mixing = whitening(A @ projections.T, rounding)
     return mixing @ A, mixing @ projections
 
 
-def whitening(inner: NDArray[np.float64]) -> NDArray[np.float64]:
+def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.float64]:
     """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros.
 
-    A direction of clearly negative square is an error: G is not of inner products.
+    `rounding` is that of an entry of G: a direction whose square is no more than that of so many
+    entries is a null one. One of clearly negative square is an error: G is not of inner products.
     """
     inner = (inner + inner.T) / 2
     r = len(inner)
+    floor = np.sqrt(r) * rounding
     try:
         factor = scipy.linalg.cholesky(inner, lower=True, check_finite=False)
-        if np.diag(factor).min() ** 2 > r * np.finfo(float).eps * np.trace(inner):
+        least = max(r * np.finfo(float).eps * np.trace(inner), floor)
+        if np.diag(factor).min() ** 2 > least:
             return scipy.linalg.solve_triangular(factor, np.eye(r), lower=True)
     except scipy.linalg.LinAlgError:
         pass
     values, vectors = scipy.linalg.eigh(inner, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
-    if values[-1] < -_CLEARLY * np.abs(values).max():
+    if values[-1] < -max(_CLEARLY * np.abs(values).max(), floor):
         raise ValueError(
             "hebbian needs a positive semidefinite matrix, and this one has clearly negative "
             "eigenvalues. Take solver='krylov', which takes any symmetric matrix."
         )
-    kept = values > r * np.finfo(float).eps * max(values[0], 0.0)
+    kept = values > max(r * np.finfo(float).eps * values[0], floor)
     roots = np.sqrt(np.where(kept, values, 1.0))
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
 
 
-def _pilot(rows: NDArray[np.float64], own: NDArray[np.float64], r: int) -> NDArray[np.float64]:
+def _pilot(
+    rows: NDArray[np.float64], own: NDArray[np.float64], r: int, rounding: float
+) -> NDArray[np.float64]:
     """Return the leading components of all data within the span of the pilot points."""
-    mixing = whitening(own)
+    mixing = whitening(own, rounding)
     seen = mixing @ rows
     vectors = scipy.linalg.eigh(seen @ seen.T, check_finite=False)[1]
     leading = vectors[:, ::-1][:, :r].T @ mixing
