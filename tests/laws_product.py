@@ -492,3 +492,9 @@ def unturned(points: NDArray) -> NDArray:
     z = points[..., 0] + 1j * points[..., 1]
     products = z[:, :, None] * z[:, None].conj()
     return np.concatenate([products.real, products.imag], axis=1)
+
+
+def partition(labels: Any) -> NDArray[np.intp]:
+    """Labels as numbers in the order in which they first occur."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]

@@ -8,8 +8,10 @@ from orthodrome.kernels import Gaussian
 
 ESTIMATORS = [
     NestedSpheresClassifier(),
-    NestedSpheresClassifier(4, p=1.5, sphere="great"),
     NestedSpheresClassifier(16, features="paper", sphere="great"),
+]
+SLOW = [
+    NestedSpheresClassifier(4, p=1.5, sphere="great"),
     NestedSpheresClassifier(4, Gaussian(sigma=2.0), p="cv", ps=(2.0,), cv=2),
 ]
 
@@ -21,13 +23,23 @@ def not_promised(estimator):
 
 
 # The data of these checks are spread over the whole of the last circle, which is a feature.
-@pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+spread = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+
+
+@spread
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=not_promised)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@spread
+@parametrize_with_checks(SLOW)
+def test_estimator_checks_of_longer_searches(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + SLOW, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

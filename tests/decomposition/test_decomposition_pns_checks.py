@@ -8,22 +8,33 @@ from orthodrome.kernels import Exponential
 
 ESTIMATORS = [
     KernelPNS(),
-    KernelPNS(2, p=1.0),
     KernelPNS(3, sphere="great"),
-    KernelPNS(2, solver="nystroem"),
     KernelPNS(2, n_landmarks=6, random_state=0),
+]
+SLOW = [
+    KernelPNS(2, p=1.0),
+    KernelPNS(2, solver="nystroem"),
     KernelPNS(2, Exponential(sigma=2.0), sphere="bic", negligible=1e-3),
 ]
 
-
 # The data of these checks are spread over the whole of the last circle.
-@pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+spread = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+
+
+@spread
 @parametrize_with_checks(ESTIMATORS)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@spread
+@parametrize_with_checks(SLOW)
+def test_estimator_checks_of_longer_searches(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + SLOW, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

@@ -152,3 +152,25 @@ def test_terms_of_wrapped_operators():
     mixing = np.array([[1.0, -2.0] + [0.0] * 28])
     assert Combined(centred, mixing).term_size() == pytest.approx(9 * terms)
     assert Combined(gram, weights).term_size() == 0
+
+
+# Points that coincide -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("make", ["centred", "tangent"])
+def test_products_of_coincident_points_do_not_have_the_rounding_of_the_matrix(
+    make, weighted, dtype
+):
+    """K V has n terms of size 1 in each entry; their rounding must not be left of 0."""
+    n, rng = 400, np.random.default_rng(0)
+    gram = DenseGram(np.ones((n, n), dtype=dtype))
+    weights = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    share = weights / weights.sum()
+    geometry = Centered(gram, weights) if make == "centred" else Tangent(gram, share)
+    V = (1 + 0.1 * rng.standard_normal((n, 3))).astype(dtype)
+    assert np.abs(geometry @ V).max() <= 0.1 * np.finfo(dtype).eps * np.abs(gram @ V).max()
+    assert np.abs(geometry.cross(np.ones((2, n), dtype=dtype)) @ V).max() <= (
+        np.finfo(dtype).eps * np.abs(gram @ V).max()
+    )

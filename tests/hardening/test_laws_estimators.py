@@ -49,6 +49,7 @@ from laws_product import (
     Sample,
     estimator_classes,
     fitted,
+    partition,
     refused,
     said,
     sample,
@@ -272,12 +273,6 @@ def test_weights_of_any_rows_are_repetition(name, data, dtype, seed):
 
 
 # A Gram matrix for data ---------------------------------------------------------------------------
-
-
-def partition(labels):
-    """Labels as numbers in the order in which they first occur."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 def nested(each):

@@ -137,7 +137,7 @@ def test_small_powers_go_by_way_of_larger_ones():
         (axis,) = _principal(points, share, mean, squares, False)
         alone = search.run(axis, None, 0.5).objective
         ratios.append(fit_subsphere(points, share, p=0.5).objective / alone)
-    assert max(ratios) <= 1
+    assert max(ratios) <= 1 + 1e-12
     assert min(ratios) < 0.999
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,11 @@ __all__ = [
     "check_sample_weight",
     "check_symmetric",
     "check_targets",
+    "numbers_expected",
 ]
+
+# What NumPy says of texts, objects and lists of unlike lengths where numbers belong.
+_NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 
 
 class RowError(ValueError):
@@ -52,6 +57,28 @@ class RowError(ValueError):
     def renumbered(self, numbers: Any) -> RowError:
         """Return the same about the rows that are called ``numbers[row]``."""
         return RowError(self.message, *(int(numbers[row]) for row in self.rows))
+
+
+@contextmanager
+def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
+    """Convert values to numbers within; what NumPy says where they are none is told of whose.
+
+    Dates would become numbers without a word, and are refused.
+    """
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        raise ValueError(
+            f"{name} of {owner} must hold numbers; got {dtype}. Subtract a date and divide by a "
+            "unit of time first."
+        )
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(_NO_NUMBERS):
+            raise
+        raise type(error)(
+            f"{name} of {owner} must hold numbers, as many in each row: {error}"
+        ) from None
 
 
 def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> None:
@@ -145,9 +172,10 @@ def check_sample_weight(
         return None
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_samples, sample_weight)
-    weights = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
+    with numbers_expected(sample_weight, "sample_weight", owner):
+        weights = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight of {owner} must have shape ({n_samples},), one weight per sample; "
@@ -194,7 +222,10 @@ def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     labels = column_or_1d(y, warn=True)
     labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except TypeError as error:  # of None among texts, of texts among numbers
+        raise ValueError(f"y of {owner} must be labels of one kind: {error}.") from None
     check_consistent_length(np.empty(n), labels)
     return labels
 

@@ -238,7 +238,7 @@ class Perturbation:
         shifted = values + self.alpha
         # 1/P - α = (1 - αP)/P, and 1 - α/(s + α) = s/(s + α) is no difference
         kept = spectrum.row_sums(values / shifted)
-        return kept / (spectrum.row_sums(1 / shifted) * _beside(spectrum.weights, self.alpha))
+        return kept / spectrum.row_sums(1 / shifted) / _beside(spectrum.weights, self.alpha)
 
     def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
         """Return the lower triangular D for which the class captures ‖Dᵀ k_x‖².

@@ -63,16 +63,17 @@ class Centered(GramOperator):
         return {"operator": self.operator, "weights": self.weights}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        product = self.operator @ V
-        return self._correct(product, self.means, V)
-
-    def _correct(self, product: NDArray[Any], means: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
-        """Subtract the centring terms from K V: means are those of the rows."""
-        sums = V.sum(axis=0, dtype=np.result_type(V.dtype, np.float64))
-        constant = self.mean_square * sums - self.means @ V
-        product -= np.outer(means, sums).astype(product.dtype, copy=False)
-        product += constant.astype(product.dtype, copy=False)
+        # K' = H K Hᵀ with H = I - 1 pᵀ. What K is multiplied by sums to 0, so that nothing of the
+        # size of K is subtracted afterwards, and the rounding that rows share goes with their mean.
+        product = self.operator @ self._summing_to_zero(V)
+        product -= (self.weights @ product).astype(product.dtype, copy=False)
         return product
+
+    def _summing_to_zero(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Return Hᵀ V in the precision of V and K."""
+        sums = V.sum(axis=0, dtype=np.result_type(V.dtype, np.float64))
+        dtype = np.result_type(V.dtype, self.dtype)
+        return V - np.outer(self.weights, sums).astype(dtype, copy=False)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return centred rows."""
@@ -111,12 +112,11 @@ class _CenteredCross(CrossOperator):
         self._centered = centered
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # one pass gives both K V and the inner products of the new points with the mean
-        dtype = np.result_type(V.dtype, self.dtype)
-        weights = self._centered.weights.astype(dtype, copy=False)[:, None]
-        product = self._cross @ np.hstack([V, weights])
-        means = product[:, -1].real.astype(np.float64)
-        return self._centered._correct(np.ascontiguousarray(product[:, :-1]), means, V)
+        centered = self._centered
+        V = centered._summing_to_zero(V)
+        product = self._cross @ V
+        product -= (centered.means @ V).astype(product.dtype, copy=False)
+        return product
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return centred rows of these new points."""

@@ -164,9 +164,10 @@ class Degree(GramOperator):
         but the first is an eigenvector, and none means anything.
         """
         total = float(self.weights.sum())
+        share = self.weights / total
         sums = self.degrees + self._own
-        length = float(self.weights @ self._own) / total
-        spread = length - float(self.weights @ sums) / total**2
+        length = float(share @ self._own)
+        spread = length - float(share @ (sums / total))
         rounding = 8 * float(np.finfo(self.dtype).eps)
         even = np.ptp(sums[self.weights > 0]) <= rounding * len(sums) * np.abs(sums).max()
         return not (even and abs(spread) <= rounding * abs(length))

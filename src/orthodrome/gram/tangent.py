@@ -80,21 +80,21 @@ class Tangent(GramOperator):
         return {"operator": self.operator, "base_point": sketch(self.base_point, decimals)}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        return self._project(self.operator @ self._stretched(V), self.cosines, self.stretches, V)
-
-    def _stretched(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Return D V in the precision of V and K."""
-        dtype = np.result_type(V.dtype, self.dtype)
-        return V * self.stretches.astype(dtype, copy=False)[:, None]
-
-    def _project(
-        self, product: NDArray[Any], cosines: NDArray[Any], stretches: NDArray[Any], V: NDArray[Any]
-    ) -> NDArray[Any]:
-        """Turn rows of K D V into rows of T V; cosines and stretches are those of the rows."""
-        along = (self.cosines * self.stretches) @ V
-        product -= np.outer(cosines, along).astype(product.dtype, copy=False)
-        product *= stretches.astype(product.dtype, copy=False)[:, None]
+        # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). What K is multiplied by is orthogonal to the base
+        # point, so that nothing of the size of K is subtracted afterwards.
+        product = self.operator @ self._across(V)
+        along = self.base_point @ product
+        product -= np.outer(self.cosines, along).astype(product.dtype, copy=False)
+        product *= self.stretches.astype(product.dtype, copy=False)[:, None]
         return product
+
+    def _across(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Return (I - ξ cᵀ) D V in the precision of V and K."""
+        dtype = np.result_type(V.dtype, self.dtype)
+        along = (self.cosines * self.stretches) @ V
+        across = V * self.stretches.astype(dtype, copy=False)[:, None]
+        across -= np.outer(self.base_point, along).astype(dtype, copy=False)
+        return across
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of T."""
@@ -142,13 +142,16 @@ class _TangentCross(CrossOperator):
         self._tangent = tangent
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # one pass gives both K D V and the inner products of the new points with the base point
-        both = np.hstack([self._tangent._stretched(V), self._tangent.base_point[:, None]])
-        product = self._cross @ both
-        cosines = product[:, -1].real.astype(np.float64)
+        # one pass gives both the products and the cosines, from which the new points are stretched
         dtype = np.result_type(V.dtype, self.dtype)
+        across = self._tangent._across(V)
+        product = self._cross @ np.hstack([across, self._tangent.base_point[:, None]])
+        cosines = product[:, -1].real.astype(np.float64)
         block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        return self._tangent._project(block, cosines, self._stretches(cosines), V)
+        left = self._tangent.cosines @ across  # of rounding, along the base point
+        block -= np.outer(cosines, left).astype(dtype, copy=False)
+        block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
+        return block
 
     def _stretches(self, cosines: NDArray[Any]) -> NDArray[Any]:
         check_no_antipodes(cosines, self._tangent._eps, "new points")

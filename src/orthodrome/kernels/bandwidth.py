@@ -71,6 +71,11 @@ def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = No
             difference = np.subtract(X[rows], reference, dtype=np.float64) - center
             squares = np.einsum("ij,ij->i", difference, difference)
             total += float(p[rows] @ squares)
+    if total == 0.0 and np.any(X[p > 0] != reference):
+        raise ValueError(
+            "The rows of X differ by so little that the squares of the differences underflow; "
+            "rescale the data."
+        )
     return 2.0 * total
 
 

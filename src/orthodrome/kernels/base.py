@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from .._core.checks import check_positive, check_sample_weight
+from .._core.checks import check_positive, check_sample_weight, numbers_expected
 from .._core.kinds import refuse_unread
 from .._core.threads import run_in_threads
 from .._core.types import Data
@@ -181,13 +181,14 @@ class Kernel(BaseEstimator):
         """
         owner = self if estimator is None else estimator
         refuse_unread(X, owner)
-        return validate_data(
-            owner,
-            X,
-            reset=reset,
-            accept_sparse="csr" if self.accepts_sparse else False,
-            dtype=[np.float64, np.float32],
-        )
+        with numbers_expected(X, "X", type(owner).__name__):
+            return validate_data(
+                owner,
+                X,
+                reset=reset,
+                accept_sparse="csr" if self.accepts_sparse else False,
+                dtype=[np.float64, np.float32],
+            )
 
     def prepare(self, X: Any) -> Prepared:
         """Do once what depends on single points; the result can be sliced like an array."""

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from .._core.checks import (
+    RowError,
     check_choice,
     check_integer,
     check_positive,
@@ -32,6 +33,8 @@ CHOICES = ("small", "great", "bic", "test")
 
 # Directions with less of the trace are not there.
 _RANK = 1e-12
+# The part of a unit vector in the span that is rounding.
+_NO_LENGTH = 1e-12
 _SIGNIFICANCE = 0.05
 # The chain goes on in new principal coordinates when so much of them is left.
 _RENEWED = 0.9
@@ -243,12 +246,7 @@ class NestedSpheres:
             )
         local = given @ self.basis
         lengths = np.linalg.norm(local, axis=1)
-        if np.any(lengths <= 1e-12):
-            row = int(np.argmin(lengths))
-            raise ValueError(
-                f"Row {row} of points is orthogonal to the span of the data: it has no place on "
-                "their sphere."
-            )
+        _refuse_outside(lengths)
         local /= lengths[:, None]
         residuals = []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
@@ -352,7 +350,10 @@ def nested_spheres(
     local = given[counting].astype(np.float64)
     with single_threaded_blas():
         rule = _Rule(p, sphere, negligible, max_iter)
-        chain = _chain(local, weights[counting], rule, callback)
+        try:
+            chain = _chain(local, weights[counting], rule, callback)
+        except RowError as error:
+            raise error.renumbered(np.flatnonzero(counting)) from None
     if chain.wrap > np.pi:
         warnings.warn(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
@@ -391,7 +392,9 @@ def _chain(
     share = weights / weights.sum()
     basis = _span(points, share)
     local = points @ basis
-    local /= np.linalg.norm(local, axis=1, keepdims=True)
+    lengths = np.linalg.norm(local, axis=1)
+    _refuse_outside(lengths)
+    local /= lengths[:, None]
     mean = share @ local
     total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
     n_levels = basis.shape[1] - 2
@@ -426,6 +429,17 @@ def _chain(
     around = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
     orientation = 1.0 if share @ around**3 >= 0 else -1.0
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
+
+
+def _refuse_outside(lengths: NDArray[np.float64]) -> None:
+    """Raise for a point without a part in the span: a new one, or one of next to no weight."""
+    row = int(np.argmin(lengths))
+    if lengths[row] <= _NO_LENGTH:
+        raise RowError(
+            "Row {0} of points is orthogonal to the span of the data, where a weight of next to "
+            "nothing beside the others does not count: it has no place on their sphere.",
+            row,
+        )
 
 
 def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:

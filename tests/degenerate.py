@@ -1,0 +1,538 @@
+"""Data that nobody wishes for: what the battery "degenerate data" gives to every estimator.
+
+A case is data, the kernel they are for, and what must come of a fit: an answer, a refusal, or
+either of them, which may depend on the estimator. A twin is the same data told plainly, for which
+the answers must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laws_product import Configuration, sample
+from laws_shapes import three_leaves, two_kinds_of_matrices
+from orthodrome import KernelSpectralClustering, NestedSpheresClassifier
+from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
+
+ANSWERED, REFUSED, EITHER = "answered", "refused", "either"
+Outcome = Callable[[Configuration], str]
+
+N = 12
+CLASSES = np.array(["ash", "beech", "oak"])
+
+
+@dataclass(frozen=True)
+class Case:
+    """Training rows, their classes and weights, new rows, and what must come of them."""
+
+    X: Any
+    y: Any = "in turn"
+    new: Any = "the same"  # as the training rows
+    kernel: Any = "gaussian"  # its scale comes from the data
+    weight: Any = None
+    options: Any = None  # of the estimator: a function of its configuration
+    outcome: str | Outcome = ANSWERED
+    new_outcome: str = ANSWERED  # what the methods do with the new rows
+    twin: Case | None = None
+    tolerance: float = 1e-6  # of the answers, beside those of the twin
+    #: For which configurations the twin says the same.
+    alike: Callable[[Configuration], bool] = lambda configuration: True
+
+    def expected(self, configuration: Configuration) -> str:
+        return self.outcome if isinstance(self.outcome, str) else self.outcome(configuration)
+
+    @property
+    def classes(self) -> Any:
+        if not isinstance(self.y, str):
+            return self.y
+        return CLASSES[np.arange(np.shape(self.X)[0] if np.ndim(self.X) else N) % 3]
+
+    @property
+    def new_rows(self) -> Any:
+        return self.X if isinstance(self.new, str) else self.new
+
+
+# Who refuses what ---------------------------------------------------------------------------------
+
+
+def on_sphere(configuration: Configuration) -> str:
+    """Points without one length lie on no sphere; who needs none may say what it likes."""
+    return REFUSED if configuration.sphere else EITHER
+
+
+def with_a_mean(configuration: Configuration) -> str:
+    """A direction of no length has no Log map: means of the sphere refuse what cancels."""
+    named = configuration.make.__name__
+    means = named in ("KernelPGA", "GeodesicMixture") or "karcher" in configuration.options.values()
+    return REFUSED if means else EITHER
+
+
+def supervised(configuration: Configuration) -> str:
+    """Only classifiers look at y."""
+    return REFUSED if configuration.is_classifier else ANSWERED
+
+
+def of_some_variance(configuration: Configuration) -> str:
+    """Without a spread there are no subspheres to measure residuals from."""
+    return EITHER if configuration.make is NestedSpheresClassifier else ANSWERED
+
+
+def at_least(n_clusters: int) -> Outcome:
+    """Of fewer points than clusters, or than classes, there is nothing to find."""
+
+    def outcome(configuration: Configuration) -> str:
+        if configuration.is_clustering:
+            return REFUSED if n_clusters < 3 else ANSWERED
+        if configuration.is_classifier:
+            return REFUSED if n_clusters < 2 else EITHER
+        return ANSWERED
+
+    return outcome
+
+
+def either(_: Configuration) -> str:
+    return EITHER
+
+
+# Data ---------------------------------------------------------------------------------------------
+
+
+def good(n: int = N, seed: int = 0) -> NDArray[np.float64]:
+    """Rows of three groups, in turn."""
+    given = sample("Gaussian", n, seed)
+    order = np.argsort(given.y, kind="stable").reshape(3, -1).T.ravel()
+    return given.X[order]
+
+
+def directions() -> NDArray[np.float64]:
+    """Unit vectors around one direction."""
+    X = good()
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def with_entry(X: Any, value: Any, place: Any = (5, 1)) -> Any:
+    X = np.array(X, copy=True)
+    X[place] = value
+    return X
+
+
+def with_both(K: NDArray[Any], value: float, i: int, j: int) -> NDArray[Any]:
+    return with_entry(with_entry(K, value, (i, j)), value, (j, i))
+
+
+def with_diagonal(K: NDArray[Any], value: float) -> NDArray[Any]:
+    K = K.copy()
+    np.fill_diagonal(K, value)
+    return K
+
+
+def few_points() -> dict[str, Case]:
+    X = good()
+    return {
+        "one point": Case(X[:1], outcome=at_least(1)),
+        "two points": Case(X[:2], outcome=at_least(2)),
+        "two equal points": Case(X[[0, 0]], outcome=at_least(2)),
+        "three points": Case(X[:3], outcome=at_least(3)),
+        "two equal points and another": Case(X[[0, 0, 1]], outcome=at_least(3)),
+        "fewer points than components": Case(
+            X, options=lambda each: {"n_components": 1000}, outcome=either
+        ),
+        "fewer points than clusters": Case(
+            X,
+            options=lambda each: {"n_clusters": 1000},
+            outcome=lambda each: REFUSED if "n_clusters" in each.takes else ANSWERED,
+        ),
+        "fewer points than landmarks": Case(
+            X, options=lambda each: {"n_landmarks": 1000, "solver": "nystroem"}, outcome=either
+        ),
+    }
+
+
+def coinciding() -> dict[str, Case]:
+    """Points that coincide, or lie in less room than they could."""
+    X, rng = good(), np.random.default_rng(0)
+    line = rng.gumbel(size=(N, 1))
+    turns = 2 * np.pi * np.arange(N) / N
+    return {
+        "all equal": Case(np.tile(X[:1], (N, 1)), outcome=of_some_variance),
+        "all zero": Case(np.zeros((N, 3)), outcome=of_some_variance),
+        "two places": Case(X[[0, 1] * 6], outcome=of_some_variance),
+        "three places": Case(X[np.arange(N) // 4]),
+        "a constant column": Case(np.insert(X, 1, 7.0, axis=1), twin=Case(X)),
+        "a huge constant column": Case(np.insert(X, 1, 1e8, axis=1), twin=Case(X)),
+        "one column": Case(X[:, :1]),
+        "collinear": Case(line * [2.0, -3.0, 6.0], twin=Case(7.0 * line)),
+        "equidistant": Case(np.eye(N)),
+        "a regular polygon": Case(np.column_stack([np.cos(turns), np.sin(turns)])),
+        "nearly equal": Case(X[0] + 1e-13 * rng.normal(size=(N, 3)), outcome=of_some_variance),
+        "nearly equal pairs": Case(X[np.arange(N) // 2] * (1 + 1e-15 * np.arange(N)[:, None])),
+        "points at the mean": Case(np.vstack([X, 2 * X.mean(axis=0) - X, [X.mean(axis=0)] * 2])),
+        "more columns than rows": Case(rng.normal(size=(6, 400))),
+    }
+
+
+def extreme() -> dict[str, Case]:
+    """Numbers at the ends of what there is. The scale of the kernel is that of the data."""
+    X, single = good(), good().astype(np.float32)
+    whole = np.rint(X).astype(np.int64)
+    far = X + 1e9
+    return {
+        "values of 1e150": Case(X * 2.0**498, twin=Case(X)),
+        "values of 1e-150": Case(X * 2.0**-498, twin=Case(X)),
+        "values of 1e300": Case(X * 1e300, outcome=REFUSED),
+        "values of 1e-300": Case(X * 1e-300, outcome=REFUSED),
+        "a value of 1e308": Case(with_entry(X, 1.7e308), outcome=REFUSED),
+        "denormal values": Case(np.rint(X) * 5e-324, outcome=REFUSED),
+        "columns of 1e-150 and 1e150": Case(X * [1e-150, 1.0, 1e150]),
+        "far from zero": Case(far, twin=Case(far - 1e9)),
+        "an outlier of 1e6": Case(with_entry(X, 1e6), outcome=of_some_variance),
+        "an outlier of 1e150": Case(with_entry(X, 1e150), outcome=of_some_variance),
+        "1e18 in single precision": Case(
+            single * np.float32(2.0**60), twin=Case(single), tolerance=1e-3
+        ),
+        # classes are computed in double precision
+        "1e30 in single precision": Case((X * 1e30).astype(np.float32), outcome=either),
+        "1e-30 in single precision": Case((X * 1e-30).astype(np.float32), outcome=either),
+        "integers": Case(whole, twin=Case(whole.astype(float))),
+        "large integers": Case(whole * 2**55, twin=Case(whole.astype(float))),
+        "booleans": Case(X.mean() < X, twin=Case((X.mean() < X).astype(float))),
+        "numbers as objects": Case(X.astype(object), twin=Case(X)),
+        "numbers as texts": Case(X.astype(str), outcome=either),
+    }
+
+
+def scales() -> dict[str, Case]:
+    """Bandwidths far from the data's: all points alike, or none like another."""
+    X = good()
+    found = {}
+    for power in range(-12, 13, 3):
+        kernel = Gaussian(sigma=10.0**power)
+        # landmarks leave out the rest, to which points are then orthogonal
+        some = of_some_variance if power > 0 else landmarks_alone
+        found[f"sigma 1e{power}"] = Case(X, kernel=kernel, outcome=some)
+        if abs(power) in (6, 12):
+            found[f"sigma 1e{power} in single precision"] = Case(
+                X.astype(np.float32), kernel=kernel, outcome=some
+            )
+    found["sigma 1e-160"] = Case(X, kernel=Gaussian(sigma=1e-160), outcome=REFUSED)
+    found["sigma 1e160"] = Case(X, kernel=Gaussian(sigma=1e160), outcome=REFUSED)
+    return found
+
+
+def landmarks_alone(configuration: Configuration) -> str:
+    return EITHER if configuration.options.get("solver") == "nystroem" else ANSWERED
+
+
+def classes() -> dict[str, Case]:
+    X, y = good(), CLASSES[np.arange(N) % 3]
+    alone = np.array(["ash"] * 6 + ["beech"] * 5 + ["oak"])
+    still = np.where((y == "oak")[:, None], X[2], X)
+    odd = {
+        "a class of one": Case(X, alone),
+        "classes of one": Case(X[:3], CLASSES, outcome=of_some_variance),
+        "a class without variance": Case(still, y),
+        "classes without variance": Case(X[np.arange(N) % 3], y),
+        "classes of equal points": Case(np.tile(X[:4], (3, 1)), np.repeat(CLASSES, 4)),
+        "classes in one place": Case(np.tile(X[:1], (N, 1)), y, outcome=of_some_variance),
+        "a class in two places": Case(X[np.arange(N) % 6], y),
+    }
+    none = {
+        "no classes": None,
+        "one class": np.full(N, "ash"),
+        "classes of fewer rows": y[1:],
+        "a class of nan": with_entry(np.arange(N, dtype=float) % 3, np.nan, 4),
+        "a class of None": with_entry(y.astype(object), None, 4),
+        "classes of two kinds": with_entry(y.astype(object), 7, 4),
+        "numbers for classes": np.linspace(0, 1, N),
+        "classes in two dimensions": np.column_stack([y, y]),
+        "classes of nothing": np.array([]),
+    }
+    return odd | {name: Case(X, each, outcome=supervised) for name, each in none.items()}
+
+
+def weights() -> dict[str, Case]:
+    X, some = good(), np.arange(N, dtype=float)
+    odd = {
+        "one weight": Case(X, weight=(some == 4).astype(float), outcome=at_least(1)),
+        "two weights": Case(X, weight=np.isin(some, (4, 5)).astype(float), outcome=at_least(2)),
+        "huge weights": Case(X, weight=some * 1e300, outcome=of_some_variance),
+        # of spectral clustering, and of the Hebbian algorithm: less than one point, no size
+        "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=either),
+        "uneven weights": Case(X, weight=np.where(some == 4, 1e12, 1e-12), outcome=either),
+    }
+    none = {
+        "weights of zero": 0 * some,
+        "a negative weight": some - 1,
+        "a weight of nan": with_entry(some, np.nan, 3),
+        "a weight of inf": with_entry(some, np.inf, 3),
+        "weights beyond all numbers": np.full(N, 1.7e308),
+        "too few weights": some[1:],
+        "weights in two dimensions": some[:, None],
+        "weights of text": np.array(["a"] * N),
+        "weights that are dates": np.array(["2026-01-01"] * N, dtype="datetime64[D]"),
+    }
+    return odd | {name: Case(X, weight=each, outcome=REFUSED) for name, each in none.items()}
+
+
+def no_data() -> dict[str, Case]:
+    """What is no data at all."""
+    X = good()
+    words = [["a", "b"], ["c", "d"], ["e", "f"]] * 4
+    given = {
+        "nan": with_entry(X, np.nan),
+        "nan in the last place": with_entry(X, np.nan, (-1, -1)),
+        "all nan": np.full((N, 3), np.nan),
+        "inf": with_entry(X, np.inf),
+        "minus inf": with_entry(X, -np.inf),
+        "nan in single precision": with_entry(X.astype(np.float32), np.nan),
+        "no rows": np.empty((0, 3)),
+        "no columns": np.empty((N, 0)),
+        "nothing": np.empty((0, 0)),
+        "an empty list": [],
+        "one dimension": X[:, 0],
+        "no dimension": 3.0,
+        "three dimensions": X[:, :, None],
+        "texts": np.array(words),
+        "lists of texts": words,
+        "texts as objects": np.array(words, dtype=object),
+        "a text": "orthodrome",
+        "objects": np.array([[object()] * 2] * N, dtype=object),
+        "None": None,
+        "None in a place": with_entry(X.astype(object), None),
+        "ragged": [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]] * 4,
+        "complex": X + 1j,
+        "a dictionary": {"a": [1.0, 2.0]},
+        "dates": np.array([["2026-01-01", "2026-01-02"]] * N, dtype="datetime64[D]"),
+    }
+    return {name: Case(data, labels(N), outcome=REFUSED) for name, data in given.items()}
+
+
+def labels(n: int) -> NDArray[Any]:
+    return CLASSES[np.arange(n) % 3]
+
+
+def new_data() -> dict[str, Case]:
+    """Good rows to learn from, and others to be told of."""
+    X = good()
+    refused = {
+        "nan": with_entry(X, np.nan),
+        "inf": with_entry(X, np.inf),
+        "no rows": X[:0],
+        "fewer columns": X[:, :2],
+        "more columns": np.column_stack([X, X]),
+        "one row without its dimension": X[0],
+        "texts": np.array([["a", "b", "c"]]),
+        "None": None,
+        "ragged": [[1.0, 2.0, 3.0], [3.0]],
+        "complex": X + 1j,
+        "1e300": X * 1e300,
+    }
+    either = {"one row": X[:1], "1e100": X * 1e100, "1e-300": X * 1e-300, "far away": X + 1e6}
+    return {
+        f"new: {name}": Case(X, new=new, new_outcome=outcome)
+        for outcome, several in ((REFUSED, refused), (EITHER, either))
+        for name, new in several.items()
+    }
+
+
+def spheres() -> dict[str, Case]:
+    """Unit vectors, under the linear kernel, and vectors that are none."""
+    U, pole = directions(), np.array([[0.0, 0.0, 1.0]])
+    turns = 2 * np.pi * np.arange(N) / N
+    circle = np.column_stack([np.cos(turns), np.sin(turns), 0 * turns])
+    ring = (circle + pole) / np.sqrt(2)
+    some = with_inputs(of_some_variance)
+    given: dict[str, tuple[Any, Outcome]] = {
+        "two antipodal points": (np.vstack([pole, -pole]), with_a_mean),
+        "antipodal halves": (np.vstack([U[:6], -U[:6]]), with_a_mean),
+        "the antipode of the mean": (np.vstack([ring, -pole]), with_a_mean),
+        "nearly the antipode of the mean": (np.vstack([ring, [[1e-9, 0.0, -1.0]]]), either),
+        "one antipode": (np.vstack([np.tile(pole, (N - 1, 1)), -pole]), with_a_mean),
+        "a great circle": (circle, with_a_mean),
+        "the ends of all axes": (np.vstack([np.eye(3), -np.eye(3)] * 2), with_a_mean),
+        "signs": (np.where(np.arange(N) % 2, 1.0, -1.0)[:, None], with_a_mean),
+        "a point at the mean": (np.vstack([ring, pole]), with_inputs(always)),
+        "a ring": (ring, with_inputs(always)),
+        "only the pole": (np.tile(pole, (N, 1)), some),
+        "one column of ones": (np.ones((N, 1)), some),
+        "nearly a length": (with_entry(U, U[5] * (1 + 1e-9), 5), with_inputs(always)),
+        "a vector of no length": (with_entry(U, 0.0, 5), on_sphere),
+        "no lengths": (np.zeros((N, 3)), on_sphere),
+        "another length": (with_entry(U, U[5] * 3, 5), on_sphere),
+    }
+    found = {
+        name: Case(X, kernel="linear", outcome=outcome) for name, (X, outcome) in given.items()
+    }
+    plain = Case(U, kernel="linear")
+    for name, factor in (("lengths of 1e150", 2.0**498), ("lengths of 1e-150", 2.0**-498)):
+        found[name] = replace(
+            plain, X=U * factor, outcome=either, twin=plain, alike=lambda each: each.sphere
+        )
+    return {f"sphere: {name}": case for name, case in found.items()}
+
+
+def always(_: Configuration) -> str:
+    return ANSWERED
+
+
+def with_inputs(outcome: Outcome) -> Outcome:
+    """Pre-images need a radial kernel, and geodesic kernels need inputs."""
+
+    def found(configuration: Configuration) -> str:
+        return outcome(configuration) if configuration.matrices else EITHER
+
+    return found
+
+
+def has_one_answer(configuration: Configuration) -> bool:
+    """Of points along a line; the graph of their products has more than one best cut."""
+    graph = configuration.make is KernelSpectralClustering
+    return not (configuration.sphere or graph)
+
+
+def gram_matrices() -> dict[str, Case]:
+    K = np.asarray(Gaussian(sigma=2.0).fit(good())(good()))
+    signs = np.where(np.arange(N) % 2, 1.0, -1.0)
+    steps = np.arange(1.0, N + 1) ** 1.5
+    rng = np.random.default_rng(0)
+    wild = rng.uniform(-1, 1, size=(N, N))
+    wild = (wild + wild.T) / 2
+    some = with_inputs(of_some_variance)
+    column = Case(steps[:, None], kernel="linear")
+    plain = Case(K, kernel="precomputed")
+    found = {
+        "ones": Case(np.ones((N, N)), outcome=some),
+        "signs of rank one": Case(np.outer(signs, signs), outcome=with_a_mean),
+        "rank one": Case(
+            np.outer(steps, steps), outcome=on_sphere, twin=column, alike=has_one_answer
+        ),
+        "the identity": Case(np.eye(N), outcome=with_inputs(landmarks_alone)),
+        "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_inputs(always)),
+        "zeros": Case(np.zeros((N, N)), outcome=on_sphere),
+        "of one point": Case(np.ones((1, 1)), outcome=with_inputs(at_least(1))),
+        "a little indefinite": Case(
+            with_diagonal(K - 1e-13 * wild, 1.0), outcome=with_inputs(always), twin=plain
+        ),
+        "nearly the diagonal": Case(
+            with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_inputs(always), twin=plain
+        ),
+        "indefinite": Case(with_diagonal(wild, 1.0), outcome=either),
+        "negative definite": Case(-K, outcome=on_sphere),
+        "all minus one": Case(with_diagonal(np.full((N, N), -1.0), 1.0), outcome=either),
+        "a similarity above one": Case(with_both(K, 1.4, 5, 2), outcome=either),
+        "another diagonal": Case(with_entry(K, 2.0, (5, 5)), outcome=on_sphere),
+        "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=on_sphere),
+        "negative on the diagonal": Case(with_entry(K, -1.0, (5, 5)), outcome=on_sphere),
+        "values of 1e300": Case(
+            K * 2.0**996, outcome=either, twin=plain, alike=lambda each: each.sphere
+        ),
+        "values of 1e-300": Case(
+            K * 2.0**-996, outcome=either, twin=plain, alike=lambda each: each.sphere
+        ),
+        "integers": Case(np.rint(3 * K).astype(int), outcome=either),
+    }
+    refused = {
+        "asymmetric": with_entry(K, 0.5, (5, 2)),
+        "not square": K[:, :-1],
+        "nan": with_both(K, np.nan, 5, 2),
+        "nan on the diagonal": with_entry(K, np.nan, (5, 5)),
+        "inf": with_both(K, np.inf, 5, 2),
+        "inf on the diagonal": with_entry(K, np.inf, (5, 5)),
+        "a vector": K[0],
+        "empty": np.empty((0, 0)),
+        "complex": K + 1j,
+        "texts": np.full((N, N), "a"),
+    }
+    found |= {name: Case(X, labels(N), outcome=REFUSED) for name, X in refused.items()}
+    new = {"narrower": K[:, 1:], "wider": np.column_stack([K, K]), "nan": with_entry(K, np.nan)}
+    found |= {
+        f"new, {name}": Case(K, new=X, outcome=with_inputs(always), new_outcome=REFUSED)
+        for name, X in new.items()
+    }
+    return {f"gram: {name}": replace(case, kernel="precomputed") for name, case in found.items()}
+
+
+def shapes() -> dict[str, Case]:
+    z, y = three_leaves(N, 0, spread=0.05)
+    kernel = VeroneseWhitney()
+
+    def points(z: NDArray[Any]) -> NDArray[Any]:
+        return np.stack([z.real, z.imag], axis=-1)
+
+    X = points(z)
+    turned = np.exp(1j * np.arange(N))[:, None] * z + np.arange(N)[:, None]
+    plain = Case(X, y, kernel=kernel)
+    found = {
+        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=of_some_variance),
+        "one": Case(X[:1], y[:1], outcome=at_least(1)),
+        "one, turned and moved": Case(
+            points(np.exp(1j * np.arange(N))[:, None] * z[:1] + 3.0), y, outcome=of_some_variance
+        ),
+        "turned and moved": Case(points(turned), y, new=points(turned), twin=plain),
+        "of 1e150": Case(X * 2.0**498, y, twin=plain),
+        "of 1e-150": Case(X * 2.0**-498, y, twin=plain),
+        "on a line": Case(X * [1.0, 0.0], y),
+        "with equal landmarks": Case(with_entry(X, X[:, :1], (slice(None), slice(0, 3))), y),
+        "far away": Case(X + 1e6, y, twin=plain, tolerance=1e-4),
+        "mirrored": Case(np.concatenate([X[:6], X[:6] * [1.0, -1.0]]), y),
+    }
+    refused = {
+        "all landmarks in one place": with_entry(X, X[5, 0], 5),
+        "two landmarks": X[:, :2],
+        "one landmark": X[:, :1],
+        "no landmark": X[:, :0],
+        "a landmark of nan": with_entry(X, np.nan, (5, 1, 0)),
+        "a landmark of inf": with_entry(X, np.inf, (5, 1, 0)),
+        "ragged": [X[0], X[1][:-1], *X[2:]],
+        "ragged as objects": np.array([*map(list, X[1:]), list(X[0][1:])], dtype=object),
+        "landmarks in space": np.concatenate([X, X[..., :1]], axis=-1),
+        "none": X[:0],
+        "texts": np.full(X.shape, "a"),
+    }
+    found |= {name: Case(data, y, outcome=REFUSED) for name, data in refused.items()}
+    found["new, other landmarks"] = Case(X, y, new=X[:, 1:], new_outcome=REFUSED)
+    found["new, no shape"] = Case(X, y, new=0 * X[:2], new_outcome=REFUSED)
+    return {f"shapes: {name}": replace(case, kernel=kernel) for name, case in found.items()}
+
+
+def covariances() -> dict[str, Case]:
+    X, y = two_kinds_of_matrices(N, 0)
+    d = X.shape[1]
+    kernel = LogEuclidean()
+    plain = Case(X, y, kernel=kernel)
+    found = {
+        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=of_some_variance),
+        "identities": Case(np.tile(np.eye(d), (N, 1, 1)), y, outcome=of_some_variance),
+        "one": Case(X[:1], y[:1], outcome=at_least(1)),
+        "of one number": Case(X[:, :1, :1], y),
+        "of 1e150": Case(X * 2.0**498, y, twin=plain),
+        "of 1e-150": Case(X * 2.0**-498, y, twin=plain),
+    }
+    refused = {
+        "nearly singular": with_entry(X, np.diag([1e-300] + [1.0] * (d - 1)), 5),
+        "singular": with_entry(X, np.ones((d, d)), 5),
+        "zeros": with_entry(X, 0.0, 5),
+        "negative": with_entry(X, -np.eye(d), 5),
+        "asymmetric": with_entry(X, np.tri(d), 5),
+        "nan": with_entry(X, np.nan, (5, 0, 0)),
+        "inf": with_entry(X, np.inf, (5, 0, 0)),
+        "not square": X[:, :, :-1],
+        "ragged": [X[0], X[1][:-1, :-1], *X[2:]],
+        "none": X[:0],
+        "texts": np.full(X.shape, "a"),
+    }
+    found |= {name: Case(data, y, outcome=REFUSED) for name, data in refused.items()}
+    return {f"matrices: {name}": replace(case, kernel=kernel) for name, case in found.items()}
+
+
+CASES: dict[str, Case] = {
+    name: case
+    for several in (few_points, coinciding, extreme, scales, classes, weights, no_data, new_data)
+    for name, case in several().items()
+}
+CASES |= spheres() | gram_matrices() | shapes() | covariances()

@@ -1,0 +1,269 @@
+"""Battery "degenerate data": for each the right answer or a clear error.
+
+Never NaN, never a hang, never an error of what lies below: not of NumPy, SciPy or LAPACK.
+"""
+
+import faulthandler
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import orthodrome
+from degenerate import ANSWERED, CASES, EITHER, REFUSED, Case, N, good
+from laws_product import CONFIGURATIONS, FIRST, METHODS, ROUNDING, partition
+from orthodrome import KernelPCA, KernelPGA, KernelRidgeRegressionClassifier, PerTurbo
+
+HOME = Path(orthodrome.__file__).parent
+CHECKS = Path(sklearn.__file__).parent / "utils"  # of arrays and of targets
+SECONDS = 60  # for a fit of a dozen points, and what is asked of it
+
+#: NaN where there is nothing to tell: the scale of a kernel that has none.
+MAY_BE_NAN = {"sigmas_"}
+#: What is compared with the answers for the twin.
+ATTRIBUTES = ("embedding_", "labels_", "explained_variance_ratio_", "loo_score_")
+ASKED = {"transform", "predict", "predict_proba"}
+
+
+@pytest.fixture(autouse=True)
+def _no_hang():
+    """Compiled loops look at no signal: what does not end takes its process along."""
+    faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+# What an answer and a refusal are -----------------------------------------------------------------
+
+
+def attempted(action):
+    """Return what comes of an action, or the error; warnings are ours, or there are none."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            found, error = action(), None
+        except Exception as caught:
+            found, error = None, caught
+    strangers = [str(each.message) for each in said if not issubclass(each.category, UserWarning)]
+    assert not strangers, strangers
+    if error is not None:
+        check_clear(error)
+    return found, error
+
+
+def check_clear(error):
+    """An error that somebody wrote for the reader, of the kind that bad input has."""
+    place = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    written_here = place.is_relative_to(HOME) or place.is_relative_to(CHECKS)
+    is_plain = isinstance(error, (ValueError, TypeError))
+    if not (is_plain and written_here) or isinstance(error, np.linalg.LinAlgError):
+        raise AssertionError(f"{type(error).__name__} of {place.name}: {error}") from error
+    assert len(str(error).split()) >= 4, error
+
+
+def check_finite(values, what):
+    array = np.asarray(values)
+    if array.dtype.kind in "fc":
+        assert np.all(np.isfinite(array)), what
+
+
+def fitted(each, case):
+    """Return the model, and the error that it ended with."""
+    options = each.options if case.options is None else each.options | case.options(each)
+    options = {key: value for key, value in options.items() if key in each.takes}
+    options |= {"n_init": 2} if "n_init" in each.takes else {}  # what happens, not how often
+    model = each.make(**({"kernel": case.kernel} | options))
+    more = {} if case.weight is None else {"sample_weight": case.weight}
+    return model, attempted(lambda: model.fit(case.X, case.classes, **more))[1]
+
+
+def answers(model, new):
+    """What the methods say of new rows, errors included."""
+    found = {}
+    for name in sorted(METHODS - {"inverse_transform"}):
+        if hasattr(model, name):
+            found[name] = attempted(lambda name=name: getattr(model, name)(new))
+    if hasattr(model, "inverse_transform") and found["transform"][1] is None:
+        some = found["transform"][0][:3]
+        restored, error = attempted(lambda: model.inverse_transform(some))
+        if error is None:  # some kernels have no pre-images
+            check_finite(restored, "inverse_transform")
+    return found
+
+
+def check_attributes(model):
+    for name in (name for name in dir(model) if name.endswith("_") and name[0] != "_"):
+        value, error = attempted(lambda name=name: getattr(model, name))
+        assert error is None, name
+        if name not in MAY_BE_NAN and isinstance(value, (np.ndarray, float)):
+            check_finite(value, name)
+
+
+# The battery --------------------------------------------------------------------------------------
+
+PRODUCT = [
+    pytest.param(
+        name, case, id=f"{name}-{case}", marks=() if name in FIRST.values() else pytest.mark.slow
+    )
+    for name, each in CONFIGURATIONS.items()
+    for case, given in CASES.items()
+    if given.weight is None or each.takes_weights
+]
+
+
+@pytest.mark.parametrize(("name", "case"), PRODUCT)
+def test_the_right_answer_or_a_clear_error(name, case):
+    each, given = CONFIGURATIONS[name], CASES[case]
+    model, error = fitted(each, given)
+    expected = given.expected(each)
+    if error is not None:
+        assert expected in (REFUSED, EITHER), error
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)
+        return
+    assert expected in (ANSWERED, EITHER)
+    check_attributes(model)
+    for method, (found, refusal) in answers(model, given.new_rows).items():
+        if refusal is not None:
+            assert given.new_outcome in (REFUSED, EITHER), f"{method}: {refusal}"
+            continue
+        assert given.new_outcome in (ANSWERED, EITHER), method
+        check_finite(found, method)
+        assert len(found) == len(given.new_rows), method
+    if given.twin is not None and given.alike(each):
+        check_same(model, each, given)
+
+
+def check_same(model, each, given):
+    """The answers are those of the twin, of training and of new rows; clusters as partitions."""
+    twin, error = fitted(each, given.twin)
+    assert error is None, error
+    one, other = (
+        {name: getattr(fit, name) for name in ATTRIBUTES if hasattr(fit, name)}
+        | {name: found for name, (found, _) in answers(fit, rows).items() if name in ASKED}
+        for fit, rows in ((model, given.new_rows), (twin, given.twin.new_rows))
+    )
+    if each.is_clustering:
+        one, other = (
+            {"partition": partition([*said["labels_"], *said["predict"]])} for said in (one, other)
+        )
+    assert one.keys() == other.keys()
+    for name, expected in other.items():
+        if np.asarray(expected).dtype.kind == "f":
+            atol = given.tolerance * np.abs(expected).max(initial=1e-300)
+            np.testing.assert_allclose(one[name], expected, rtol=0, atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(one[name], expected, err_msg=name)
+
+
+# What is known of the answers ---------------------------------------------------------------------
+
+
+def every(condition):
+    """Configurations for which something is known; the first of each estimator is not slow."""
+    return pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=() if name in FIRST.values() else pytest.mark.slow)
+            for name, each in CONFIGURATIONS.items()
+            if condition(each)
+        ],
+    )
+
+
+def model_of(name, case):
+    model, error = fitted(CONFIGURATIONS[name], CASES[case])
+    assert error is None, error
+    return model
+
+
+@every(lambda each: hasattr(each.make, "transform") and not each.is_clustering)
+@pytest.mark.parametrize("case", ["one point", "all equal", "all zero", "shapes: equal"])
+def test_equal_points_are_the_mean_and_have_no_extent(name, case):
+    model = model_of(name, case)
+    assert np.abs(model.embedding_).max(initial=0) < 1e-6
+    assert np.abs(model.transform(CASES[case].X)).max(initial=0) < 1e-6
+
+
+@every(lambda each: each.is_clustering)
+@pytest.mark.parametrize("case", ["all equal", "all zero", "shapes: equal", "matrices: identities"])
+def test_equal_points_are_one_cluster(name, case):
+    assert len(set(model_of(name, case).labels_)) == 1
+
+
+@every(lambda each: each.is_clustering)
+def test_points_in_three_places_are_three_clusters(name):
+    expected = np.arange(N) // 4
+    np.testing.assert_array_equal(partition(model_of(name, "three places").labels_), expected)
+    if CONFIGURATIONS[name].matrices:
+        np.testing.assert_array_equal(partition(model_of(name, "gram: blocks").labels_), expected)
+
+
+def spans_its_classes(each):
+    """Whether a class is all of its points, and not a part of their span."""
+    classifiers = (KernelRidgeRegressionClassifier, PerTurbo)
+    return each.make in classifiers and not {"n_components", "subspace_size"} & set(each.options)
+
+
+@every(spans_its_classes)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "a class of one",
+        "classes of one",
+        "a class without variance",
+        "classes without variance",
+        "a class in two places",
+        "sigma 1e-12",
+        "sigma 1e-6 in single precision",
+        "sigma 1e0",
+    ],
+)
+def test_points_that_were_learned_are_recognised(name, case):
+    """Classes that lie apart, however few their points are."""
+    given = CASES[case]
+    np.testing.assert_array_equal(model_of(name, case).predict(given.X), given.classes)
+
+
+@every(lambda each: each.make in (KernelPCA, KernelPGA) and each.order == ROUNDING)
+@pytest.mark.parametrize(("sigma", "tolerance"), [(1e3, 1e-4), (1e6, 1e-3)])
+def test_a_large_scale_is_the_linear_kernel(name, sigma, tolerance):
+    """Of the mean of points near together a sphere is flat: θ = d/σ, and there is no more to it."""
+    linear = KernelPCA(2, kernel="linear").fit(good()).embedding_
+    found = model_of(name, f"sigma 1e{round(np.log10(sigma))}").embedding_ * sigma
+    np.testing.assert_allclose(found, linear, rtol=0, atol=tolerance * np.abs(linear).max())
+
+
+@every(lambda each: each.make in (KernelPCA, KernelPGA))
+@pytest.mark.parametrize("case", ["sigma 1e9", "sigma 1e12", "sigma 1e12 in single precision"])
+def test_rounding_is_not_shown_as_extent(name, case):
+    assert np.abs(model_of(name, case).embedding_).max(initial=0) < 1e-6
+
+
+def test_the_battery_sees_what_it_is_for():
+    """Errors and answers of each kind that is looked for are complained of."""
+
+    def of_numpy():
+        np.zeros((2, 3)) @ np.zeros((2, 3))
+
+    def of_lapack():
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    def of_python():
+        return {}["x"]
+
+    def with_a_warning():
+        return np.float64(1.0) / np.zeros(1)
+
+    for action in (of_numpy, of_lapack, of_python, with_a_warning):
+        with pytest.raises(AssertionError):
+            attempted(action)
+    with pytest.raises(AssertionError, match="something"):
+        check_finite([1.0, np.nan], "something")
+    assert Case(np.zeros((2, 1))).expected(CONFIGURATIONS["KernelPCA, auto"]) == ANSWERED
