@@ -1,12 +1,14 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
 # Mutants of one room, for an hour: make mutation MUTATION="gram --minutes 60"
+# Some batteries only: make reliability BATTERY='"Degenerate data" Fuzz'
 # Some benchmarks only: make bench BENCH="bench_foundation bench_sphere"
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
 MUTATION ?=
+BATTERY ?=
 RUNS ?= 20
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
@@ -54,7 +56,7 @@ repeat: $(STAMP) ## run the test suite RUNS times (20) and keep what failed, to 
 	@$(RUN) tests/repeats.py --runs $(RUNS)
 
 reliability: $(STAMP) ## run the batteries of tests/hardening and write docs/reliability.md
-	MPLBACKEND=Agg $(RUN) tests/reliability.py
+	MPLBACKEND=Agg $(RUN) tests/reliability.py $(BATTERY)
 
 coverage: $(STAMP) ## run the test suite and tell which lines and branches no test runs
 	$(TEST) -m "not slow" --cov --cov-report= $(PYTEST_ARGS)

@@ -2,21 +2,25 @@
 
     python tests/coverage_rooms.py [.coverage]
 
-Branches count as coverage.py counts them; `12->15` is a way from one line to another that was
-never taken. Compiled loops are not counted: no tracer sees them, and uncompiled they are neither
-quick enough nor the same (numba's arithmetic does not raise). `make mutation` changes those of its
-rooms.
+The sums of rooms are kept in hardening/coverage.json, for the page about reliability. Branches
+count as coverage.py counts them; `12->15` is a way from one line to another that was never taken.
+Compiled loops are not counted: no tracer sees them, and uncompiled they are neither quick enough
+nor the same (numba's arithmetic does not raise). `make mutation` changes those of its rooms.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import repeats
+
 ROOT = Path(__file__).resolve().parents[1]
+STORE = ROOT / "tests" / "hardening" / "coverage.json"
 PACKAGE = "src/orthodrome/"
 COUNTS = ("num_statements", "missing_lines", "num_branches", "missing_branches")
 
@@ -61,10 +65,41 @@ def spans(numbers: list[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs)
 
 
+def with_sum(totals: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """The rooms, and all of them together."""
+    everything = {count: sum(each[count] for each in totals.values()) for count in COUNTS}
+    return totals | {"all": everything}
+
+
+def told(kept: dict[str, Any] | None) -> list[str]:
+    """The lines of the page about coverage."""
+    heading = ["## Coverage", ""]
+    if not kept:
+        return [*heading, "The coverage has not been measured yet (`make coverage`)."]
+    found = [
+        *heading,
+        f"Lines and branches that `make coverage` saw run, on {kept['date']} at {kept['commit']}, "
+        "without the slow batteries. Compiled loops are not counted: no tracer sees them.",
+        "",
+        "| room | lines | missed | branches | missed | share |",
+        "|---|---|---|---|---|---|",
+    ]
+    for room, total in with_sum(kept["rooms"]).items():
+        cells = [f"`{room}`", *(str(total[count]) for count in COUNTS), f"{share(total):.1f} %"]
+        found.append("| " + " | ".join(cells) + " |")
+    return found
+
+
+def keep(said: dict[str, Any]) -> None:
+    """Keep the sums of rooms."""
+    date = datetime.date.today().isoformat()
+    kept = {"date": date, "commit": repeats.commit(), "rooms": rooms(said["files"])}
+    STORE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def lines(said: dict[str, Any]) -> list[str]:
     """The table and the list."""
-    totals = rooms(said["files"])
-    totals["all"] = {count: sum(each[count] for each in totals.values()) for count in COUNTS}
+    totals = with_sum(rooms(said["files"]))
     told = [f"{'room':16}{'lines':>8}{'missed':>8}{'branches':>10}{'missed':>8}{'share':>9}"]
     for room, total in totals.items():
         a, b, c, d = (total[count] for count in COUNTS)
@@ -80,4 +115,6 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(lines(report(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".coverage")))))
+    measured = report(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".coverage"))
+    keep(measured)
+    print("\n".join(lines(measured)))

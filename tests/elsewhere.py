@@ -5,11 +5,14 @@
 
 The wheel is built from the sources and installed with what it requires and nothing optional, beside
 pytest, pytest-xdist and hypothesis alone: the newest versions, or the oldest that pyproject.toml
-allows. Tests of what is optional are skipped there, each with a word.
+allows. Tests of what is optional are skipped there, each with a word. What came of it is kept in
+hardening/elsewhere.json, for the page about reliability.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 import shutil
 import subprocess
@@ -17,9 +20,13 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import repeats
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("pytest", "pytest-xdist", "hypothesis")
+STORE = ROOT / "tests" / "hardening" / "elsewhere.json"
 # scikit-learn 1.9.0 parametrises by generators, of which pytest 9 warns.
 TOOLS_THEN = ("pytest==8.4.*", "pytest-xdist", "hypothesis")
 # What looks at the repository and not at the package.
@@ -53,12 +60,62 @@ def environment(name: str) -> Path:
     return python
 
 
+def versions(python: Path) -> str:
+    """What is required, as it is installed."""
+    listed = [str(python), "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+    said = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
+    print(said, flush=True)
+    installed = dict(line.split("==", 1) for line in said.splitlines() if "==" in line)
+    names = [each.partition("==")[0] for each in lower_bounds()]
+    return ", ".join(f"{name} {installed[name]}" for name in names)
+
+
+def keep(name: str, report: Path, with_what: str) -> None:
+    """Keep what came of a run of the whole suite."""
+    tests, failed = repeats.failures(report.read_text(encoding="utf-8"))
+    kept = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
+    kept[name] = {
+        "date": datetime.date.today().isoformat(),
+        "commit": repeats.commit(),
+        "versions": with_what,
+        "tests": tests,
+        "failed": failed,
+    }
+    STORE.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def told(kept: dict[str, Any]) -> list[str]:
+    """The lines of the page about the wheel in empty environments."""
+    lines = ["## The wheel elsewhere", ""]
+    if not kept:
+        return [
+            *lines,
+            "The suite has not been run there yet (`make test-wheel`, `make test-oldest`).",
+        ]
+    lines += [
+        "The suite against the wheel, in an empty environment with nothing optional installed.",
+        "",
+        "| versions | with | tests | failed | date | commit |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, run in sorted(kept.items()):
+        cells = [
+            name,
+            run["versions"],
+            run["tests"],
+            len(run["failed"]),
+            run["date"],
+            run["commit"],
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return lines
+
+
 def main(name: str, arguments: list[str]) -> int:
     if name not in ("newest", "oldest"):
         raise SystemExit(__doc__)
     python = environment(name)
-    listed = [str(python), "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
-    subprocess.run(listed, check=True)
+    with_what = versions(python)
     surroundings = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     data = os.environ.get("ORTHODROME_DATA") or ROOT.parent / "shared" / "data"
     surroundings["ORTHODROME_DATA"] = str(Path(data).resolve())
@@ -70,10 +127,13 @@ def main(name: str, arguments: list[str]) -> int:
         where = "import orthodrome, sys; assert orthodrome.__file__.startswith(sys.prefix)"
         subprocess.run([str(python), "-c", where], check=True, cwd=away, env=surroundings)
         command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-n", "auto", "tests"]
-        ignored = [f"--ignore=tests/{name}" for name in NOT_THERE]
-        return subprocess.run(
-            [*command, *ignored, *arguments], cwd=away, env=surroundings
-        ).returncode
+        ignored = [f"--ignore=tests/{each}" for each in NOT_THERE]
+        report = away / "report.xml"
+        command += [*ignored, f"--junitxml={report}", *arguments]
+        status = subprocess.run(command, cwd=away, env=surroundings).returncode
+        if report.exists():
+            keep(name, report, with_what)
+        return status
 
 
 if __name__ == "__main__":

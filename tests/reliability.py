@@ -1,11 +1,13 @@
 """Run the batteries of tests/hardening and write docs/reliability.md: nobody types a count.
 
-    python tests/reliability.py [--keep]
+    python tests/reliability.py [battery ...]
 
 Which batteries there are, and what each has found, stands in batteries.toml; how many cases there
-are and how many fail is read from what pytest reports. `--keep` leaves a failing battery out of the
-status of the script, for a page that shows it. The score of the mutants is that of mutation.json,
-which `make mutation` writes, and repeated runs are those of runs.json (`make repeat`).
+are and how many fail is read from what pytest reports, and kept in counts.json, so that some of
+them can be run again. What other commands measure is kept beside it: the score of mutants in
+mutation.json (`make mutation`), repeated runs in runs.json (`make repeat`), coverage in
+coverage.json (`make coverage`), and the suite with the wheel in empty environments in
+elsewhere.json (`make test-wheel`, `make test-oldest`).
 """
 
 from __future__ import annotations
@@ -19,15 +21,18 @@ import sys
 import tempfile
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import coverage_rooms
+import elsewhere
 import repeats
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tests" / "hardening"
 PAGE = ROOT / "docs" / "reliability.md"
+COUNTS = HERE / "counts.json"
 
 RED, GREEN = "🟥 red", "🟩 green"
 
@@ -39,6 +44,8 @@ class Counts:
     cases: int = 0
     failed: int = 0
     skipped: int = 0
+    date: str = ""
+    commit: str = ""
 
     @staticmethod
     def of(report: str) -> Counts:
@@ -50,6 +57,10 @@ class Counts:
 
         skipped = total("skipped")
         return Counts(total("tests") - skipped, total("failures", "errors"), skipped)
+
+    def now(self) -> Counts:
+        """The same, with when and of what."""
+        return replace(self, date=datetime.date.today().isoformat(), commit=repeats.commit())
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,8 @@ def run(battery: Battery) -> Counts:
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         subprocess.run([*command, *battery.tests], cwd=ROOT, env=os.environ | threads, check=False)
         if not report.exists():  # pytest itself did not come so far
-            return Counts(0, 1, 0)
-        return Counts.of(report.read_text(encoding="utf-8"))
+            return Counts(failed=1).now()
+        return Counts.of(report.read_text(encoding="utf-8")).now()
 
 
 # ---------------------------------------------------------------------------- the page
@@ -92,31 +103,52 @@ def state(counts: Counts) -> str:
     return GREEN if counts.cases and not counts.failed else RED
 
 
-def page(
-    results: list[tuple[Battery, Counts]],
-    mutants: dict[str, Any] | None,
-    runs: list[dict[str, Any]],
-    date: str,
-) -> str:
+@dataclass(frozen=True)
+class Kept:
+    """What other commands have measured, as they keep it."""
+
+    mutants: dict[str, Any] | None = None
+    runs: list[dict[str, Any]] | None = None
+    coverage: dict[str, Any] | None = None
+    elsewhere: dict[str, Any] | None = None
+
+    @staticmethod
+    def stored() -> Kept:
+        names = {"mutants": "mutation", "runs": "runs"}
+        names |= {name: name for name in ("coverage", "elsewhere")}
+        files = {field: HERE / f"{name}.json" for field, name in names.items()}
+        return Kept(
+            **{
+                field: json.loads(path.read_text(encoding="utf-8"))
+                for field, path in files.items()
+                if path.exists()
+            }
+        )
+
+
+def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
     """The page from what was counted."""
     lines = [
         "# Reliability",
         "",
-        f"Written by `tests/reliability.py` (`make reliability`) on {date}; do not edit. "
-        "Each battery is run when the page is written; a case is one test with one set of "
-        "parameters (many of them look at many inputs). *Found* counts what was wrong when the "
-        "battery was written and has been mended since.",
+        f"Written by `tests/reliability.py` (`make reliability`) on {date}; do not edit. A case is "
+        "one test with one set of parameters, the slow ones included; many of them look at many "
+        "inputs. *Found* counts what was wrong when the battery was written and has been mended "
+        "since. A battery with a failure, or without a case, is red.",
         "",
-        "| battery | state | cases | failing | skipped | found and mended | command |",
-        "|---|---|---|---|---|---|---|",
+        "| battery | state | cases | failing | skipped | found and mended | run | command |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for battery, counts in results:
         cells = [battery.name, state(counts), counts.cases, counts.failed, counts.skipped]
-        cells += [len(battery.found), f"`{battery.command}`"]
+        cells += [len(battery.found), f"{counts.date} at {counts.commit}", f"`{battery.command}`"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     still = sum(counts.failed for _, counts in results)
-    lines += ["", f"Open failures: {still}.", "", *mutant_lines(mutants)]
-    lines += ["", *repeats.told(runs)]
+    found = sum(len(battery.found) for battery, _ in results)
+    lines += ["", f"Open failures: {still}. Found and mended: {found}."]
+    lines += ["", *mutant_lines(kept.mutants), "", *repeats.told(kept.runs or [])]
+    lines += ["", *elsewhere.told(kept.elsewhere or {})]
+    lines += ["", *coverage_rooms.told(kept.coverage)]
     for battery, _ in results:
         lines += ["", f"## {battery.name}", "", battery.about.strip()]
         if battery.found:
@@ -147,20 +179,31 @@ def mutant_lines(mutants: dict[str, Any] | None) -> list[str]:
     return [*lines, "", *left] if left else lines
 
 
+def counted(names: list[str]) -> list[tuple[Battery, Counts]]:
+    """Run the batteries of these names, or all of them, and return what is known of each."""
+    known = json.loads(COUNTS.read_text(encoding="utf-8")) if COUNTS.exists() else {}
+    there = batteries()
+    strangers = set(names) - {battery.name for battery in there}
+    if strangers:
+        raise SystemExit(f"No battery is called {sorted(strangers)[0]!r}; see {HERE.name}.")
+    for battery in there:
+        if not names or battery.name in names:
+            known[battery.name] = asdict(run(battery))
+            COUNTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    return [(battery, Counts(**known.get(battery.name, {}))) for battery in there]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--keep", action="store_true", help="end with status 0 even if one is red")
-    keep = parser.parse_args().keep
-    results = [(battery, run(battery)) for battery in batteries()]
-    stored = HERE / "mutation.json"
-    mutants = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else None
+    parser.add_argument("battery", nargs="*", help="which to run; all of them if none is named")
+    results = counted(parser.parse_args().battery)
     date = datetime.date.today().isoformat()
-    PAGE.write_text(page(results, mutants, repeats.stored(), date), encoding="utf-8")
+    PAGE.write_text(page(results, Kept.stored(), date), encoding="utf-8")
     print(f"Wrote {PAGE.relative_to(ROOT)}")
     red = [battery.name for battery, counts in results if state(counts) == RED]
     if red:
         print(f"Red: {', '.join(red)}", file=sys.stderr)
-    return int(bool(red) and not keep)
+    return int(bool(red))
 
 
 if __name__ == "__main__":

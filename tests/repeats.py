@@ -2,15 +2,19 @@
 
     python tests/repeats.py [--runs 20]
 
-Each run is `make test`. What came of it is added to hardening/runs.json, so runs add up over
-days; reliability.py tells them on its page. The status is that of the runs made now.
+Each run is `make test`, every second one with the BLAS kernels of another processor: there rounding
+differs, and a test that hangs on the last bit is flaky too. What came of a run is added to
+hardening/runs.json, so runs add up over days; reliability.py tells them on its page. The status is
+that of the runs made now.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +25,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = ROOT / "tests" / "hardening" / "runs.json"
+#: Names that OpenBLAS has for kernels which any x86 processor of today can run; "" for its own.
+PROCESSORS = ("", "Nehalem", "", "Sandybridge", "", "Haswell")
 
 
 def failures(report: str) -> tuple[int, list[str]]:
@@ -36,25 +42,31 @@ def failures(report: str) -> tuple[int, list[str]]:
 
 
 def commit() -> str:
-    """Name the state of the tree; changes that are not committed are told by a plus."""
+    """Name the state of the tree; changes that are not committed are told by a plus.
+
+    What the tools keep of their measurements is no change of what is tested.
+    """
     hash_of = ["git", "rev-parse", "--short=10", "HEAD"]
     changes = ["git", "status", "--porcelain", "--untracked-files=no"]
     said = [
         subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
         for each in (hash_of, changes)
     ]
-    # the file that this script writes itself is no change of what is tested
-    changed = [line for line in said[1].splitlines() if not line.endswith(STORE.name)]
+    kept = STORE.parent.relative_to(ROOT).as_posix()
+    changed = [
+        line for line in said[1].splitlines() if kept not in line or not line.endswith(".json")
+    ]
     return said[0] + ("+" if changed else "")
 
 
-def once() -> dict[str, Any]:
+def once(processor: str) -> dict[str, Any]:
     """Run the suite, and say what came of it."""
     state, start = commit(), time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = ["make", "--no-print-directory", "test", f"PYTEST_ARGS=-q --junitxml={report}"]
-        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        kernels = {"OPENBLAS_CORETYPE": processor} if processor else {}
+        status = subprocess.run(command, cwd=ROOT, env=os.environ | kernels, check=False).returncode
         seconds = time.perf_counter() - start
         if report.exists():
             tests, failed = failures(report.read_text(encoding="utf-8"))
@@ -65,6 +77,7 @@ def once() -> dict[str, Any]:
     return {
         "date": datetime.date.today().isoformat(),
         "commit": state,
+        "processor": processor,
         "seconds": round(seconds),
         "tests": tests,
         "failed": failed,
@@ -78,15 +91,19 @@ def told(runs: list[dict[str, Any]]) -> list[str]:
         return [*lines, "The suite has not been repeated yet (`make repeat`)."]
     last = runs[-1]
     since = next((i for i, run in enumerate(reversed(runs)) if run["failed"]), len(runs))
+    others = [run["processor"] for run in runs if run["processor"]]
     lines += [
         f"`make test` was run {len(runs)} times by `make repeat`, last on {last['date']} with "
-        f"{last['tests']} tests; the last {since} of these runs had no failure.",
+        f"{last['tests']} tests; the last {since} of these runs had no failure. {len(others)} of "
+        f"the runs computed with the BLAS kernels of another processor "
+        f"({', '.join(sorted(set(others))) or 'none'}).",
     ]
     bad = [run for run in runs if run["failed"]]
     if bad:
-        lines += ["", "| date | commit | failed |", "|---|---|---|"]
+        lines += ["", "| date | commit | processor | failed |", "|---|---|---|---|"]
         lines += [
-            f"| {run['date']} | {run['commit']} | {'<br>'.join(map(_code, run['failed']))} |"
+            f"| {run['date']} | {run['commit']} | {run['processor'] or 'its own'} | "
+            f"{'<br>'.join(map(_code, run['failed']))} |"
             for run in bad
         ]
     return lines
@@ -104,9 +121,10 @@ def stored() -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", type=int, default=20, help="how many times; default 20")
-    bad = 0
-    for _ in range(parser.parse_args().runs):
-        run = once()
+    bad, known = 0, len(stored())
+    processors = itertools.islice(itertools.cycle(PROCESSORS), known, None)
+    for processor in itertools.islice(processors, parser.parse_args().runs):
+        run = once(processor)
         STORE.write_text(json.dumps([*stored(), run], indent=1) + "\n", encoding="utf-8")
         bad += bool(run["failed"])
         print(f"{run['tests']} tests, {run['seconds']} s, failed: {run['failed'] or 'none'}")

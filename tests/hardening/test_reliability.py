@@ -1,10 +1,13 @@
 """The page about reliability: it says what pytest reports, and a failure turns its row red."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import coverage_rooms
+import elsewhere
 import reliability
 import repeats
 
@@ -18,14 +21,16 @@ BATTERY = reliability.Battery("Storms", "Wind.", ["tests/storms.py"], ["A leak."
 
 
 def row_of(report):
-    text = reliability.page([(BATTERY, reliability.Counts.of(report))], None, [], "today")
+    counts = replace(reliability.Counts.of(report), date="today", commit="abc")
+    text = reliability.page([(BATTERY, counts)], reliability.Kept(), "today")
     return next(line for line in text.splitlines() if line.startswith("| Storms")), text
 
 
 def test_a_row_says_what_pytest_reports():
     row, text = row_of(REPORT.format(errors=0, failures=0))
-    assert row == f"| Storms | {reliability.GREEN} | 7 | 0 | 2 | 2 | `pytest tests/storms.py` |"
-    assert "Open failures: 0." in text
+    green, command = reliability.GREEN, "`pytest tests/storms.py`"
+    assert row == f"| Storms | {green} | 7 | 0 | 2 | 2 | today at abc | {command} |"
+    assert "Open failures: 0. Found and mended: 2." in text
     assert "- A leak." in text
 
 
@@ -67,12 +72,14 @@ def test_mutants_are_told_as_they_were_counted():
 
 
 def test_a_run_that_failed_is_told_and_ends_the_count():
-    good = {"date": "today", "commit": "abc", "seconds": 9, "tests": 7, "failed": []}
-    bad = good | {"commit": "def", "failed": ["tests.x::test_y[a|b]"]}
+    good = {"date": "today", "commit": "abc", "processor": "", "seconds": 9, "tests": 7}
+    good |= {"failed": []}
+    bad = good | {"commit": "def", "processor": "Nehalem", "failed": ["tests.x::test_y[a|b]"]}
     text = "\n".join(repeats.told([good, bad, good, good]))
     assert "run 4 times" in text
     assert "the last 2 of these runs" in text
-    assert "| today | def | `tests.x::test_y[a\\|b]` |" in text
+    assert "| today | def | Nehalem | `tests.x::test_y[a\\|b]` |" in text
+    assert "1 of the runs computed with the BLAS kernels of another processor (Nehalem)" in text
     assert "the last 2 of these runs" in "\n".join(repeats.told([good, good]))
 
 
@@ -84,3 +91,34 @@ def test_failures_are_read_from_the_report():
         '<testcase classname="a" name="e"><skipped/></testcase></testsuite></testsuites>'
     )
     assert repeats.failures(report) == (3, ["a::c", "a::d"])
+
+
+def test_the_wheel_elsewhere_is_told_as_it_was_run():
+    run = {"date": "today", "commit": "abc", "versions": "numpy 2.0", "tests": 9, "failed": ["a"]}
+    assert "| oldest | numpy 2.0 | 9 | 1 | today | abc |" in elsewhere.told({"oldest": run})
+    assert "not been run" in elsewhere.told({})[-1]
+
+
+def test_coverage_is_told_by_rooms():
+    counts = dict.fromkeys(coverage_rooms.COUNTS, 0) | {"num_statements": 30, "missing_lines": 3}
+    kept = {"date": "today", "commit": "abc", "rooms": {"gram": counts, "eigen": counts}}
+    lines = coverage_rooms.told(kept)
+    assert "| `gram` | 30 | 3 | 0 | 0 | 90.0 % |" in lines
+    assert "| `all` | 60 | 6 | 0 | 0 | 90.0 % |" in lines
+    assert "not been measured" in coverage_rooms.told(None)[-1]
+
+
+def test_a_battery_can_be_run_again_alone(tmp_path, monkeypatch):
+    """What is known of the others stays; one that was never run is red."""
+    others = [replace(BATTERY, name=name) for name in ("Storms", "Floods", "Droughts")]
+    monkeypatch.setattr(reliability, "batteries", lambda: others)
+    monkeypatch.setattr(reliability, "COUNTS", tmp_path / "counts.json")
+    monkeypatch.setattr(reliability, "run", lambda battery: reliability.Counts(cases=3))
+    reliability.counted(["Storms"])
+    monkeypatch.setattr(reliability, "run", lambda battery: reliability.Counts(5, failed=1))
+    known = {battery.name: counts for battery, counts in reliability.counted(["Floods"])}
+    assert [known[each.name].cases for each in others] == [3, 5, 0]
+    states = [reliability.state(known[each.name]) for each in others]
+    assert states == [reliability.GREEN, reliability.RED, reliability.RED]
+    with pytest.raises(SystemExit, match="Quakes"):
+        reliability.counted(["Quakes"])
