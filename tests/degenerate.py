@@ -536,3 +536,86 @@ CASES: dict[str, Case] = {
     for name, case in several().items()
 }
 CASES |= spheres() | gram_matrices() | shapes() | covariances()
+
+
+# Pictures and motions -----------------------------------------------------------------------------
+
+
+def picture() -> NDArray[np.float64]:
+    """Blocks of two shades, and noise."""
+    rng = np.random.default_rng(0)
+    blocks = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
+    return blocks + 0.1 * rng.standard_normal((14, 14))
+
+
+def motion() -> NDArray[np.float64]:
+    """Four joints that swing, and noise."""
+    rng = np.random.default_rng(0)
+    time = np.linspace(0, 6, 24)[:, None, None]
+    return np.sin(time + rng.normal(size=(1, 4, 3))) + 0.1 * rng.normal(size=(24, 4, 3))
+
+
+def no_values(good: NDArray[np.float64]) -> dict[str, Any]:
+    """What neither a picture nor a motion is made of."""
+    place = (3,) * good.ndim if min(good.shape) > 3 else (0,) * good.ndim
+    return {
+        "nan": with_entry(good, np.nan, place),
+        "inf": with_entry(good, np.inf, place),
+        "empty": good[:0],
+        "one dimension": good.ravel(),
+        "five dimensions": good[None, None, None],
+        "texts": np.full(good.shape, "a"),
+        "objects": good.astype(object),
+        "complex": good + 1j,
+        "dates": np.full(good.shape, np.datetime64("2026-01-01")),
+        "None": None,
+        "ragged": [good[0], good[1][:-1]],
+        "values of 1e300": good * 1e300,
+        "values of 1e-300": good * 1e-300,
+        "float32 of 1e30": (good * 1e30).astype(np.float32),
+    }
+
+
+PICTURES: dict[str, tuple[Any, str]] = {
+    name: (value, REFUSED)
+    for name, value in {
+        **no_values(picture()),
+        "one pixel": np.ones((1, 1)),
+        "smaller than a patch": picture()[:3, :3],
+        "one row": picture()[:1],
+        "booleans": picture() > 0.5,
+    }.items()
+} | {
+    name: (value, ANSWERED)
+    for name, value in {
+        "constant": np.full((14, 14), 0.5),
+        "zeros": np.zeros((14, 14)),
+        "two values": np.where(picture() > 0.5, 1.0, 0.0),
+        "a dot": with_entry(np.zeros((14, 14)), 1.0, (3, 3)),
+        "bytes": np.clip(255 * picture(), 0, 255).astype(np.uint8),
+        "one patch": picture()[:4, :4],
+        "values of 1e150": picture() * 2.0**498,
+        "values of 1e-150": picture() * 2.0**-498,
+        "float32": picture().astype(np.float32),
+        "colours that are equal": np.repeat(picture()[:, :, None], 3, axis=2),
+    }.items()
+}
+MOTIONS: dict[str, tuple[Any, str]] = {
+    name: (value, REFUSED)
+    for name, value in {
+        **no_values(motion()),
+        "one frame": motion()[:1],
+        "no joints": motion()[:, :0],
+    }.items()
+} | {
+    name: (value, ANSWERED)
+    for name, value in {
+        "still": np.repeat(motion()[:1], 24, axis=0),
+        "zeros": np.zeros((24, 4, 3)),
+        "one joint": motion()[:, :1],
+        "frames twice": np.repeat(motion()[::2], 2, axis=0),
+        "values of 1e150": motion() * 2.0**498,
+        "values of 1e-150": motion() * 2.0**-498,
+        "float32": motion().astype(np.float32),
+    }.items()
+}

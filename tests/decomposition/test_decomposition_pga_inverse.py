@@ -33,7 +33,13 @@ def test_all_components_return_the_training_data(sigma, weights):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(), Matern(nu=2.5), RationalQuadratic()], ids=lambda k: type(k).__name__
+    "kernel",
+    [
+        Gaussian(),
+        pytest.param(Matern(nu=2.5), marks=pytest.mark.slow),
+        pytest.param(RationalQuadratic(), marks=pytest.mark.slow),
+    ],
+    ids=lambda k: type(k).__name__,
 )
 @weighted_or_not
 def test_no_optimiser_finds_a_nearer_input(weights, kernel):

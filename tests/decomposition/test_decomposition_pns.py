@@ -106,7 +106,7 @@ def test_outliers_do_not_turn_a_robust_chain():
 
 
 @every_kernel
-@pytest.mark.parametrize("n_components", [1, 3, None])
+@pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 3, None])
 def test_training_points_are_transformed_to_their_embedding(kernel, n_components):
     X = cloud()
     model = KernelPNS(n_components, kernel).fit(X)

@@ -490,6 +490,7 @@ def test_renormalised_components_are_those_of_unit_vectors(rkpns, flowers):
     np.testing.assert_allclose(np.abs(found[c.ZEROED]), np.abs(expected), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_quick_classification_runs_and_says_so(rkpns, flowers, monkeypatch):
     c = rkpns.classification
     monkeypatch.setattr(c, "POWERS", (2.0,))

@@ -52,6 +52,7 @@ def run(copied, script, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_page_is_built_of_what_needs_no_data(copied):
     out = copied.parent / "out"
     keys = ("rkhs_geo/preimages", "rkhs_geo/classification")

@@ -12,13 +12,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import orthodrome
-from degenerate import ANSWERED, CASES, EITHER, REFUSED, Case, N, good
+from degenerate import (
+    ANSWERED,
+    CASES,
+    EITHER,
+    MOTIONS,
+    PICTURES,
+    REFUSED,
+    Case,
+    N,
+    good,
+    motion,
+    picture,
+)
 from laws_product import CONFIGURATIONS, FIRST, METHODS, ROUNDING, partition
-from orthodrome import KernelPCA, KernelPGA, KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome import (
+    KernelPCA,
+    KernelPGA,
+    KernelRidgeRegressionClassifier,
+    PatchDenoiser,
+    PerTurbo,
+)
+from orthodrome.denoising import SequenceDenoiser
 
 HOME = Path(orthodrome.__file__).parent
 CHECKS = Path(sklearn.__file__).parent / "utils"  # of arrays and of targets
@@ -244,6 +264,34 @@ def test_a_large_scale_is_the_linear_kernel(name, sigma, tolerance):
 @pytest.mark.parametrize("case", ["sigma 1e9", "sigma 1e12", "sigma 1e12 in single precision"])
 def test_rounding_is_not_shown_as_extent(name, case):
     assert np.abs(model_of(name, case).embedding_).max(initial=0) < 1e-6
+
+
+# Denoisers ----------------------------------------------------------------------------------------
+
+DENOISERS = {
+    "picture": (PatchDenoiser(4, n_components=3, random_state=0), PICTURES, picture),
+    "motion": (SequenceDenoiser(3, random_state=0), MOTIONS, motion),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "case"), [(kind, case) for kind, (_, cases, _) in DENOISERS.items() for case in cases]
+)
+def test_denoisers_clean_or_refuse(kind, case):
+    make, cases, good = DENOISERS[kind]
+    data, expected = cases[case]
+    found, error = attempted(lambda: clone(make).denoise(data))
+    assert (ANSWERED if error is None else REFUSED) == expected, error
+    if error is not None:
+        return
+    assert found.shape == data.shape
+    assert found.dtype == data.dtype
+    check_finite(found, case)
+    if case in ("constant", "zeros", "still"):
+        np.testing.assert_array_equal(found, data)
+    if case.startswith("values"):
+        scale = data.flat[0] / good().flat[0]
+        np.testing.assert_allclose(found / scale, clone(make).denoise(good()), atol=1e-6)
 
 
 def test_the_battery_sees_what_it_is_for():

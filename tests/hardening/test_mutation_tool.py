@@ -141,6 +141,7 @@ def changed(text, was, now):
 # ---------------------------------------------------------------------------- running
 
 
+@pytest.mark.slow
 def test_tests_run_by_the_lines_they_come_to(copy):
     """One run of the map, and all that follows from it."""
     known = mutation.map_of("room", copy)
@@ -185,6 +186,7 @@ def test_tests_run_by_the_lines_they_come_to(copy):
     assert (what, short([by])) == (NOTICED, {"test_it"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["computes", "waits"])
 def test_tests_that_do_not_end_are_ended(way, copy, monkeypatch):
     monkeypatch.setattr(mutation, "GRACE", 3)

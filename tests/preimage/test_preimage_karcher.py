@@ -71,7 +71,7 @@ def _pairs(X, x):
 
 @pytest.mark.parametrize("kind", ["square", "spiral"])
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 2.0])
-@pytest.mark.parametrize("starts", ["few", "all"])
+@pytest.mark.parametrize("starts", ["few", pytest.param("all", marks=pytest.mark.slow)])
 def test_the_optimum_is_that_of_algorithm_1(kind, sigma, starts):
     X = spread_points(kind)
     expected, objective = algorithm_1(X, sigma)

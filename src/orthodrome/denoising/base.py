@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.checks import check_integer, check_positive
+from .._core.checks import check_integer, check_positive, numbers_expected
 from ..decomposition import KernelPCA
 from ..kernels import KernelHolder, Precomputed, as_kernel
 from .risk import Trial
@@ -148,7 +148,8 @@ class KernelDenoiser(KernelHolder, BaseEstimator):
 
 def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> NDArray[Any]:
     """Return data as an array of real, finite numbers with an allowed number of axes."""
-    array = np.asarray(data)
+    with numbers_expected(data, name, owner):
+        array = np.asarray(data)
     if array.dtype.kind not in "uif":
         raise ValueError(
             f"{name} of {owner} must be real numbers, integer or floating; got dtype "
@@ -168,7 +169,23 @@ def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> N
             f"{name} of {owner} must be finite and complete; {np.count_nonzero(~finite)} values "
             f"are NaN, infinite or masked, the first at {first}. Fill the gaps before denoising."
         )
+    _check_squares(array, name, owner)
     return array
+
+
+def _check_squares(array: NDArray[Any], name: str, owner: str) -> None:
+    """Raise where sums of squares would be infinite, or 0 for what is not."""
+    limits = np.finfo(array.dtype if array.dtype.kind == "f" else np.float64)
+    largest = max(abs(float(array.max())), abs(float(array.min())))
+    how = ""
+    if largest > 0.1 * math.sqrt(float(limits.max) / array.size):
+        how = "large that sums of their squares overflow"
+    elif 0 < largest < 10 * math.sqrt(float(limits.tiny)):
+        how = "small that their squares underflow"
+    if how:
+        raise ValueError(
+            f"The values of {name} of {owner} are so {how} in {limits.dtype}; rescale them."
+        )
 
 
 def _is_auto(value: Any) -> bool:
