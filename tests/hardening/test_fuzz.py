@@ -1,5 +1,6 @@
 """Battery "fuzz": files of data, images, checkpoints and models that were changed at random."""
 
+import contextlib
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,11 +18,13 @@ import skops.io  # noqa: F401  (not within the time of a case)
 
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
-from orthodrome import GeodesicMixture, KernelPCA, load, save
+from orthodrome import GeodesicMixture, KernelPCA, cli, load, save
+from orthodrome._core.machine import machine
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
 from orthodrome.runs.inputs import read_data, read_image
+from orthodrome.runs.memory import available_memory
 from orthodrome.spaces import read_tps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
@@ -32,6 +36,7 @@ TPS = (
     b"LM=3\n1 2\n3.5 4\n5 6\nIMAGE=a_1.jpg\nID=1\nSCALE=0.5\nCURVES=1\nPOINTS=2\n1 2\n3 4\n"
     b"LM=3\n1 2\n3 4\n5 7\nID=b\nCURVES=1\nPOINTS=2\n5 6\n7 8\n"
 )
+LABELS = b"id,place,species\n1,Lima,edulis\nb,Cusco,caerulea\n"
 CSV = b"length,width,species\n2.5,1,edulis\n3,1.5,caerulea\n4,2,edulis\n"
 
 
@@ -72,10 +77,16 @@ def labelled(name):
     return lambda path: read_data(path, label=name)
 
 
+def labels_of_specimens(path):
+    """The second file of `--labels`, which is joined to a TPS file that is right."""
+    return read_data(written(path.with_name("leaves.tps"), TPS), labels=path, label="species")
+
+
 NAMES = {"feature_names": np.array(["u", "v", "w"]), "labels": np.array(list("abcdef"))}
 FILES = {
     "tps": (lambda: TPS, "tps", lambda path: read_tps(path, curves="append"), None),
     "tps of the command line": (lambda: TPS, "tps", read_data, None),
+    "labels of tps": (lambda: LABELS, "csv", labels_of_specimens, None),
     "csv": (lambda: CSV, "csv", labelled("species"), None),
     "tsv": (lambda: CSV.replace(b",", b"\t"), "tsv", labelled("species"), None),
     "utf-16": (lambda: CSV.decode().encode("utf-16"), "csv", labelled("species"), None),
@@ -210,6 +221,80 @@ def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
     save(MODELS[name](), tmp_path / "whole.orthodrome")
     content = (tmp_path / "whole.orthodrome").read_bytes()
     found = complaints(load, tmp_path / "fuzzed.orthodrome", mutants(content, number, of_model))
+    assert not found, "\n".join(found)
+
+
+COLUMNS = ("u", "v", "w")
+NOTES = {"columns": list(COLUMNS), "kind": "table"}
+
+
+def predicted(path):
+    """What a command makes of a model and its notes; its one line of error is the exception."""
+    rows = written(path.with_name("rows-for-fuzzed.csv"), b"u,v,w\n1,2,3\n4,5,6\n")
+    said, out = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out):
+        code = cli.main(["predict", str(path), str(rows), "--quiet"])
+    if "unexpectedly" in said.getvalue():
+        raise AssertionError(said.getvalue())
+    if code:
+        raise ValueError(said.getvalue())
+    return out.getvalue()
+
+
+@how_many
+def test_changed_models_predict_or_are_refused(number, tmp_path):
+    save(MODELS["KernelPCA"](), tmp_path / "whole.orthodrome", notes=NOTES)
+    assert predicted(tmp_path / "whole.orthodrome").count("\n") == 3
+    content = (tmp_path / "whole.orthodrome").read_bytes()
+    found = complaints(
+        predicted, tmp_path / "fuzzed.orthodrome", mutants(content, number, of_model)
+    )
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        *({"columns": given} for given in (5, "uvw", [1, 2, 3], {"u": 1}, [["u"]], True, [None])),
+        *({"kind": given} for given in (5, None, [], "", "figures")),
+    ],
+    ids=str,
+)
+def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
+    save(MODELS["KernelPCA"](), tmp_path / "forged.orthodrome", notes=NOTES | notes)
+    with pytest.raises(ValueError, match=r"forged.orthodrome has notes that no command writes"):
+        predicted(tmp_path / "forged.orthodrome")
+
+
+# What the system says ----------------------------------------------------------------------------
+
+SYSTEM = {
+    "cpuinfo": (
+        b"processor\t: 0\nmodel name\t: Abacus 9\nflags\t: fpu\n",
+        "orthodrome._core.machine._CPUINFO",
+        machine,
+    ),
+    "meminfo": (
+        b"MemTotal:  400000 kB\nMemAvailable:  300000 kB\n",
+        "orthodrome.runs.memory._MEMINFO",
+        available_memory,
+    ),
+    "memory.max": (b"9223372036854771712\n", "orthodrome.runs.memory._LIMITS", available_memory),
+}
+
+
+@how_many
+@pytest.mark.parametrize("kind", SYSTEM)
+def test_no_word_of_the_system_is_a_failure(kind, number, tmp_path):
+    """They are guesses, without which the work is done all the same."""
+    content, place, ask = SYSTEM[kind]
+
+    def parse(path):
+        given = ((path, path),) if place.endswith("_LIMITS") else path
+        with mock.patch(place, given):
+            ask()
+
+    found = complaints(parse, tmp_path / "fuzzed", mutants(content, number), name="no error at all")
     assert not found, "\n".join(found)
 
 

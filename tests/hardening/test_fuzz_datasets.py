@@ -15,7 +15,8 @@ import pytest
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_gzip, of_png, of_zip
 from orthodrome.datasets import load
-from orthodrome.datasets._raw import unpacked
+from orthodrome.datasets._raw import _PARSERS, unpacked
+from orthodrome.datasets._readers import _READERS
 from orthodrome.datasets._registry import DatasetEntry, Source
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
@@ -188,6 +189,13 @@ RAW = {
         ["a.arff"],
     ),
     "passiflora": ("landmark_table", LEAF, {}, leaves, ["points.txt", "facts.txt"]),
+    "passiflora_species": (
+        "table",
+        table_of("class", "species", "n_leaves") | {"extra_columns": ("species",)},
+        {},
+        leaves,
+        ["points.txt", "facts.txt"],
+    ),
     "pen_digits": (
         "pen_strokes",
         {},
@@ -222,6 +230,7 @@ RAW = {
         ["a-idx3.gz", "a-idx1.gz", "b-idx3.gz", "b-idx1.gz"],
     ),
     "face_archive": ("images", {}, {}, lambda _: [faces()], ["faces.zip"]),
+    "same_file": ("image", {}, {}, lambda _: [png(6, 4)], ["camera.png"]),
     "halved_image": ("image", {}, {}, lambda _: [png(6, 4)], ["camera.png"]),
     "acclaim_motion": ("motion", {}, {"trials": "01"}, lambda _: [ASF, AMC], ["a.asf", "a.amc"]),
     "r_shapes": ("landmarks", {}, {"object": "x"}, lambda folder: [r_file(folder)], ["a.rda"]),
@@ -258,6 +267,11 @@ def test_changed_published_files_are_read_or_refused(parser, which, number, tmp_
         name=str(folder),  # of several files the first stands for all
     )
     assert not found, "\n".join(found)
+
+
+def test_no_parser_and_no_reader_is_left_out():
+    assert RAW.keys() == _PARSERS.keys()
+    assert KEPT.keys() - {"targets"} == _READERS.keys()
 
 
 # Bombs -------------------------------------------------------------------------------------------

@@ -11,19 +11,27 @@ from .threads import n_threads
 
 __all__ = ["machine", "versions"]
 
+_CPUINFO = Path("/proc/cpuinfo")
+
 
 def machine() -> str:
     """Describe the machine in one line: processor, cores, threads, system and Python."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].split(":")[1].strip() if names else model
+    model = _processor() or platform.processor() or platform.machine()
     cores, threads = os.cpu_count() or 1, n_threads()
     return (
         f"{model}, {cores} core{'s' * (cores != 1)}, {threads} thread{'s' * (threads != 1)}, "
         f"{platform.system()}, Python {platform.python_version()}"
     )
+
+
+def _processor() -> str:
+    """Return what Linux calls the processor, or nothing."""
+    try:
+        lines = _CPUINFO.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else ""
 
 
 def versions(*packages: str) -> list[tuple[str, str]]:

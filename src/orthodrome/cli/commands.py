@@ -37,6 +37,7 @@ from ..runs import (
 )
 from ..runs.classification import check_same_columns
 from ..runs.inputs import UnknownColumnError
+from ..runs.inputs.data import shown
 from ..runs.models import CLASSIFIERS, CLUSTERINGS, DECOMPOSITIONS
 from ..runs.pages import (
     How,
@@ -217,9 +218,18 @@ def _read(path: str, **options: Any) -> tuple[Data, str]:
     """The data, and the Python expression that reads them."""
     given = {name: value for name, value in options.items() if value not in (None, False)}
     if isinstance(given.get("columns"), str):
-        given["columns"] = next(csv.reader([given["columns"]], skipinitialspace=True))
+        given["columns"] = _names_in(given["columns"])
     words = "".join(f", {name}={value!r}" for name, value in given.items())
     return read_data(path, **given), f"read_data({path!r}{words})"
+
+
+def _names_in(columns: str) -> list[str]:
+    try:
+        return next(csv.reader([columns], skipinitialspace=True))
+    except csv.Error as problem:  # of the end of a line within, or of a very long name
+        raise InputError(
+            f"--columns {shown(columns)}: give names of columns, separated by commas ({problem})."
+        ) from None
 
 
 def _has_names(path: str) -> bool:
@@ -582,6 +592,18 @@ def _read_as(kind: str, path: str, columns: list[str] | None, **options: Any) ->
         ) from None
 
 
+def _learned_from(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:
+    """Columns and kind of the data of a model, by its notes, which anyone may have written."""
+    columns, kind = notes.get("columns"), notes.get("kind", "table")
+    texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+    if not (columns is None or texts) or kind not in ("table", "shapes"):
+        raise InputError(
+            f"{path} has notes that no command writes: columns {shown(str(columns))} of the kind "
+            f"{shown(str(kind))}. Save the model without them, or with a list of names."
+        )
+    return columns, kind
+
+
 @_command("predict", "Example: orthodrome predict classification/model.orthodrome new.csv")
 def predict(
     model: Annotated[
@@ -601,15 +623,17 @@ def predict(
     found by their names; others are left alone.
     """
     fitted, notes = load(model, with_notes=True)
-    columns = notes.get("columns")
-    kind = notes.get("kind", "table")
+    columns, kind = _learned_from(model, notes)
     named = columns if kind == "table" and _has_names(data) else None
     read, _ = _read_as(kind, data, named, keep_negative=keep_negative)
     if columns:
         check_same_columns(tuple(columns), read)
     with progress(quiet) as report:
         report(0.0, "prediction")
-        header, rows = table_of(fitted, read)
+        try:
+            header, rows = table_of(fitted, read)
+        except ValueError as error:  # of the rows, or of a model whose parts do not go together
+            raise InputError(f"{model} has no answer for {data}: {error}") from error
     if as_json:
         text = json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
     else:
