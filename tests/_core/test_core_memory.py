@@ -36,7 +36,7 @@ def test_parse(text, expected):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2 bananas", r"budget='2 bananas' has the unknown unit 'bananas'; write.*512MiB"),
+        ("2 bananas", r"budget has the unknown unit 'bananas'; got '2 bananas'. Write.*512MiB"),
         ("lots", "budget must be a number of bytes or a string such as '2GiB'; got 'lots'"),
         ("", "budget must be a number of bytes or a string"),
         ("-2GiB", "budget must be a number of bytes or a string"),

@@ -937,7 +937,7 @@ BAD_PARAMETERS = [
     ({"sigmas": [1.0, 0.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
     ({"sigmas": [1.0, -2.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
     ({"sigmas": [np.nan]}, f"sigmas of {OWNER} must be 1 finite"),
-    ({"sigmas": [[1.0, 2.0]]}, f"sigmas of {OWNER} must be 2 finite real numbers in one dim"),
+    ({"sigmas": [[1.0, 2.0]]}, f"sigmas of {OWNER} must be finite real numbers in one dim"),
     ({"sigmas": "many"}, f"sigmas of {OWNER} must be numbers, 'auto' or None; got 'many'"),
     ({"sigmas": "auto", "kernel": "linear"}, "and Linear has no parameter sigma. Leave sigmas"),
     ({"sigmas": [1.0], "kernel": "rbf"}, "and RBF has no parameter sigma"),
@@ -958,7 +958,7 @@ BAD_PARAMETERS = [
     ({"class_weight": {"ash": 0.0, "oak": 0.0}}, "at least two classes; got one class"),
     ({"random_state": "now"}, f"random_state of {OWNER} must be"),
     ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
-    ({"memory_budget": "much"}, "memory_budget must be"),
+    ({"memory_budget": "much"}, "memory_budget of .* must be"),
     ({"verbose": -1}, f"verbose of {OWNER} must be an integer >= 0"),
 ]
 

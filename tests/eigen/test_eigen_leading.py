@@ -19,7 +19,7 @@ MATRIX = planted("slow")[0]
         ({"k": 2.0}, "k of leading must be an integer >= 1; got 2.0"),
         ({"k": True}, "k of leading must be an integer"),
         ({"solver": "arpack"}, "solver of leading must be one of 'auto', 'dense', 'krylov'"),
-        ({"solver": 3}, "solver must be one of .* or a solver object; got 3"),
+        ({"solver": 3}, "solver of leading must be one of .* or a solver object; got 3"),
         ({"solver": "krylov", "tol": -1.0}, "tol of leading must be a finite number >="),
         ({"solver": "krylov", "tol": "small"}, "tol of leading .* got 'small'"),
         ({"solver": "krylov", "tol": np.nan}, "tol of leading .* got nan"),

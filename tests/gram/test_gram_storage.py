@@ -178,7 +178,10 @@ def test_memory_that_does_not_fit_is_an_error_that_says_so():
     [
         ({"storage": "ram"}, "storage of the Gram operator must be one of 'auto', 'memory'"),
         ({"storage": None}, "storage of the Gram operator must be one of"),
-        ({"memory_budget": "2 bananas"}, "memory_budget='2 bananas' has the unknown unit"),
+        (
+            {"memory_budget": "2 bananas"},
+            "memory_budget has the unknown unit 'bananas'; got '2 bananas'",
+        ),
         ({"memory_budget": None}, "memory_budget must be a number of bytes or a string"),
         ({"memory_budget": -1}, "memory_budget must be finite and at least one byte"),
     ],

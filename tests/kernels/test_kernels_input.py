@@ -281,7 +281,7 @@ def test_a_class_instead_of_an_object():
 def test_something_that_is_no_kernel(thing):
     with pytest.raises(ValueError, match="kernel must be a Kernel object, a name"):
         as_kernel(thing)
-    with pytest.raises(ValueError, match="kernel must be a Kernel object, a name"):
+    with pytest.raises(ValueError, match="kernel of Normalized must be a Kernel object, a name"):
         Normalized(thing).fit(X)
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "RowError",
     "check_choice",
     "check_classes",
+    "check_columns",
     "check_finite_vector",
     "check_integer",
     "check_positive",
@@ -91,23 +92,54 @@ def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> N
         raise ValueError(f"{name} of {owner} must be one of {listed}; got {value!r}.")
 
 
-def check_finite_vector(values: Any, size: int, name: str, owner: str) -> NDArray[np.float64]:
-    """Return `values` as float64 of shape (size,), or raise unless they are finite real numbers."""
-    vector = np.asarray(values)
-    if vector.shape != (size,) or vector.dtype.kind not in "fiu" or not np.all(np.isfinite(vector)):
+def check_finite_vector(
+    values: Any, size: int | None, name: str, owner: str
+) -> NDArray[np.float64]:
+    """Return `values` as float64 of shape (size,), or raise unless they are finite real numbers.
+
+    Without a size there may be any number of them.
+    """
+    try:
+        vector = np.asarray(values)
+    except ValueError:
         raise ValueError(
-            f"{name} of {owner} must be {size} finite real numbers in one dimension; got "
+            f"{name} of {owner} must be finite real numbers in one dimension; got lists of unlike "
+            "lengths."
+        ) from None
+    shape = (vector.size if size is None else size,)
+    if vector.shape != shape or vector.dtype.kind not in "fiu" or not np.all(np.isfinite(vector)):
+        count = "" if size is None else f"{size} "
+        raise ValueError(
+            f"{name} of {owner} must be {count}finite real numbers in one dimension; got "
             f"{vector.dtype} of shape {vector.shape}."
         )
     return vector.astype(np.float64)
 
 
-def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:
-    """Return `value` as int, or raise unless it is an integer of at least `minimum`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"{name} of {owner} must be an integer >= {minimum}; got {value!r}.")
-    if value < minimum:
-        raise ValueError(f"{name} of {owner} must be an integer >= {minimum}; got {value!r}.")
+def check_columns(vectors: Any, n: int, name: str, owner: str) -> NDArray[Any]:
+    """Return `vectors` as an array of shape (n, m), or raise."""
+    try:
+        found = np.asarray(vectors)
+        shape = str(found.shape)
+    except ValueError:
+        found, shape = np.empty(0), "lists of unlike lengths"
+    if found.ndim != 2 or found.shape[0] != n:
+        raise ValueError(
+            f"{name} of {owner} must have shape ({n}, m), vectors in columns; got {shape}."
+        )
+    return found
+
+
+def check_integer(
+    value: Any, name: str, owner: str, *, minimum: int = 1, maximum: int | None = None
+) -> int:
+    """Return `value` as int, or raise unless it is an integer in the stated range."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_integer or value < minimum or (maximum is not None and value > maximum):
+        upper = "" if maximum is None else f" and <= {maximum}"
+        raise ValueError(
+            f"{name} of {owner} must be an integer >= {minimum}{upper}; got {value!r}."
+        )
     return int(value)
 
 
@@ -126,6 +158,7 @@ def check_positive(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if (
         not is_number
+        or _is_beyond_floats(value)
         or math.isnan(value)
         or (math.isinf(value) and not infinite)
         or value < 0
@@ -137,6 +170,15 @@ def check_positive(
             f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
         )
     return float(value)
+
+
+def _is_beyond_floats(value: numbers.Real) -> bool:
+    """Whether a number, such as an integer of 400 digits, is larger than any float."""
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False
 
 
 def check_power(value: Any, owner: str, name: str = "p") -> float:

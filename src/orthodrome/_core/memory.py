@@ -47,12 +47,12 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
     1500
     """
     if isinstance(size, numbers.Real) and not isinstance(size, bool):
-        value = float(size)
+        value = _as_float(size)
     elif isinstance(size, str) and (match := _PATTERN.fullmatch(size)):
         number, unit = match.groups()
         if unit.upper() not in _UNITS:
             raise ValueError(
-                f"{name}={size!r} has the unknown unit {unit!r}; write for instance '512MiB'."
+                f"{name} has the unknown unit {unit!r}; got {size!r}. Write for instance '512MiB'."
             )
         value = float(number) * _UNITS[unit.upper()]
     else:
@@ -62,6 +62,13 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
     if not math.isfinite(value) or value < 1:
         raise ValueError(f"{name} must be finite and at least one byte; got {size!r}.")
     return int(value)
+
+
+def _as_float(size: numbers.Real) -> float:
+    try:
+        return float(size)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf
 
 
 def format_bytes(size: float) -> str:

@@ -223,14 +223,14 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
                 raise ValueError(f"{error} Or write alpha='loo'.") from None
         check_choice(self.alpha_scale, ("relative", "absolute"), "alpha_scale", owner)
         if self.alphas is not None:
-            grid = check_finite_vector(self.alphas, np.size(self.alphas), "alphas", owner)
+            grid = check_finite_vector(self.alphas, None, "alphas", owner)
             if not len(grid) or np.any(grid < 0):
                 raise ValueError(
                     f"alphas of {owner} must be one or more numbers >= 0; got {self.alphas!r}."
                 )
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)
-        parse_bytes(self.memory_budget)
+        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
 
     def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
         """Return the values of alpha to choose from, ascending."""

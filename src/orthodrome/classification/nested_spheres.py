@@ -36,6 +36,9 @@ __all__ = ["NestedSpheresClassifier"]
 
 FEATURES = ("scores", "paper")
 
+# Beyond, squares overflow or vanish in liblinear, which searches forever and hears no Ctrl-C.
+_LEAST_C, _MOST_C = 1e-50, 1e50
+
 
 class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     r"""Linear support vector machines on the modes of kernel principal nested spheres.
@@ -216,9 +219,10 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         owner = type(self).__name__
         check_integer(self.n_components, "n_components", owner)
         if self._by_cross_validation():
-            if not np.size(self.ps):
+            powers = check_finite_vector(self.ps, None, "ps", owner)
+            if not len(powers):
                 raise ValueError(f"ps of {owner} must hold at least one power; got none.")
-            for power in check_finite_vector(self.ps, np.size(self.ps), "ps", owner):
+            for power in powers:
                 check_power(float(power), owner, "ps")
         else:
             try:
@@ -227,11 +231,14 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 raise ValueError(f"{error} Or write p='cv'.") from None
         check_choice(self.features, FEATURES, "features", owner)
         check_choice(self.sphere, CHOICES, "sphere", owner)
-        check_positive(self.C, "C", owner)
+        if not _LEAST_C <= check_positive(self.C, "C", owner) <= _MOST_C:
+            raise ValueError(
+                f"C of {owner} must be between {_LEAST_C:g} and {_MOST_C:g}; got {self.C!r}."
+            )
         check_positive(self.negligible, "negligible", owner, or_zero=True)
         if isinstance(self.cv, numbers.Integral):
             check_integer(self.cv, "cv", owner, minimum=2)
-        parse_bytes(self.memory_budget)
+        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)
 
@@ -277,10 +284,23 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         n_folds = self.cv
         if isinstance(n_folds, numbers.Integral):
             n_folds = max(2, min(int(n_folds), int(sizes[0])))
-        splitter = check_cv(n_folds, labels, classifier=True)
         with warnings.catch_warnings():  # a class of a single point is in one fold only
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            return list(splitter.split(np.zeros(len(labels)), labels))
+            nothing = np.zeros(len(labels))
+            try:
+                splitter = check_cv(n_folds, labels, classifier=True)
+                folds = [(train, test) for train, test in splitter.split(nothing, labels)]
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{self._no_folds()}: {error}") from None
+        if not folds:
+            raise ValueError(f"{self._no_folds()}: it has no folds.")
+        return folds
+
+    def _no_folds(self) -> str:
+        return (
+            f"cv of {type(self).__name__} must be an integer >= 2, or what scikit-learn takes for "
+            f"folds; got {self.cv!r}"
+        )
 
     def _part(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
         """Return rows of the data; of a Gram matrix their values with the rows `columns`."""

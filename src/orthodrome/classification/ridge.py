@@ -187,7 +187,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
                 f"{search}."
             )
         if not isinstance(self.sigmas, str):
-            grid = check_finite_vector(self.sigmas, np.size(self.sigmas), "sigmas", owner)
+            grid = check_finite_vector(self.sigmas, None, "sigmas", owner)
             if not len(grid) or np.any(grid <= 0):
                 raise ValueError(
                     f"sigmas of {owner} must be one or more numbers > 0; got {self.sigmas!r}."
@@ -216,9 +216,13 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         found = np.ones(len(labels)) if weights is None else weights.copy()
         counted = found > 0  # the others are as if left out
         classes, places = np.unique(labels[counted], return_inverse=True)
-        factors = compute_class_weight(
-            self.class_weight, classes=classes, y=labels[counted], sample_weight=found[counted]
-        )
+        try:
+            factors = compute_class_weight(
+                self.class_weight, classes=classes, y=labels[counted], sample_weight=found[counted]
+            )
+        except ValueError as error:  # of keys that are no classes
+            owner = type(self).__name__
+            raise ValueError(f"class_weight of {owner} must be of the classes: {error}.") from None
         found[counted] *= factors[places]
         return found
 

@@ -34,10 +34,12 @@ from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
 from .landmarks import View, forget_landmarks, keep_landmarks, view_of
 
-__all__ = ["CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
+__all__ = ["MOST_RUNS", "CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 
 # Of the progress bar: about what the Gram matrix takes of a fit.
 _GRAM_SHARE = 0.2
+# Runs from other starts: more would not end, and the seeds of all are drawn before the first.
+MOST_RUNS = 10**6
 
 
 class FitsClusters:
@@ -205,7 +207,7 @@ class CenterClustering(
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         check_integer(self.n_clusters, "n_clusters", owner)
-        check_integer(self.n_init, "n_init", owner)
+        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
         check_integer(self.max_iter, "max_iter", owner)
         feature_solver(self, 1, 1, self._EXACT, None)
         if isinstance(self.init, str):
@@ -243,7 +245,7 @@ class CenterClustering(
         given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
         try:
             inputs = self.kernel_.validate(given, reset=False)
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"init of {owner} has no centres of the data: {error}") from None
         if inputs.shape[0] != self.n_clusters:
             raise ValueError(

@@ -42,7 +42,7 @@ from ..sphere.mixture import (
     improved,
 )
 from ..sphere.seeding import SEEDINGS
-from .base import FitsClusters, number_of_clusters
+from .base import MOST_RUNS, FitsClusters, number_of_clusters
 from .blocks import (
     Judgement,
     Sample,
@@ -317,7 +317,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         check_integer(self.n_components, "n_components", owner)
-        check_integer(self.n_init, "n_init", owner)
+        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
         check_integer(self.max_iter, "max_iter", owner)
         check_positive(self.tol, "tol", owner, or_zero=True)
         check_positive(self.reg_covar, "reg_covar", owner)

@@ -35,7 +35,7 @@ from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
 from ..gram.dask_blocks import is_dask_array, over_rows, rows_of
 from ..kernels import Precomputed
 from ..sphere.lloyd import numbered_by_first
-from .base import FitsClusters, number_of_clusters, warn_if_fewer
+from .base import MOST_RUNS, FitsClusters, number_of_clusters, warn_if_fewer
 from .blocks import along_blocks, canonical_blocks, of_new_rows
 from .landmarks import View, forget_landmarks, keep_landmarks, new_features, view_of
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
@@ -280,7 +280,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         check_integer(self.n_clusters, "n_clusters", owner)
         check_choice(self.laplacian, LAPLACIANS, "laplacian", owner)
         check_solver_parameters(self)
-        check_integer(self.n_init, "n_init", owner)
+        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
 
     def _solve(
         self, operator: GramOperator, k: int, seed: int, view: View | None, progress: Progress

@@ -21,7 +21,7 @@ from .._core.checks import (
 )
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
-from ..eigen import SOLVERS, Dense, Nystroem, Options, resolve_solver
+from ..eigen import Dense, Nystroem, Options, check_solver, resolve_solver
 from ..gram import DaskSource
 from ..gram.dask_blocks import is_dask_array
 from ..gram.moments import fit_kernel_to
@@ -100,13 +100,13 @@ class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
 
     def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
         """Return a fitted clone of the kernel; X is validated, and may be a dask array."""
-        kernel = as_kernel(self.kernel)
+        kernel = as_kernel(self.kernel, type(self).__name__)
         if is_dask_array(X):
             return fit_kernel_to(kernel, DaskSource.unchecked(X), sample_weight, SAMPLE)
         return clone(kernel).fit_validated(X, sample_weight)
 
     def _kernel_object(self) -> Kernel:
-        return as_kernel(self.kernel)
+        return as_kernel(self.kernel, type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,8 +122,8 @@ class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
 def check_solver_parameters(estimator: Any) -> None:
     """Check what estimators with an eigensolver share: how it runs, where the Gram matrix lives."""
     owner = type(estimator).__name__
-    if isinstance(estimator.solver, str):
-        check_choice(estimator.solver, SOLVERS, "solver", owner)
+    check_solver(estimator.solver, owner)
+    check_random_state(estimator.random_state, owner)
     if estimator.tol is not None:
         check_positive(estimator.tol, "tol", owner, or_zero=True)
     if estimator.max_iter is not None:
@@ -140,7 +140,7 @@ def check_storage_parameters(estimator: Any) -> None:
         check_integer(estimator.verbose, "verbose", owner, minimum=0)
     storages = ("auto", "memory", "disk", "recompute")
     check_choice(estimator.storage, storages, "storage", owner)
-    parse_bytes(estimator.memory_budget)
+    parse_bytes(estimator.memory_budget, f"memory_budget of {owner}")
 
 
 def resolved_solver(

@@ -163,7 +163,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", owner)
         check_power(self.p, owner)
-        parse_bytes(self.memory_budget)
+        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_integer(self.verbose, "verbose", owner, minimum=0)
 

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.checks import check_integer, check_positive, numbers_expected
+from .._core.checks import (
+    check_integer,
+    check_positive,
+    check_random_state,
+    numbers_expected,
+)
 from ..decomposition import KernelPCA
+from ..eigen import check_solver
 from ..kernels import KernelHolder, Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
@@ -44,11 +50,18 @@ class KernelDenoiser(KernelHolder, BaseEstimator):
         if not _is_auto(self.n_components):
             check_integer(self.n_components, "n_components", owner)
         if not _is_auto(self.noise):
-            check_positive(self.noise, "noise", owner, or_zero=True)
+            noise = check_positive(self.noise, "noise", owner, or_zero=True)
+            if noise and not 0.0 < noise * noise < math.inf:
+                raise ValueError(
+                    f"noise of {owner} must have a square that is a number; got {self.noise!r}. "
+                    "Rescale the data."
+                )
         if not _is_auto(self.blend):
             check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
         check_integer(self.max_train, "max_train", owner, minimum=2)
-        if isinstance(as_kernel(self.kernel), Precomputed):
+        check_solver(self.solver, owner)
+        check_random_state(self.random_state, owner)
+        if isinstance(as_kernel(self.kernel, owner), Precomputed):
             raise ValueError(
                 f"kernel of {owner} is evaluated at points that are not known beforehand; "
                 "'precomputed' cannot be. Pass a Kernel, a name or a callable."

@@ -177,12 +177,12 @@ class PatchDenoiser(KernelDenoiser):
                 average, n_unfinished = _clean_patches(model, grid, extended)
                 self._warn_unless_converged(n_unfinished, n)
                 pixels += self.blend_ * (average - pixels)
-        return _as_dtype(pixels, array.dtype).reshape(array.shape)
+            return _as_dtype(pixels, array.dtype).reshape(array.shape)
 
     def _grid(self, shape: tuple[int, ...]) -> PatchGrid:
         owner = type(self).__name__
-        sides = self.patch_size
-        if not isinstance(sides, (tuple, list, np.ndarray)):
+        sides: Any = self.patch_size
+        if not isinstance(sides, (tuple, list)) and np.ndim(sides) == 0:
             sides = (sides, sides)
         if len(sides) != 2:
             raise ValueError(

@@ -32,7 +32,15 @@ from .filters import (
 )
 from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
-from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
+from .leading import (
+    SOLVERS,
+    Choice,
+    Options,
+    check_solver,
+    choose_solver,
+    leading,
+    resolve_solver,
+)
 from .nystroem import Nystroem
 from .pairs import Eigenpairs, orient, orient_by_moments
 
@@ -58,6 +66,7 @@ __all__ = [
     "affine_map",
     "captured",
     "centered_covariance",
+    "check_solver",
     "choose_solver",
     "class_spectrum",
     "feature_axes",

@@ -10,7 +10,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.checks import (
+    check_choice,
+    check_columns,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
 from .dense import Dense
@@ -173,12 +179,8 @@ class Krylov:
         n = operator.shape[0]
         start = rng.standard_normal((n, block))
         if self.initial is not None:
-            given = np.asarray(self._initial_vectors(rng, operator, block))
-            if given.ndim != 2 or given.shape[0] != n:
-                raise ValueError(
-                    f"initial of the krylov solver must have shape ({n}, m), vectors in columns; "
-                    f"got {given.shape}."
-                )
+            given = self._initial_vectors(rng, operator, block)
+            given = check_columns(given, n, "initial", "the krylov solver")
             given = given[:, :block]
             start[:, : given.shape[1]] = given
         return start.astype(operator.dtype)

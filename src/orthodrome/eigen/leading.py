@@ -14,7 +14,15 @@ from .krylov import Krylov
 from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
-__all__ = ["SOLVERS", "Choice", "Options", "choose_solver", "leading", "resolve_solver"]
+__all__ = [
+    "SOLVERS",
+    "Choice",
+    "Options",
+    "check_solver",
+    "choose_solver",
+    "leading",
+    "resolve_solver",
+]
 
 SOLVERS = ("auto", "dense", "krylov", "hebbian", "nystroem")
 
@@ -160,17 +168,25 @@ def leading(
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 
 
+def check_solver(solver: Any, owner: str) -> None:
+    """Raise unless `solver` is the name of one, or an object that solves."""
+    if isinstance(solver, str):
+        check_choice(solver, SOLVERS, "solver", owner)
+    elif isinstance(solver, type) or not hasattr(solver, "solve"):
+        raise ValueError(
+            f"solver of {owner} must be one of {SOLVERS} or a solver object; got {solver!r}."
+        )
+
+
 def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool = True) -> Any:
     """Return the solver object that runs where `solver` is asked for.
 
     `exact` is that of :func:`choose_solver`.
     """
+    check_solver(solver, "leading")
     if not isinstance(solver, str):
-        if not hasattr(solver, "solve"):
-            raise ValueError(f"solver must be one of {SOLVERS} or a solver object; got {solver!r}.")
         solver = _completed(solver, options)
         return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
-    check_choice(solver, SOLVERS, "solver", "leading")
     if solver == "auto" and options.n_landmarks is not None and not exact:
         solver = "nystroem"  # who says how many landmarks there are to be wants them
     name = choose_solver(n, k, exact=exact).solver if solver == "auto" else solver

@@ -86,6 +86,11 @@ class Nystroem:
             check_choice(self.landmarks, _LANDMARKS, "landmarks", owner)
         if self.tol is not None:
             check_positive(self.tol, "tol", owner, or_zero=True)
+            if self.tol >= 1:
+                raise ValueError(
+                    f"tol of {owner} must be below 1, or no landmark would be taken; got "
+                    f"{self.tol!r}."
+                )
         check_choice(self.sphere, ("unit", "angles"), "sphere", owner)
         check_random_state(self.random_state, owner)
 

@@ -124,7 +124,13 @@ def choose_landmarks(
                 "Landmarks of a precomputed kernel must be numbers of rows: it has no points."
             )
         # in the precision of the rows, which is that of the features
-        given = kernel.validate(landmarks, reset=False)
+        try:
+            given = kernel.validate(landmarks, reset=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(
+                "Landmarks must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or "
+                f"points of the data: {error}"
+            ) from None
         points, indices = given.astype(X.dtype, copy=False), None
     else:
         indices = _chosen_rows(kernel, X, n_landmarks, landmarks, tol, sample_weight, random_state)
@@ -145,7 +151,12 @@ def choose_landmarks(
 
 
 def _are_rows(landmarks: Any) -> bool:
-    return not hasattr(landmarks, "tocsr") and np.asarray(landmarks).ndim == 1
+    if hasattr(landmarks, "tocsr"):
+        return False
+    try:
+        return np.asarray(landmarks).ndim == 1
+    except ValueError:  # lists of unlike lengths
+        return False
 
 
 def _chosen_rows(

@@ -114,11 +114,11 @@ class Geodesic(Wrapper):
 
     def _validated_reference(self) -> Any:
         reference: Any = self.reference
-        if self.coefficients is None and not scipy.sparse.issparse(reference):
-            reference = np.asarray(reference)[None]
         try:
+            if self.coefficients is None and not scipy.sparse.issparse(reference):
+                reference = np.asarray(reference)[None]
             return self.kernel_.validate(reference, reset=False)
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"reference of Geodesic is not a point of the data: {error}") from None
 
     def _unit_coefficients(self) -> NDArray[np.float64]:

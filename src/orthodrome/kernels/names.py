@@ -62,8 +62,10 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
     """Return a kernel object for a Kernel, a name, ``"precomputed"`` or a callable.
+
+    An error names the `owner` of the parameter, if there is one.
 
     Examples
     --------
@@ -73,18 +75,19 @@ def as_kernel(kernel: Any) -> Kernel:
     """
     if isinstance(kernel, Kernel):
         return kernel
+    whose = "" if owner is None else f" of {owner}"
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise ValueError(
-                f"Unknown kernel {kernel!r}. Known names: {', '.join(sorted(KERNELS))}."
+                f"Unknown kernel {kernel!r}{whose}. Known names: {', '.join(sorted(KERNELS))}."
             )
         return KERNELS[kernel]()
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise ValueError(f"kernel={kernel.__name__} is a class; write {kernel.__name__}().")
+        raise ValueError(f"kernel={kernel.__name__}{whose} is a class; write {kernel.__name__}().")
     if callable(kernel):
         return FromCallable(kernel)
     raise ValueError(
-        "kernel must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
+        f"kernel{whose} must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
         f"got {kernel!r}."
     )
 

@@ -191,7 +191,11 @@ class Sigmoid(_WithGamma):
 
 
 def _check_constant(value: Any, owner: str) -> None:
-    if not isinstance(value, numbers.Real) or not math.isfinite(value):
+    try:
+        finite = isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        finite = False
+    if not finite:
         raise ValueError(f"coef0 of {owner} must be a finite number; got {value!r}.")
 
 

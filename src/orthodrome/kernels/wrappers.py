@@ -273,6 +273,10 @@ class FromCallable(Kernel):
 
     def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill the block by one call of the function."""
+        if not callable(self.function):
+            raise ValueError(
+                f"function of FromCallable must be callable(X, Y); got {self.function!r}."
+            )
         block: Any = self.function(a.coordinates, b.coordinates)
         block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
         if block.shape != (len(a), len(b)):
@@ -337,7 +341,9 @@ def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
     """Return the kernel inside a wrapper as an object, with `fitted` the fitted one if any."""
     from .names import as_kernel  # the registry lists the wrappers' module too
 
-    inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(wrapper.kernel)
+    inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(
+        wrapper.kernel, type(wrapper).__name__
+    )
     if isinstance(inner, Precomputed):
         raise ValueError(
             f"{type(wrapper).__name__} cannot wrap 'precomputed', which has no points to work on; "

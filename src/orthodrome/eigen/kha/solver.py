@@ -10,7 +10,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ..._core.checks import check_choice, check_integer, check_positive, check_random_state
+from ..._core.checks import (
+    check_choice,
+    check_columns,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
 from ..dense import Dense
 from ..pairs import Eigenpairs
 from .gains import GAINS
@@ -128,12 +134,8 @@ class Hebbian:
             return None
         if self._goes_on(given, k, n):
             return given
-        vectors = np.asarray(given.eigenvectors if isinstance(given, HebbianResult) else given)
-        if vectors.ndim != 2 or vectors.shape[0] != n:
-            raise ValueError(
-                f"initial of the hebbian solver must have shape ({n}, m), vectors in columns; "
-                f"got {vectors.shape}."
-            )
+        vectors = given.eigenvectors if isinstance(given, HebbianResult) else given
+        vectors = check_columns(vectors, n, "initial", "the hebbian solver")
         start = np.random.default_rng(0).standard_normal((k, n)) / n
         start[: min(k, vectors.shape[1])] = vectors.T[:k]
         return start_from(operator, start, orthonormal=True)[0]

@@ -134,14 +134,14 @@ class Matern(ScaledRadial):
         return values.astype(u.dtype)
 
     def _argument(self, d2: ArrayLike) -> tuple[NDArray[Any], float]:
-        nu = check_positive(self.nu, "nu", "Matern", infinite=True)
+        nu = _checked_order(self.nu)
         return np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale()), nu
 
     def _root_factor(self, nu: float) -> float:
         return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        check_positive(self.nu, "nu", "Matern", infinite=True)
+        _checked_order(self.nu)
         super()._resolve(X, sample_weight)
 
     def _apply_profile(self, block: NDArray[Any]) -> None:
@@ -154,6 +154,14 @@ class Matern(ScaledRadial):
             loops[self.nu](block, self._root_factor(self.nu) / self._scale())
         else:
             super()._apply_profile(block)
+
+
+def _checked_order(nu: Any) -> float:
+    """Return ν, or raise unless it is positive and has a Γ(ν)."""
+    order = check_positive(nu, "nu", "Matern", infinite=True)
+    if order < _LEAST_ORDER:
+        raise ValueError(f"nu of Matern must be at least {_LEAST_ORDER:g}; got {nu!r}.")
+    return order
 
 
 def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) -> NDArray[Any]:
@@ -180,6 +188,7 @@ def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) ->
 # Beyond this order K_ν overflows at distances where the kernel is not yet 1 to rounding, and eight
 # terms of Debye's expansion give all digits.
 _LARGE_ORDER = 40.0
+_LEAST_ORDER = 1e-300  # Γ overflows soon below
 # The functions of SciPy return NaN from about 1e9 on; here the kernel has long been 0.
 _FAR = 1e8
 # So it is here, up to the large orders.

@@ -1,0 +1,262 @@
+"""Battery "parameters": values that no parameter is meant for are refused in words, at once."""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import math
+import signal
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import laws_product as product
+import orthodrome
+from bounded import MEBIBYTE, TooSlow, in_child
+from orthodrome import KernelPCA, cli
+from orthodrome._core.memory import parse_bytes
+from orthodrome.denoising import PatchDenoiser, SequenceDenoiser
+from orthodrome.eigen import Nystroem
+from orthodrome.kernels import Gaussian
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+
+PACKAGE = str(Path(orthodrome.__file__).parent)
+SECONDS_EACH = 5.0  # of computing, for a fit to a few points
+#: What is given to every parameter. Some of it is right for some of them, and is taken then.
+ABSURD = {
+    "a word": "no-such-thing",
+    "no letters": "",
+    "a number in letters": "3",
+    "another's word": "auto",
+    "bytes": b"auto",
+    "a text of NumPy": np.str_("no-such-thing"),
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "-1": -1,
+    "-0.5": -0.5,
+    "0": 0,
+    "1.5": 1.5,
+    "1e300": 1e300,
+    "5e-324": 5e-324,
+    "a million millions": 10**12,
+    "beyond 64 bits": 10**30,
+    "beyond floats": 10**400,
+    "below all floats": -(10**400),
+    "True": True,
+    "None": None,
+    "1j": 1j,
+    "an empty list": [],
+    "a list": [1, 2],
+    "lists of unlike lengths": [[1.0], [2.0, 3.0]],
+    "a dictionary": {"a": 1},
+    "an array": np.array([1.0, math.nan]),
+    "an array of no axes": np.array(math.nan),
+    "a class": Gaussian,
+    "a function": len,
+    "an object": object(),
+}
+#: Functions are the caller's, and so is what they raise. Coefficients are of several points, where
+#: there is one reference, which is told.
+ALLOWED = {
+    ("kernel", "a function"),
+    ("function", "a function"),
+    ("function", "a class"),
+    ("coefficients", ""),
+}
+
+# Estimators --------------------------------------------------------------------------------------
+
+IMAGE = np.random.default_rng(0).normal(size=(12, 9))
+FRAMES = np.random.default_rng(0).normal(size=(20, 3, 2)).cumsum(axis=0)
+KNOWN = {"kernel": Gaussian(2.0), "n_components": 2, "noise": 0.3, "random_state": 0}
+DENOISERS = {
+    "PatchDenoiser": (PatchDenoiser(4, **KNOWN), IMAGE),
+    "SequenceDenoiser": (SequenceDenoiser(**KNOWN), FRAMES),
+}
+#: One configuration of each class at all times, and all of them where there is time.
+QUICK = {*product.FIRST.values(), *DENOISERS}
+CHEAP = {"n_init": 1, "sphere": "great"}
+ESTIMATORS = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in (*product.CONFIGURATIONS, *DENOISERS)
+]
+
+
+def model_and_use(name):
+    """An estimator as it should be, and all that is done with one."""
+    if name in DENOISERS:
+        model, noisy = DENOISERS[name]
+        return model, lambda changed: changed.denoise(noisy)
+    configuration = product.CONFIGURATIONS[name]
+    cheap = {part: CHEAP[part] for part in CHEAP.keys() & configuration.takes if name in QUICK}
+    data = product.sample("Gaussian", n=12 if name in QUICK else configuration.n)
+
+    def use(changed):
+        changed.fit(data.X, data.y)
+        for method in ("transform", "predict"):
+            if hasattr(changed, method):
+                getattr(changed, method)(data.new)
+
+    return configuration("gaussian", **cheap), use
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_absurd_values_are_taken_or_refused_in_words(name):
+    """In a child with bounds: no hang, and no memory for a million millions of anything."""
+    model, use = model_and_use(name)
+    with quiet():
+        use(clone(model))  # with all parameters as they should be; and loops are compiled
+
+    def use_with(parameter, value):
+        changed = clone(model)
+        setattr(changed, parameter, value)
+        use(changed)
+
+    assert_nothing_found(
+        lambda: complaints_of(model.get_params(deep=False), use_with, type(model).__name__)
+    )
+
+
+def complaints_of(parameters, use, owner):
+    """Give every absurd value to each of the parameters, and return what is wrong."""
+    found = []
+    for parameter in parameters:
+        for word, value in ABSURD.items():
+            said = complaint(functools.partial(use, parameter, value), parameter, owner)
+            if said and not {(parameter, word), (parameter, "")} & ALLOWED:
+                found.append(f"{parameter} = {word}: {said}")
+    return found
+
+
+def assert_nothing_found(work):
+    def bounded():
+        signal.signal(signal.SIGPROF, too_slow)
+        with quiet():
+            return work()
+
+    outcome = in_child(bounded, seconds=120, more_memory=512 * MEBIBYTE)
+    assert outcome.code == 0, f"the process ended with {outcome.code}"
+    assert not outcome.result, "\n".join(outcome.result)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without warnings, and without progress bars."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def too_slow(*_):
+    raise TooSlow
+
+
+def complaint(use, parameter, owner):
+    """What is wrong with how a value is taken; None where it is refused as it should, or used.
+
+    A refusal is a ValueError or TypeError of this library, not of one below it, and says which
+    parameter of what was wrong; a solver may speak for the estimator that it works for.
+    """
+    owners = (owner, "the nystroem solver")
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
+    try:
+        use()
+    except (ValueError, TypeError) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        words = str(error)
+        named = parameter.lower() in words.lower() and any(owner in words for owner in owners)
+        named = named or "overflow" in words
+        if last.filename.startswith(PACKAGE) and named:
+            return None
+        return f"{type(error).__name__} at {last.filename}:{last.lineno}: {words[:200]}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return None
+
+
+# Kernels and solvers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", product.KERNELS)
+def test_absurd_values_of_kernels(name):
+    """Of numbers that kernels take, the values may overflow, and that is said."""
+    kernel, data = product.KERNELS[name], product.sample(name, n=12)
+
+    def use(parameter, value):
+        changed = clone(kernel)
+        setattr(changed, parameter, value)
+        KernelPCA(2, kernel=changed).fit(data.X)
+
+    assert_nothing_found(
+        lambda: complaints_of(kernel.get_params(deep=False), use, type(kernel).__name__)
+    )
+
+
+SOLVERS = {"Krylov": product.KRYLOV, "Hebbian": product.HEBBIAN, "Nystroem": Nystroem(12)}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_absurd_values_of_solvers(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a word is the name of a checkpoint
+    solver, X = SOLVERS[name], product.sample("Gaussian", n=60).X
+    names = [field.name for field in dataclasses.fields(solver)]
+
+    def use(parameter, value):
+        changed = dataclasses.replace(solver, **{parameter: value})
+        KernelPCA(2, solver=changed, random_state=0).fit(X)
+
+    assert_nothing_found(lambda: complaints_of(names, use, owner=""))
+
+
+# Texts -------------------------------------------------------------------------------------------
+
+WORDS = ["", " ", "GiB", "2 parsecs", "-2GiB", "2..5GB", "1e", "1e999", "nan", "inf MB", "0x10"]
+WORDS += [
+    "2GiB2GiB",
+    "２GiB",
+    "1_000",
+    "2 GiB\x00",
+    "9" * 5000,
+    "1" * 5000 + "x",
+    " " * 50_000 + "x",
+]
+
+
+@pytest.mark.parametrize("text", WORDS, ids=lambda text: ascii(text[:12]))
+def test_texts_that_are_no_sizes(text):
+    def work():
+        said = complaint(lambda: parse_bytes(text, "budget of this"), "budget", "this")
+        return [said] if said else []
+
+    assert_nothing_found(work)
+    with pytest.raises(ValueError, match="budget of this"):
+        parse_bytes(text, "budget of this")
+
+
+ODD = ["", " ", "\x00", "a\nb", '"', "x" * 200_000, "nan", "-1", "1e999", "(", "../..", "%s{0}"]
+OPTIONS = ["--label", "--columns", "--kernel", "--sigma", "--components", "--seed", "--method"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_odd_texts_of_the_command_line(option, tmp_path, capsys):
+    """Taken, or refused with one of the codes for it; never a fault of the library."""
+    table = tmp_path / "table.csv"
+    table.write_text("a,b,c\n1,2,x\n2,1,y\n4,4,x\n3,1,y\n")
+    start = ["embed", str(table), "--out", str(tmp_path / "out"), "--quiet"]
+    start += [] if option in ("--label", "--columns") else ["--label", "c"]
+    for text in ODD:
+        with quiet():
+            code = cli.main([*start, f"{option}={text}"])
+        said = capsys.readouterr().err
+        assert code in (0, 1, 2), ascii((option, text[:20]))
+        assert "unexpectedly" not in said, ascii((option, text[:20], said[:300]))
+        assert "Traceback" not in said
