@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import laws_persist as laws
 from bounded import in_child
 from orthodrome._core import threads
+from orthodrome.denoising import PatchDenoiser, SequenceDenoiser
 from orthodrome.eigen import leading
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import FromCallable, Gaussian
@@ -248,6 +249,89 @@ def test_signals_at_any_time(name):
     pytest.fail("it does not end")
 
 
+# Denoisers ---------------------------------------------------------------------------------------
+
+NOISE = np.random.default_rng(0)
+STRIPES = np.sin(np.arange(16) / 3) * (np.arange(14)[:, None] > 6) + 0.2 * NOISE.normal(
+    size=(14, 16)
+)
+TURNS = np.arange(40)[:, None] / 5 + np.arange(4)
+MOTION = np.stack([np.cos(TURNS), np.sin(TURNS)], axis=2) + 0.1 * NOISE.normal(size=(40, 4, 2))
+#: With all chosen by the estimated risk, and with nothing left to choose; their data, and others.
+DENOISERS = {
+    "PatchDenoiser, chosen": (
+        lambda kernel="gaussian": PatchDenoiser(4, kernel=kernel, noise=0.2, random_state=0),
+        (STRIPES, STRIPES[:12, :10, None].repeat(3, axis=2)),
+    ),
+    "PatchDenoiser, given": (
+        lambda kernel=KERNEL: PatchDenoiser(4, 2, 3, kernel, blend=0.9, random_state=0),
+        (STRIPES, STRIPES[:12, :10, None].repeat(3, axis=2)),
+    ),
+    "SequenceDenoiser, chosen": (
+        lambda kernel="gaussian": SequenceDenoiser(kernel=kernel, random_state=0),
+        (MOTION, MOTION[:30, :2]),
+    ),
+    "SequenceDenoiser, given": (
+        lambda kernel=KERNEL: SequenceDenoiser(3, kernel, blend=0.9, random_state=0),
+        (MOTION, MOTION[:30, :2]),
+    ),
+}
+every_denoiser = pytest.mark.parametrize("name", DENOISERS)
+
+
+def denoised(model, noisy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pre-images that stop early
+        return model.denoise(noisy)
+
+
+@every_denoiser
+@pytest.mark.parametrize("n_places", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_an_interrupted_denoiser_is_as_it_was(name, n_places):
+    """Whoever gets no result gets no attributes of it either; the next call is undisturbed."""
+    make, (noisy, other) = DENOISERS[name]
+    given = noisy.copy()
+    known = make()
+    expected = denoised(known, noisy)
+    before = dict(vars(known))
+    denoised(make(), other)  # what is done but once is done
+    counted = make()
+    with interrupted_at(-1) as counter:
+        denoised(counted, other)
+    rng = np.random.default_rng(n_places)
+    last = [counter.count, counter.count - 1]  # where all is done but the result handed over
+    for place in {1, *last, *rng.integers(1, counter.count, n_places).tolist()}:
+        fresh = make()
+        for model, kept in ((fresh, dict(vars(fresh))), (known, before)):
+            with pytest.raises(KeyboardInterrupt), interrupted_at(place):
+                denoised(model, other)
+            assert vars(model).keys() == kept.keys()
+            assert all(vars(model)[part] is kept[part] for part in kept)
+            assert not threads._blas.active
+        np.testing.assert_array_equal(denoised(fresh, noisy), expected)
+    np.testing.assert_array_equal(noisy, given)
+    np.testing.assert_array_equal(denoised(known, noisy), expected)
+
+
+@every_denoiser
+@pytest.mark.usefixtures("interrupts")
+def test_a_signal_within_the_kernel_of_a_denoiser(name):
+    make, (noisy, other) = DENOISERS[name]
+    kernel = Watched()
+    model = make(kernel)
+    expected = denoised(model, noisy)
+    before = dict(vars(model))
+    kernel.calls = 0
+    denoised(make(kernel), other)
+    assert kernel.calls > 0
+    kernel.calls, kernel.after = 0, kernel.calls // 2
+    with pytest.raises(KeyboardInterrupt):
+        denoised(model, other)
+    kernel.after = 10**9
+    assert vars(model) == before
+    np.testing.assert_array_equal(denoised(model, noisy), expected)
+
+
 # Threads and children ----------------------------------------------------------------------------
 
 
@@ -281,6 +365,28 @@ def test_a_forked_child(name):
     outcome = in_child(both, seconds=60)
     assert outcome.code == 0
     assert outcome.result == [expected, expected]
+
+
+def denoising_of(name):
+    make, (noisy, _) = DENOISERS[name]
+    return denoised(make(), noisy)
+
+
+@every_denoiser
+def test_denoisers_in_threads_and_in_a_forked_child(name):
+    expected = denoising_of(name)
+
+    def twice_at_once():
+        with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+            warnings.simplefilter("ignore")
+            return [found.tolist() for found in pool.map(denoising_of, [name] * 4)]
+
+    assert twice_at_once() == [expected.tolist()] * 4
+    assert not threads._blas.active
+    if hasattr(os, "fork"):
+        outcome = in_child(twice_at_once, seconds=60)
+        assert outcome.code == 0
+        assert outcome.result == [expected.tolist()] * 4
 
 
 # Memory budgets ----------------------------------------------------------------------------------

@@ -130,8 +130,8 @@ class SequenceDenoiser(KernelDenoiser):
                 cleaned = clean(model, points)
                 self._warn_unless_converged(cleaned.n_unfinished, n)
                 points += self.blend_ * (cleaned.points - points)
-        dtype = array.dtype if array.dtype == np.float32 else np.float64
-        return points.reshape(array.shape).astype(dtype, copy=False)
+            dtype = array.dtype if array.dtype == np.float32 else np.float64
+            return points.reshape(array.shape).astype(dtype, copy=False)
 
     def _trial(
         self, points: NDArray[Any], chosen: NDArray[np.intp], rng: np.random.RandomState
