@@ -936,7 +936,7 @@ BAD_PARAMETERS = [
     ({"sigmas": []}, f"sigmas of {OWNER} must be one or more numbers > 0"),
     ({"sigmas": [1.0, 0.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
     ({"sigmas": [1.0, -2.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
-    ({"sigmas": [np.nan]}, f"sigmas of {OWNER} must be 1 finite"),
+    ({"sigmas": [np.nan]}, f"sigmas of {OWNER} must be finite"),
     ({"sigmas": [[1.0, 2.0]]}, f"sigmas of {OWNER} must be finite real numbers in one dim"),
     ({"sigmas": "many"}, f"sigmas of {OWNER} must be numbers, 'auto' or None; got 'many'"),
     ({"sigmas": "auto", "kernel": "linear"}, "and Linear has no parameter sigma. Leave sigmas"),
