@@ -307,5 +307,11 @@ class _Basis:
         self.size = keep
 
     def vectors(self, s: NDArray[Any]) -> NDArray[Any]:
-        """Return the Ritz vectors with these coefficients."""
-        return np.ascontiguousarray(self._Q[:, : self.size] @ s.astype(self._Q.dtype))
+        """Return the Ritz vectors with these coefficients.
+
+        Rounding of the basis and of all restarts before adds up in them. One step of Newton's
+        iteration for the nearest orthonormal vectors, V (3 - VᵀV)/2, takes it out again.
+        """
+        V = self._Q[:, : self.size] @ s.astype(self._Q.dtype)
+        excess = V.T @ V - np.eye(V.shape[1])
+        return np.ascontiguousarray(V - V @ (excess / 2).astype(V.dtype))
