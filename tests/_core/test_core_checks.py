@@ -13,6 +13,7 @@ from orthodrome._core.checks import (
     check_positive,
     check_sample_weight,
     check_symmetric,
+    check_targets,
 )
 from orthodrome._core.progress import TICKS, Progress
 from orthodrome._core.status import Status, warn_unless_converged
@@ -186,3 +187,24 @@ def test_residuals_advance_progress_on_their_logarithm():
         advance({"max_residual": residual})
         counts.append(recorder.ended)
     assert counts == [TICKS // 2, 3 * TICKS // 4, TICKS, TICKS]
+
+
+def test_masked_values_are_refused():
+    """Nothing looks at the mask: what it hides would be used."""
+    hidden = np.ma.masked_equal([0, 1, 2, 1], 1)
+    with pytest.raises(ValueError, match="y of Owner has masked entries"):
+        check_targets(hidden, 4, "Owner")
+    with pytest.raises(ValueError, match="sample_weight of Owner has masked entries"):
+        check_sample_weight(hidden, 4, "Owner")
+    np.testing.assert_array_equal(check_targets(np.ma.masked_equal([0, 1], 7), 2, "Owner"), [0, 1])
+
+
+def test_labels_of_several_kinds_are_refused_in_words():
+    pandas = pytest.importorskip("pandas")
+    for labels in (
+        ["a", None, "b"],
+        ["a", 1, "b"],
+        pandas.Series(["a", pandas.NA], dtype="string"),
+    ):
+        with pytest.raises(ValueError, match="y of Owner must be labels of one kind"):
+            check_targets(np.array(labels, dtype=object), len(labels), "Owner")

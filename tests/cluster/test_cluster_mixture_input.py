@@ -259,3 +259,18 @@ def test_bad_samples_are_refused():
     assert precomputed.sample(2, space="sphere", random_state=0)[0].shape == (2, 3)
     with pytest.raises(NotFittedError):
         estimator().sample()
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("reg_covar", [1e-30, 1e-60, 5e-324])
+def test_a_floor_below_rounding_leaves_no_nan(covariance, reg_covar):
+    """Clusters without extent: what is not told from 0 must not be divided by."""
+    X = np.repeat(np.random.default_rng(0).standard_normal((3, 3)), 4, axis=0)
+    options = {"covariance_type": covariance, "reg_covar": reg_covar, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of components that shrank
+        model = GeodesicMixture(3, n_modes=2, **options).fit(X)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert np.isfinite(model.lower_bound_)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    assert len(set(model.labels_)) == 3

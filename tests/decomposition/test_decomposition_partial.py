@@ -326,3 +326,45 @@ def test_attributes_are_there_when_they_are_asked_for():
         _ = ours.embedding_
     with pytest.raises(AttributeError, match="'nothing_'"):
         _ = ours.nothing_
+
+
+# ------------------------------------------------------------------ what is no batch, interrupts
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (np.empty((0, D)), "0 sample"),
+        ([[1.0, 2.0], [3.0]], "must hold numbers"),
+        ([], "array"),
+        (np.full((3, D), np.nan), "NaN or infinity in row 60"),
+    ],
+    ids=["empty", "ragged", "nothing", "nan"],
+)
+def test_a_batch_that_is_none_is_refused_and_changes_nothing(batch, words):
+    known = model().partial_fit(data(n=60))
+    expected = known.transform(data(n=5))
+    with pytest.raises(ValueError, match=words):
+        known.partial_fit(batch)
+    assert known.n_samples_seen_ == 60
+    np.testing.assert_array_equal(known.transform(data(n=5)), expected)
+
+
+def test_no_batches_at_all_are_refused():
+    with pytest.raises(ValueError, match="partial_fit of KernelPCA was given no rows"):
+        model().partial_fit(iter([]))
+
+
+def test_components_that_were_interrupted_are_computed_again(monkeypatch):
+    """They are computed when they are asked for, and kept together or not at all."""
+    expected = model().partial_fit(data(n=60)).transform(data(n=5))
+    known = model().partial_fit(data(n=60))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orthodrome.decomposition.partial.keep_components", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            known.transform(data(n=5))
+    np.testing.assert_array_equal(known.transform(data(n=5)), expected)

@@ -174,3 +174,30 @@ def test_products_of_coincident_points_do_not_have_the_rounding_of_the_matrix(
     assert np.abs(geometry.cross(np.ones((2, n), dtype=dtype)) @ V).max() <= (
         np.finfo(dtype).eps * np.abs(gram @ V).max()
     )
+
+
+# What is no Gram matrix ---------------------------------------------------------------------------
+
+
+def _with(value, place=(3, 3)):
+    K = np.eye(12)
+    K[place] = value
+    return K
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (_with(np.nan), r"entry \(3, 3\) is nan"),
+        (_with(np.nan, (3, 4)), r"entry \(3, 4\) is nan"),
+        (_with(np.inf), r"entry \(3, 3\) is inf"),
+        (_with(1.7e308), r"sums of its rows"),
+        (np.eye(12) + 0j, "must be real"),
+        ([[1.0, 0.0], [0.0]], "must hold numbers"),
+        (np.ma.masked_equal(np.eye(12), 1.0), "masked"),
+    ],
+    ids=["nan", "nan beside", "inf", "huge", "complex", "ragged", "masked"],
+)
+def test_matrices_that_no_points_have_are_refused(matrix, words):
+    with pytest.raises(ValueError, match=words):
+        DenseGram(matrix)

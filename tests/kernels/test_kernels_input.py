@@ -417,3 +417,11 @@ def test_sparse_data_with_64_bit_indices(kernel):
     sparse = scipy.sparse.csr_array(X)
     sparse.indices, sparse.indptr = (a.astype(np.int64) for a in (sparse.indices, sparse.indptr))
     np.testing.assert_allclose(kernel.fit(sparse)(sparse), kernel.fit(X)(X), atol=1e-14)
+
+
+def test_a_damaged_sparse_array_is_refused():
+    """An index outside would be read from memory that belongs to others."""
+    X = scipy.sparse.csr_array(np.eye(4))
+    X.indices[2] = 10**6
+    with pytest.raises(ValueError, match="X of Gaussian is a damaged sparse array"):
+        Gaussian(sigma=1.0).fit(X)

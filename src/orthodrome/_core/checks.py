@@ -27,6 +27,7 @@ __all__ = [
     "check_symmetric",
     "check_targets",
     "numbers_expected",
+    "refuse_masked",
 ]
 
 # What NumPy says of texts, objects and lists of unlike lengths where numbers belong.
@@ -72,6 +73,7 @@ def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
             f"{name} of {owner} must hold numbers; got {dtype}. Subtract a date and divide by a "
             "unit of time first."
         )
+    refuse_masked(values, name, owner)
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -80,6 +82,15 @@ def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
         raise type(error)(
             f"{name} of {owner} must hold numbers, as many in each row: {error}"
         ) from None
+
+
+def refuse_masked(values: Any, name: str, owner: str) -> None:
+    """Raise where values are masked: nothing below looks at a mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} of {owner} has masked entries, and missing values are not taken. Fill them "
+            "(filled), or leave out their rows."
+        )
 
 
 def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> None:
@@ -237,7 +248,7 @@ def check_sample_weight(
 
 
 def check_symmetric(matrix: NDArray[Any], name: str) -> None:
-    """Raise unless a square matrix is symmetric to rounding, naming the worst pair."""
+    """Raise unless a square matrix is finite, and symmetric to rounding, naming the worst pair."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
     tolerance = 1e-8 if matrix.dtype == np.float64 else 1e-4
@@ -245,9 +256,17 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
     for start in range(0, matrix.shape[0], step):
         rows = slice(start, start + step)
         mirrored = matrix[:, rows].T
-        with np.errstate(invalid="ignore"):  # infinities are for others to report
+        with np.errstate(invalid="ignore", over="ignore"):  # looked at below
             difference = np.abs(matrix[rows] - mirrored)
-        allowed = tolerance * np.maximum(np.abs(matrix[rows]), np.abs(mirrored)).max(initial=0)
+        largest = np.maximum(np.abs(matrix[rows]), np.abs(mirrored)).max(initial=0)
+        if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # nor where it is NaN
+            place = np.unravel_index(int(np.argmax(np.abs(matrix[rows]))), matrix[rows].shape)
+            i, j = int(place[0]) + start, int(place[1])
+            raise ValueError(
+                f"{name} must be finite, and so must the sums of its rows; entry ({i}, {j}) is "
+                f"{matrix[i, j]:g}."
+            )
+        allowed = tolerance * largest
         if difference.max(initial=0) > allowed:
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)
             i, j = int(row) + start, int(column)
@@ -262,11 +281,12 @@ def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
     """Return y as one class label for each of n rows."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    refuse_masked(y, "y", owner)
     labels = column_or_1d(y, warn=True)
-    labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     try:
+        labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
-    except TypeError as error:  # of None among texts, of texts among numbers
+    except TypeError as error:  # of None or NA among texts, of texts among numbers
         raise ValueError(f"y of {owner} must be labels of one kind: {error}.") from None
     check_consistent_length(np.empty(n), labels)
     return labels

@@ -59,6 +59,8 @@ __all__ = ["GeodesicMixture"]
 _PGA_SHARE = 0.5
 # Kernel k-means only has to give a start.
 _MOST_LLOYD = 100
+# The least variance that has a reciprocal, and squares of what is divided by its root.
+_LEAST_FLOOR = 1e-140
 
 
 class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
@@ -408,7 +410,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     def _floor_of(self, variance: float) -> float:
         # where all points coincide there is no variance to take a part of
-        return self.reg_covar * variance if variance > 0 else float(self.reg_covar)
+        floor = self.reg_covar * variance if variance > 0 else float(self.reg_covar)
+        return max(floor, _LEAST_FLOOR)
 
     def _run(
         self, points: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.intp]

@@ -248,6 +248,8 @@ class KernelPCA(SpectralDecomposition):
                 rows = kernel.validate(batch, estimator=self, reset=state.n_seen == 0)
             weights = check_sample_weight(given, rows.shape[0], owner)
             state = state.with_batch(self, rows, weights, solver)
+        if state.n_seen == 0:
+            raise ValueError(f"partial_fit of {owner} was given no rows.")
         for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked for
             delattr(self, name)
         self._partial_, self.n_samples_seen_ = state, state.n_seen
@@ -255,7 +257,9 @@ class KernelPCA(SpectralDecomposition):
     def _ready(self) -> None:
         """Compute the components of the batches so far, if that is still to be done."""
         if "_partial_" in vars(self) and "kernel_" not in vars(self):
-            keep_partial_fit(self, self._partial_, solver_for_batches(self, self._kernel_object()))
+            solver = solver_for_batches(self, self._kernel_object())
+            with last_fit_kept(self):  # what is interrupted is done again
+                keep_partial_fit(self, self._partial_, solver)
 
     def __getattr__(self, name: str) -> Any:
         waiting = "_partial_" in vars(self) and "kernel_" not in vars(self)

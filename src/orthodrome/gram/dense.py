@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_symmetric
+from .._core.checks import check_symmetric, numbers_expected
 from .._core.threads import run_over_rows
 from .base import CrossOperator, GramOperator, as_indices
 
@@ -18,7 +18,10 @@ __all__ = ["DenseCross", "DenseGram"]
 def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
     if scipy.sparse.issparse(matrix):
         raise ValueError("A Gram matrix must be dense; call toarray() on the sparse one.")
-    array = np.asarray(matrix)
+    with numbers_expected(matrix, "A Gram matrix", "kernel values"):
+        array = np.asarray(matrix)
+        if np.iscomplexobj(array):
+            raise ValueError("A Gram matrix must be real; got complex numbers.")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 

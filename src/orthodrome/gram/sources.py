@@ -281,8 +281,11 @@ def _number(start: int | NDArray[np.intp], row: int) -> int:
 
 def _first_not_finite(block: Any) -> int | None:
     """Return the first row with a value that is NaN or infinite, None if there is none."""
-    values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
-    if values.dtype.kind not in "fc":
+    try:
+        values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
+    except ValueError:  # lists of unlike lengths
+        return None
+    if values.dtype.kind not in "fc" or not values.size:
         return None
     if scipy.sparse.issparse(block):
         entries = block.tocoo()

@@ -182,13 +182,16 @@ class Kernel(BaseEstimator):
         owner = self if estimator is None else estimator
         refuse_unread(X, owner)
         with numbers_expected(X, "X", type(owner).__name__):
-            return validate_data(
+            X = validate_data(
                 owner,
                 X,
                 reset=reset,
                 accept_sparse="csr" if self.accepts_sparse else False,
                 dtype=[np.float64, np.float32],
             )
+        if scipy.sparse.issparse(X):
+            _check_format(X, type(owner).__name__)
+        return X
 
     def prepare(self, X: Any) -> Prepared:
         """Do once what depends on single points; the result can be sliced like an array."""
@@ -235,6 +238,14 @@ class Kernel(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "fitted_", False)
+
+
+def _check_format(X: Any, owner: str) -> None:
+    """Raise where indices of a sparse array lie outside: SciPy's products would read there."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X of {owner} is a damaged sparse array: {error}.") from None
 
 
 def _contiguous(X: Any) -> Any:

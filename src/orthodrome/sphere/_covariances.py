@@ -74,6 +74,8 @@ def spectra(kind: str, covariances: NDArray[np.float64], k: int, q: int) -> list
 def _floored(matrix: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
     """Raise eigenvalues to a floor: the likeliest covariance of all that do not go below it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    # below the rounding of the largest there is no eigenvalue that could be told from 0
+    floor = max(floor, 4 * len(values) * float(np.finfo(np.float64).eps * values[-1]))
     if values[0] >= floor:
         return (matrix + matrix.T) / 2
     raised = np.maximum(values, floor)
