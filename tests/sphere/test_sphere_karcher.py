@@ -26,7 +26,9 @@ from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Wave
-from orthodrome.sphere import karcher_mean
+from orthodrome.sphere import _descent, karcher_mean
+from orthodrome.sphere._descent import _PATIENCE, _Record, _View
+from orthodrome.sphere._points import Vector
 
 # Of a mean, in each precision: in float32 that of the data, whose sums are taken in float64.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -435,6 +437,20 @@ def test_conjugate_directions_save_steps():
     assert result.n_iter <= 11
 
 
+def test_a_gradient_that_falls_is_progress_where_rounding_hides_the_objective():
+    def look(norm):
+        nothing = np.zeros(2)
+        return _View(nothing, nothing, 1.0, Vector(nothing, nothing), norm**2, 0.0)
+
+    record = _Record(None)
+    for norm in 0.8 ** np.arange(2 * _PATIENCE):
+        record.add(look(norm))
+        assert record.idle == 0
+    for times in range(1, 4):
+        record.add(look(0.95 * record.smallest))
+        assert record.idle == times
+
+
 @both
 def test_no_tolerance_ends_at_rounding(way):
     points = cap(25, 4, 1.4)
@@ -817,6 +833,27 @@ def test_thin_arcs_do_not_stall(way, seed):
     result = karcher_mean(way(points)[0])
     assert result.status is Status.CONVERGED
     assert result.n_iter <= 30
+
+
+def test_a_mean_is_restated_where_that_keeps_its_digits_only(monkeypatch):
+    """Its error is multiplied by 1 / level - 1, which is to be less than 3."""
+    levels, restate = [], _descent._restate
+
+    def recorded(space, mean, gradient, level):
+        levels.append(level)
+        return restate(space, mean, gradient, level)
+
+    monkeypatch.setattr(_descent, "_restate", recorded)
+    karcher_mean(coefficients(cap(25, 4, 1.0))[0], tol=0)
+    assert len(levels) > 0
+    for angle in (1.4, 1.5, 1.7, 2.0):  # θ cot θ of both points, from 0.24 to less than 0
+        points = np.array([[np.cos(angle), np.sin(angle)], [np.cos(angle), -np.sin(angle)]])
+        between = np.linalg.solve(points.T, [1.0, 0.0])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* of 2 points lie a quarter")
+            found = karcher_mean(DenseGram(points @ points.T), initial=between, tol=0)
+        assert found.variance <= angle**2 + 1e-12
+    assert min(levels) > 0.25
 
 
 def test_a_gradient_of_negative_square_is_of_no_sphere():

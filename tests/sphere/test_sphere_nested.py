@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_sphere import cap, rotation, unit
 from orthodrome.gram import DenseGram, isometric_coordinates
 from orthodrome.kernels import Gaussian
+from orthodrome.sphere import _subspheres
 from orthodrome.sphere._subspheres import (
     EPSILON,
     _principal,
@@ -267,6 +268,28 @@ def test_newton_ends_where_slopes_are_zero(p, great):
     start = penalty(points, np.eye(41)[-1], np.pi / 2, p)
     assert np.abs(slopes).max() < 2e-4 * max(start, 1.0)
     np.testing.assert_allclose(value(np.zeros(42)), found.objective, rtol=1e-9)
+
+
+def test_least_squares_take_second_derivatives_only_where_slopes_take_long(monkeypatch):
+    points, weights, begun, newton = ellipsoid(100, 5), np.ones(100), [], _Search._newton
+
+    def recorded(self, axis, radius, p, n_iter=0):
+        begun.append(n_iter)
+        return newton(self, axis, radius, p, n_iter)
+
+    monkeypatch.setattr(_Search, "_newton", recorded)
+    by_slopes = fit_subsphere(points, weights)
+    assert by_slopes.converged
+    assert begun == []
+    monkeypatch.setattr(_subspheres, "_MOST_LBFGS", 2)
+    by_both = fit_subsphere(points, weights)
+    assert by_both.converged
+    assert set(begun) == {2}
+    assert by_both.n_iter > 2
+    assert by_both.objective == pytest.approx(by_slopes.objective, rel=1e-9)
+    begun.clear()
+    assert not fit_subsphere(points, weights, max_iter=2).converged
+    assert begun == []
 
 
 def test_a_search_that_does_not_end_is_told():
@@ -543,6 +566,16 @@ def test_rounding_beyond_a_pole_is_cut_off_too(side):
     rule = _Rule(p=2.0, sphere="small", negligible=1.0, max_iter=1)
     found = _cut_off(local, np.full(3, 1 / 3), 2, rule, False)
     assert 0 <= found.radius < 1e-7
+
+
+@every_power
+@pytest.mark.parametrize("great", [False, True])
+def test_what_is_cut_off_has_the_penalty_of_its_residuals(p, great):
+    local = ellipsoid(40, 3)
+    rule = _Rule(p=p, sphere="small", negligible=1.0, max_iter=1)
+    found = _cut_off(local, np.full(40, 1 / 40), 3, rule, great)
+    expected = penalty(local, found.axis, found.radius, p)
+    assert found.objective == pytest.approx(expected, rel=1e-12)
 
 
 def test_float32_and_read_only():

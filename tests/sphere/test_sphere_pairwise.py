@@ -37,11 +37,12 @@ def test_unit_vectors(dtype):
     np.testing.assert_allclose(both, both.T, rtol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("angle", [1e-150, 1e-9, 0.3, 3.0, np.pi - 1e-7, np.pi])
+@pytest.mark.parametrize("angle", [1e-200, 1e-150, 1e-9, 0.3, 3.0, np.pi - 1e-7, np.pi])
 def test_every_angle_between_unit_vectors(angle):
     points = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
     found = geodesic_distances(points)[0, 1]
     np.testing.assert_allclose(found, angle, rtol=1e-14)
+    assert geodesic_distances(points[:1], points[1:])[0, 0] == found, "one pair, and no other"
     np.testing.assert_allclose(np.pi - found, np.pi - angle, rtol=1e-8, atol=1e-15)
 
 

@@ -8,7 +8,7 @@ from orthodrome._core.status import Status
 from orthodrome.gram import FeatureMap, as_source, choose_landmarks, nystroem_features
 from orthodrome.kernels import Linear
 from orthodrome.sphere import karcher_mean
-from orthodrome.sphere.streamed import streamed_mean
+from orthodrome.sphere.streamed import _View, streamed_mean
 
 
 def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
@@ -81,3 +81,10 @@ def test_no_tolerance_ends_by_rounding():
     found, _ = mean_of(cap_of(), cap_of()[::2], tol=0.0)
     assert found.status is Status.ROUNDING
     assert found.n_iter <= 15
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-200, 1e-9, 0.5, 3.0])
+def test_a_step_leads_as_far_along_the_sphere_as_it_is_long(length):
+    view = _View(arc([0.0], 1)[0], objective=1.0, level=1.0, gradient=np.zeros(3), n_far=0)
+    moved = view.along(np.array([0.0, length, 0.0]))
+    np.testing.assert_allclose(moved, arc([length], 1)[0], rtol=0, atol=1e-15)
