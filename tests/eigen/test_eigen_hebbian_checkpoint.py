@@ -1,6 +1,7 @@
 """Runs that are interrupted, killed, extended: the end is that of a run never interrupted."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -595,8 +596,9 @@ def test_arrays_that_do_not_go_together_are_refused(shapes, which, tmp_path):
     states = {"state": state_of(), "pass_start": state_of(), which: state_of(**shapes)}
     file = Checkpoint(tmp_path / "run", "a run", None)
     file.write(Saved(**states, seed=0, history=[]))
-    with pytest.raises(ValueError, match="do not go together"):
-        file.read((3, 5))
+    for shape in [(3, 5)] if shapes is WRONG_SHAPES["another run"] else [(3, 5), None]:
+        with pytest.raises(ValueError, match="do not go together"):
+            file.read(shape)
 
 
 @pytest.mark.parametrize("rows", [3, 6])
@@ -606,6 +608,12 @@ def test_arrays_that_go_together_are_read(rows, tmp_path):
     file.write(Saved(state=state, pass_start=None, seed=0, history=[]))
     for shape in ((rows, 5), None):
         assert file.read(shape).state.position == 5
+
+
+def test_what_is_saved_is_not_written_over():
+    saved = Saved(state=state_of(), pass_start=None, seed=0, history=[])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        saved.seed = 1
 
 
 def test_counts_that_are_none_are_refused(tmp_path):

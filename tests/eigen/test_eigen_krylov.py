@@ -166,3 +166,17 @@ def test_a_narrow_block_on_a_rank_deficient_matrix():
     pairs = leading(matrix, 8, solver=Krylov(block_size=2, random_state=0))
     np.testing.assert_allclose(pairs.values, values[:8], atol=1e-12)
     check_orthonormal(pairs)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [300_000, 1_000_000, 2_500_000])
+def test_the_basis_is_as_large_as_its_memory_and_no_larger(n, dtype):
+    """As many vectors as 256 MiB hold; but 20 blocks at most, and 2 k + 4 blocks at the least."""
+    size, k, block = n * np.dtype(dtype).itemsize, 2, 3
+    capacity = Krylov()._capacity(n, k, block, dtype)
+    assert 2 * k + 4 * block <= capacity <= 20 * block + k
+    if capacity > 2 * k + 4 * block:
+        assert capacity * size <= 2**28
+    if capacity < 20 * block + k:
+        assert (capacity + 1) * size > 2**28
+    assert Krylov(max_basis=50)._capacity(n, k, block, dtype) == 50
