@@ -8,6 +8,8 @@ from sklearn.base import clone
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, load, save
 from orthodrome.eigen import Nystroem
+from orthodrome.gram import choose_landmarks, nystroem_features
+from orthodrome.gram.dask_features import DaskFeatures
 from orthodrome.kernels import Linear, VeroneseWhitney
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 5e-4}
@@ -54,6 +56,30 @@ def test_fit_and_transform_equal_the_local_ones(Estimator, dtype):
             isinstance(value, np.ndarray) and len(X) in value.shape
             for name, value in vars(lazy).items()
         )
+
+
+@pytest.mark.parametrize("length", [1.0, 2.0, 0.5])
+@pytest.mark.parametrize("unit", [False, True])
+def test_features_of_points_on_any_sphere_equal_the_local_ones(unit, length):
+    rows, scale = data(230), length**-2
+    X, new = np.split(length * rows / np.linalg.norm(rows, axis=1)[:, None], [200])
+    kernel = Linear().fit(X)
+    seen = choose_landmarks(kernel, X, 20, scale=scale, random_state=0)
+    options = {"unit": unit, "scale": scale}
+    local = nystroem_features(kernel, X, seen, **options)
+    lazy = DaskFeatures(kernel, chunked(X, 70), seen, **options)
+    assert lazy.shape == local.shape
+    assert lazy.dtype == local.dtype
+    V, w = np.ones((local.shape[1], 2)), np.arange(len(X)) % 4
+    for found, expected in (
+        (lazy.squared_lengths, local.squared_lengths),
+        (lazy.apply(V), local.apply(V)),
+        (lazy.combine(w), local.combine(w)),
+        (lazy.take(np.array([150, 3])), local.take(np.array([150, 3]))),
+        (lazy.block(slice(60, 80)), local.block(slice(60, 80))),
+        (lazy.of(new).toarray(), local.of(new).toarray()),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
 
 
 def of_rows(model):

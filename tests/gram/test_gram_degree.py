@@ -95,6 +95,25 @@ def test_a_shift_that_is_enough_where_the_matrix_is_definite(sigma, weighted):
     assert Degree(DenseGram(np.diag([1e300, 1e300]) + 1e-200)).largest_own_share() == np.inf
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_points_are_told_apart_unless_all_similarities_are_the_same(weighted, dtype):
+    w = 1.0 + np.arange(N) % 3 if weighted else np.ones(N)
+
+    def told(K):
+        return Degree(DenseGram(K.astype(dtype)), w).tells_apart()
+
+    for value in (1e-3, 0.7, 1e6):
+        assert not told(np.full((N, N), value))
+    assert told(gaussian(points()))
+    angles = 2 * np.pi * np.arange(N) / N  # rows of one sum, where weights are equal
+    assert told(gaussian(np.column_stack([np.cos(angles), np.sin(angles)])))
+    assert told(np.full((N, N), 0.9) + 0.1 * np.eye(N))
+    # as long as similar on the average, and not all the same
+    uneven = 1 + 0.3 * np.outer(angles - angles @ w / w.sum(), np.ones(N))
+    assert told((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
+
+
 # ------------------------------------------------------------------ loose and isolated points
 
 
@@ -240,6 +259,16 @@ def test_negative_degrees_name_the_row():
         Degree(DenseGram(K))
     with pytest.raises(ValueError, match=rf"degree of row {row + 100},"):
         Degree(DenseGram(K), row_numbers=np.arange(N) + 100)
+
+
+def test_degrees_below_0_by_no_more_than_they_are_uncertain_are_0():
+    K = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    graph = Degree(DenseGram(K), uncertainty=np.full(3, 0.2))
+    np.testing.assert_allclose(graph.degrees, [0.0, 0.4, 0.5], rtol=1e-15)
+    np.testing.assert_array_equal(graph.rows([0]), np.zeros((1, 3)))
+    for less in (None, np.full(3, 0.05), np.array([0.05, 0.2, 0.2])):
+        with pytest.raises(ValueError, match=r"degree of row 0, .*, is -0.1 \(one of 1 below 0\)"):
+            Degree(DenseGram(K), uncertainty=less)
 
 
 def test_fractional_weights_that_leave_a_degree_negative():

@@ -152,6 +152,16 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
     assert statistic < chi2.ppf(0.999, df=5)
 
 
+def test_proposals_have_thresholds_below_what_is_left_of_them():
+    """So the first of a block is always taken, and no row is proposed for ever."""
+    left = np.array([0.0, 1.0, 0.5])
+    rows, thresholds = pivots._by_what_is_left(np.ones(3), 200, np.random.default_rng(0))(left)
+    assert set(rows) == {1, 2}
+    parts = thresholds / left[rows]
+    assert np.all((parts >= 0) & (parts < 1))
+    assert 0.4 < parts.mean() < 0.6
+
+
 def test_k_means_plus_plus_draws_by_the_squared_distance():
     """Two of a hundred points lie far off: nearly every second draw takes one of them."""
     X = np.random.default_rng(0).standard_normal((100, 2))
@@ -250,6 +260,7 @@ def test_only_the_rows_proposed_are_looked_at():
         ({"max_rank": 2, "tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
         ({"max_rank": 2, "pivots": "farthest"}, "Landmarks must be 'rpcholesky', 'uniform'"),
         ({"max_rank": 2, "pivots": [0, 100]}, "rows of 100 points, 0 to 99; got 100"),
+        ({"max_rank": 2, "pivots": [0, -101, 100]}, "rows of 100 points, 0 to 99; got -101"),
         ({"max_rank": 2, "pivots": [0.5]}, "must be integers in one dimension"),
         ({"max_rank": 2, "pivots": []}, "at least one"),
         ({"max_rank": 2, "random_state": "x"}, "random_state of partial_cholesky"),

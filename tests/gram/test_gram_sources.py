@@ -2,7 +2,7 @@
 
 import itertools
 import pickle
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 
 import numpy as np
 import pytest
@@ -238,6 +238,8 @@ def test_kinds_of_input():
     assert kind_of(X) == kind_of(X.tolist()) == kind_of(scipy.sparse.csr_array(X)) == "array"
     assert kind_of([X, X]) == kind_of((X,)) == kind_of(Anew(X, 3)) == "batches"
     assert kind_of(iter([X])) == kind_of(x for x in [X]) == "once"
+    for given in ("rows", b"rows", {"rows": X}, 3.0, None, object()):
+        assert kind_of(given) == "array", "what the kernel is to refuse"
     matrices = [np.eye(2), np.eye(2)]
     for kernel in (LogEuclidean(), Embedded(np.ravel), Normalized(LogEuclidean())):
         assert kind_of(matrices, kernel) == "array"
@@ -254,6 +256,8 @@ def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
 def test_blocks_alone_and_empty_ones():
     X = data(n=30)
     check = RowCheck.of(Gaussian(), X[:1], KernelPCA(), reset=True)
+    with pytest.raises(FrozenInstanceError):  # threads and tasks share it
+        check.owner = "another"
     check = pickle.loads(pickle.dumps(check))
     found = block_sums(moments, check, X, 100, [np.ones(30)], [1])
     assert np.allclose(found[2], np.arange(100, 130) @ X)
