@@ -21,7 +21,8 @@ from .._core.checks import (
 )
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
-from ..eigen import Dense, Nystroem, Options, check_solver, resolve_solver
+from ..eigen import Dense, Nystroem, Options, resolve_solver
+from ..eigen.leading import check_solver
 from ..gram import DaskSource
 from ..gram.dask_blocks import is_dask_array
 from ..gram.moments import fit_kernel_to

@@ -19,7 +19,7 @@ from .._core.checks import (
     numbers_expected,
 )
 from ..decomposition import KernelPCA
-from ..eigen import check_solver
+from ..eigen.leading import check_solver
 from ..kernels import KernelHolder, Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
@@ -53,8 +53,8 @@ class KernelDenoiser(KernelHolder, BaseEstimator):
             noise = check_positive(self.noise, "noise", owner, or_zero=True)
             if noise and not 0.0 < noise * noise < math.inf:
                 raise ValueError(
-                    f"noise of {owner} must have a square that is a number; got {self.noise!r}. "
-                    "Rescale the data."
+                    f"noise of {owner} must have a square that is a number; got {self.noise!r}: "
+                    "rescale the data."
                 )
         if not _is_auto(self.blend):
             check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
@@ -161,7 +161,7 @@ class KernelDenoiser(KernelHolder, BaseEstimator):
 
 def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> NDArray[Any]:
     """Return data as an array of real, finite numbers with an allowed number of axes."""
-    with numbers_expected(data, name, owner):
+    with numbers_expected(np.ma.getdata(data) if np.ma.is_masked(data) else data, name, owner):
         array = np.asarray(data)
     if array.dtype.kind not in "uif":
         raise ValueError(
@@ -188,7 +188,7 @@ def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> N
 
 def _check_squares(array: NDArray[Any], name: str, owner: str) -> None:
     """Raise where sums of squares would be infinite, or 0 for what is not."""
-    limits = np.finfo(array.dtype if array.dtype.kind == "f" else np.float64)
+    limits = np.finfo(np.float32 if array.dtype == np.float32 else np.float64)  # computed in
     largest = max(abs(float(array.max())), abs(float(array.min())))
     how = ""
     if largest > 0.1 * math.sqrt(float(limits.max) / array.size):

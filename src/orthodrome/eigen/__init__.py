@@ -32,15 +32,7 @@ from .filters import (
 )
 from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
-from .leading import (
-    SOLVERS,
-    Choice,
-    Options,
-    check_solver,
-    choose_solver,
-    leading,
-    resolve_solver,
-)
+from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
 from .nystroem import Nystroem
 from .pairs import Eigenpairs, orient, orient_by_moments
 
@@ -66,7 +58,6 @@ __all__ = [
     "affine_map",
     "captured",
     "centered_covariance",
-    "check_solver",
     "choose_solver",
     "class_spectrum",
     "feature_axes",
