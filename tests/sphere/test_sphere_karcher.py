@@ -682,7 +682,7 @@ def test_matrices_with_undefined_entries_are_refused():
     matrix = np.eye(3)
     matrix[0, 2] = matrix[2, 0] = np.nan
     with pytest.raises(ValueError, match="points"):
-        karcher_mean(DenseGram(matrix))
+        karcher_mean(DenseGram(matrix, check=False))
 
 
 def test_slow_oracles_are_inverse():
