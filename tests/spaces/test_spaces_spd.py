@@ -264,3 +264,54 @@ def test_rounding_is_not_asymmetry():
     close(spd_log(noisy), spd_log(A), 1e-10)
     noisy = A.astype(np.float32) * (1 + 1e-6 * np.triu(np.ones((3, 3), dtype=np.float32)))
     close(spd_log(noisy), spd_log(A), 1e-3)
+
+
+# ------------------------------------------------------------------ what vectors and matrices take
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool, np.float16, np.float32, np.float64])
+def test_vectors_of_integers_are_those_of_the_same_floats(dtype):
+    A = np.array([[[1, 2], [2, 3]], [[0, 1], [1, 0]]]).astype(dtype)
+    kind = np.float32 if dtype == np.float32 else np.float64
+    vectors = symmetric_vectors(A)
+    assert vectors.dtype == kind
+    lengths = np.linalg.norm(A.astype(kind), axis=(1, 2))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), lengths, rtol=1e-6)
+    rows = np.array([[1, 2, 3]]).astype(dtype)
+    found = symmetric_matrices(rows)
+    assert found.dtype == kind
+    np.testing.assert_allclose(found[0, 0, 1], rows[0, 1] * np.sqrt(0.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("matrices", "message"),
+    [
+        (None, "X must hold real numbers; got object"),
+        ([[["a"]]], "X must hold real numbers"),
+        (np.eye(3), "X must be square matrices"),
+        (np.ones((2, 2, 3)), "X must be square matrices"),
+        (np.full((1, 2, 2), np.nan), "Matrix 0 of X has entries that are NaN"),
+        (np.full((1, 2, 2), np.datetime64("2020")), "X must hold real numbers"),
+        ([[[1.0, 2.0], [0.0, 1.0]]], "Matrix 0 of X is not symmetric"),
+    ],
+)
+def test_what_is_no_symmetric_matrix_has_no_vector(matrices, message):
+    with pytest.raises(ValueError, match=message):
+        symmetric_vectors(matrices)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([["a"]], "vectors of symmetric_matrices must hold numbers"),
+        ([[1.0], [1.0, 2.0]], "vectors of symmetric_matrices must hold numbers"),
+        (np.full((1, 3), np.datetime64("2020")), "vectors of symmetric_matrices must hold numbers"),
+        (np.ones(3), "Expected 2D array"),
+        (None, "Expected 2D array"),
+        ([[1.0, np.nan, 0.0]], "vectors contains NaN"),
+        (np.ones((2, 4)), r"must have d \(d \+ 1\)/2 entries, .*; got 4"),
+    ],
+)
+def test_what_is_no_vector_of_a_matrix_is_refused(vectors, message):
+    with pytest.raises(ValueError, match=message):
+        symmetric_matrices(vectors)

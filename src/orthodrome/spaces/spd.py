@@ -8,13 +8,15 @@ Errors count matrices from 0, as arrays do.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
 
-from .._core.checks import check_sample_weight
+from .._core.checks import check_sample_weight, numbers_expected
 
 __all__ = [
     "check_spd",
@@ -99,24 +101,27 @@ def spd_exp(X: ArrayLike) -> NDArray[Any]:
     return _recomposed(powers, vectors)
 
 
-def symmetric_vectors(X: NDArray[Any]) -> NDArray[Any]:
+def symmetric_vectors(X: ArrayLike) -> NDArray[Any]:
     """Return symmetric matrices as vectors of the same length, shape (n, d (d + 1)/2).
 
-    Entries off the diagonal come once, times √2: inner products stay what they were.
+    Entries off the diagonal come once, times √2: inner products stay what they were. float32 stays,
+    all else becomes float64.
 
     Examples
     --------
     >>> symmetric_vectors(np.array([[[1.0, 2.0], [2.0, 3.0]]])).round(3)
     array([[1.   , 2.828, 3.   ]])
     """
-    d = X.shape[1]
-    rows, columns = np.triu_indices(d)
-    factors = np.where(rows == columns, 1.0, np.sqrt(2.0)).astype(X.dtype)
-    return X[:, rows, columns] * factors
+    array = _symmetric(X, "X")
+    rows, columns = np.triu_indices(array.shape[1])
+    factors = np.where(rows == columns, 1.0, np.sqrt(2.0)).astype(array.dtype)
+    return array[:, rows, columns] * factors
 
 
-def symmetric_matrices(vectors: NDArray[Any]) -> NDArray[Any]:
+def symmetric_matrices(vectors: ArrayLike) -> NDArray[Any]:
     """Return the symmetric matrices that vectors stand for: the inverse of `symmetric_vectors`.
+
+    float32 stays, all else becomes float64.
 
     Examples
     --------
@@ -124,11 +129,13 @@ def symmetric_matrices(vectors: NDArray[Any]) -> NDArray[Any]:
     array([[[1., 2.],
             [2., 3.]]])
     """
-    d = int(np.sqrt(2 * vectors.shape[1]))
+    with numbers_expected(vectors, "vectors", "symmetric_matrices"):
+        array = check_array(vectors, dtype=[np.float64, np.float32], input_name="vectors")
+    d = _size_of(array.shape[1])
     rows, columns = np.triu_indices(d)
-    factors = np.where(rows == columns, 1.0, np.sqrt(0.5)).astype(vectors.dtype)
-    found = np.empty((len(vectors), d, d), dtype=vectors.dtype)
-    found[:, rows, columns] = vectors * factors
+    factors = np.where(rows == columns, 1.0, np.sqrt(0.5)).astype(array.dtype)
+    found = np.empty((len(array), d, d), dtype=array.dtype)
+    found[:, rows, columns] = array * factors
     found[:, columns, rows] = found[:, rows, columns]
     return found
 
@@ -184,6 +191,17 @@ def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[
     if a.shape[1] != b.shape[1]:
         raise ValueError("X and Y have matrices of different sizes.")
     return cdist(a, b).astype(np.result_type(a, b), copy=False)
+
+
+def _size_of(length: int) -> int:
+    """Return d where a length is d (d + 1)/2, or raise."""
+    d = (math.isqrt(8 * length + 1) - 1) // 2
+    if d * (d + 1) // 2 != length:
+        raise ValueError(
+            "vectors of symmetric_matrices must have d (d + 1)/2 entries, 1, 3, 6, 10, …, one for "
+            f"each of the upper triangle; got {length}."
+        )
+    return d
 
 
 def _symmetric(X: ArrayLike, name: str) -> NDArray[Any]:
