@@ -156,6 +156,21 @@ def test_matern_tends_to_the_gaussian():
     np.testing.assert_allclose(np.diff(np.log10(errors)), -1, atol=0.15)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nu", [1e12, 1e13, 1e15, 9e15, 1e16, 1e20, 1e100, 1e300, math.inf])
+def test_matern_of_huge_order_is_the_gaussian(nu, dtype):
+    """The exponent x = d²/2σ² of the limit is off by about x²/2ν; near 0, k' by a part 1/ν."""
+    d2 = np.concatenate([[0.0], squared([1e-8, 0.01, 0.3, 1.0, 5.0, 12.0, 1e4])]).astype(dtype)
+    x = d2.astype(np.float64) / (2 * SCALE**2)
+    rounding = 8 * np.finfo(dtype).eps
+    kernel, limit = Matern(nu=nu, sigma=SCALE), Gaussian(sigma=SCALE)
+    for name in ("profile", "profile_derivative", "one_minus"):
+        found, expected = getattr(kernel, name)(d2), getattr(limit, name)(d2)
+        assert found.dtype == dtype
+        allowed = np.abs(expected) * ((x + 1) ** 2 / nu + rounding * (x + 1))
+        np.testing.assert_array_less(np.abs(found - expected), allowed + np.finfo(dtype).tiny)
+
+
 def test_far_points_underflow_quietly():
     for case in RADIAL.values():
         kernel = case.make()

@@ -157,11 +157,11 @@ class Matern(ScaledRadial):
 
 
 def _checked_order(nu: Any) -> float:
-    """Return ν, or raise unless it is positive and has a Γ(ν)."""
+    """Return ν, ∞ where that makes no difference; raise unless it is positive and has a Γ(ν)."""
     order = check_positive(nu, "nu", "Matern", infinite=True)
     if order < _LEAST_ORDER:
         raise ValueError(f"nu of Matern must be at least {_LEAST_ORDER:g}; got {nu!r}.")
-    return order
+    return order if order < _GAUSSIAN_ORDER else math.inf
 
 
 def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) -> NDArray[Any]:
@@ -170,7 +170,7 @@ def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) ->
     As a product: the logarithms of its factors are large numbers, whose rounding would be felt.
     """
     if order > _LARGE_ORDER:
-        logarithm = _log_matern(np.minimum(u, _FAR), order)
+        logarithm = _log_matern(np.minimum(u, _FAR * order), order)
         return np.exp(logarithm) * (factor if order == nu else 0.5 * factor / (nu - 1))
     u = np.minimum(np.asarray(u, dtype=np.float64), _NOTHING_LEFT)
     half, constant = u / 2, (2.0 if order == nu else 1.0) / math.gamma(nu)
@@ -189,7 +189,10 @@ def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) ->
 # terms of Debye's expansion give all digits.
 _LARGE_ORDER = 40.0
 _LEAST_ORDER = 1e-300  # Γ overflows soon below
-# The functions of SciPy return NaN from about 1e9 on; here the kernel has long been 0.
+# Beyond this order ν - 1 is ν in floats, and the values differ from those of the Gaussian limit by
+# less than 0.3/ν, which is below the rounding of 1.
+_GAUSSIAN_ORDER = 2.0**53
+# Beyond so many times a large order the kernel has long been 0, and squares would overflow.
 _FAR = 1e8
 # So it is here, up to the large orders.
 _NOTHING_LEFT = 2e3
