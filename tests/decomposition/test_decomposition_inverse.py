@@ -1,12 +1,16 @@
 """Back from coordinates to inputs."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from laws_decomposition import assert_same, every_estimator, held_out, suited, training, with_zeros
-from orthodrome import KernelPCA
+from orthodrome import KernelPCA, KernelPGA, RobustKernelPCA
 from orthodrome.kernels import (
     Embedded,
     Exponential,
@@ -169,3 +173,31 @@ def test_the_training_data_are_the_estimators_own(Estimator):
     before = model.transform(new)
     X += 1
     np.testing.assert_array_equal(model.transform(new), before)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", [Gaussian(0.6), Polynomial(degree=2)], ids=["radial", "ridge"])
+@pytest.mark.parametrize("Estimator", [KernelPCA, KernelPGA, RobustKernelPCA])
+def test_huge_coordinates_have_an_input_or_are_refused(Estimator, kernel, dtype):
+    X = noisy_circle(40)[0].astype(dtype)
+    model = Estimator(2, kernel=kernel).fit(X)
+    largest = float(np.finfo(dtype).max)
+    for size in (largest**0.4, largest**0.8, 0.9 * largest):
+        refusal, found = "", np.zeros(1)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found = model.inverse_transform(np.array([[0.1, 0.2], [size, -size]], dtype))
+        except ValueError as error:
+            refusal = str(error)
+        assert np.all(np.isfinite(found))
+        assert not refusal or re.search("row 1 of (X are so|coordinates overflows)", refusal)
+
+
+def test_the_pre_image_does_not_feel_how_huge_an_expansion_is():
+    X = noisy_circle(40)[0]
+    model = KernelPCA(2, kernel=Gaussian(0.6)).fit(X)
+    far = np.array([[1.0, -0.5], [0.2, 0.3]])
+    at = [model.inverse_transform(size * far) for size in (1e40, 1e150, 1e300)]
+    np.testing.assert_allclose(at[1], at[0], atol=1e-5)
+    np.testing.assert_allclose(at[2], at[0], atol=1e-5)

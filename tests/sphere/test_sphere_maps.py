@@ -488,3 +488,41 @@ def test_coefficients_are_one_per_point():
 def test_numbers_of_points_agree():
     with pytest.raises(ValueError, match=r"as many points.*got 2 and 3"):
         distance(np.eye(3)[:2], np.eye(3))
+
+
+# Huge numbers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [0.25, 0.5, 0.75, 0.9])
+def test_huge_tangents_lead_to_the_sphere(dtype, power):
+    """To a point on the great circle of the tangent, though none can say which."""
+    size = dtype(float(np.finfo(dtype).max) ** power)
+    directions = unit(np.random.default_rng(0).standard_normal((5, 3))).astype(dtype)
+    points = exp_at_pole(size * directions)
+    assert points.dtype == dtype
+    tolerance = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, rtol=tolerance)
+    across = points[:, 1:] - np.vecdot(points[:, 1:], directions)[:, None] * directions
+    np.testing.assert_allclose(across, 0, atol=tolerance)
+    tangents = np.column_stack([np.zeros(5, dtype), size * directions])
+    base = np.eye(4, dtype=dtype)[0]
+    np.testing.assert_allclose(exp(tangents, base_point=base), points, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lengths_that_overflow_are_refused_quietly(dtype):
+    largest = np.finfo(dtype).max
+    with pytest.raises(ValueError, match="length of row 1 of coordinates overflows in float"):
+        exp_at_pole(np.array([[0, 0], [largest, largest]], dtype))
+    with pytest.raises(ValueError, match="length of row 0 of tangents overflows in float"):
+        exp(np.array([0, largest, largest], dtype), base_point=np.array(E1, dtype))
+    far = np.full((2, 3), largest / 2, dtype)
+    for call in (
+        lambda: log(far, base_point=E1),
+        lambda: log(E1, base_point=far[0]),
+        lambda: distance(far, E1),
+        lambda: log_at_pole(far),
+    ):
+        with pytest.raises(ValueError, match="must have unit length; row 0 has length inf"):
+            call()

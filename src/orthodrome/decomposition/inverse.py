@@ -14,7 +14,7 @@ from ..gram.dask_blocks import is_dask_array
 from ..kernels import Kernel
 from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
 
-__all__ = ["inputs_of", "training_inputs"]
+__all__ = ["image_of", "inputs_of", "training_inputs"]
 
 
 def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
@@ -89,7 +89,10 @@ def inputs_of(
     """
     if fixed_point and has_fixed_point(kernel, training):
         return fixed_point_preimages(
-            kernel, training, lambda rows: expansion(coordinates[rows]), len(coordinates)
+            kernel,
+            training,
+            lambda rows: image_of(coordinates[rows], expansion, rows.start),
+            len(coordinates),
         ).points
     vectors, back = kernel.as_vectors(training)
     if decode is None:
@@ -97,4 +100,23 @@ def inputs_of(
         decode = decode_components(
             features(embedding), vectors, ones if weights is None else weights, alpha
         )
-    return back(decode(features(coordinates)).astype(coordinates.dtype, copy=False))
+    ridge, dtype = decode, coordinates.dtype
+    return back(image_of(coordinates, lambda Z: ridge(features(Z)).astype(dtype, copy=False)))
+
+
+def image_of(
+    coordinates: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]], first: int = 0
+) -> NDArray[Any]:
+    """Return what a function makes of coordinates, or raise where that overflows.
+
+    `first` is the number of their first row.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = function(coordinates)
+    finite = np.isfinite(image).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"The coordinates in row {first + int(np.argmin(finite))} of X are so large that the "
+            f"point they stand for overflows in {image.dtype}."
+        )
+    return image

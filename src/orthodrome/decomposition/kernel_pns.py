@@ -17,6 +17,7 @@ from ..sphere import exp, log, nested_spheres
 from ..sphere.nested import CHOICES
 from .base import feature_solver
 from .explicit import ExplicitDecomposition, oriented
+from .inverse import image_of
 from .spectral import CALLER_OF_FIT
 
 __all__ = ["KernelPNS"]
@@ -281,5 +282,6 @@ class KernelPNS(ExplicitDecomposition):
         """
         check_is_fitted(self)
         given = self._check_coordinates(X)
-        below = exp(given @ self._directions_.T, base_point=self._mean_)
+        tangents = image_of(given, lambda Z: Z @ self._directions_.T)
+        below = exp(tangents, base_point=self._mean_)
         return self.nested_spheres_.raised(below)

@@ -100,16 +100,27 @@ def domain_preimages(
     n_iter = unfinished = 0
     for first in range(0, n_expansions, step):
         rows = slice(first, min(first + step, n_expansions))
-        beta = expansions(rows).astype(dtype, copy=False)
+        beta, sizes = _without_overflow(expansions(rows), dtype)
         starts = _starts(domain, nearest, beta, min(n_starts, n))
         ends = _best_ends(domain, beta, starts, tol, max_iter)
-        points[rows], similarity[rows] = ends.points, ends.objective
+        with np.errstate(over="ignore"):
+            points[rows], similarity[rows] = ends.points, ends.objective * sizes
         n_iter = max(n_iter, ends.n_iter)
         unfinished += int(np.count_nonzero(~ends.converged))
     status = Status.MAX_ITER if unfinished else Status.CONVERGED
     detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
     warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
     return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
+
+
+def _without_overflow(beta: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return huge expansions divided by powers of 2, and these: their pre-images are the same."""
+    largest = np.abs(beta).max(axis=1, initial=0.0).astype(np.float64)
+    huge = largest > float(np.finfo(dtype).max) ** 0.25
+    sizes = np.ldexp(1.0, np.where(huge, np.frexp(largest)[1] - 1, 0))
+    if huge.any():
+        beta = beta / sizes[:, None]
+    return beta.astype(dtype, copy=False), sizes
 
 
 def _best_ends(

@@ -135,7 +135,7 @@ def exp(
     b = _base(base_point, gram)
     t = _vectors(tangents, "tangents")
     _check_dimension(t, gram, "tangents", len(b))
-    lengths = _norms(t, gram)
+    lengths = _finite_norms(t, gram, "tangents")
     along = np.abs(t @ b) if gram is None else np.abs(t @ (gram @ b))
     # as much as leaves the length of the result 1; of a short tangent rounding is a large part
     allowed = SAME_LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
@@ -145,7 +145,7 @@ def exp(
             f"tangents must be orthogonal to base_point; row {row} has the inner product "
             f"{along[row]:.2g} with it and the length {lengths[row]:.2g}."
         )
-    points = np.cos(lengths)[:, None] * b + _sinc(lengths)[:, None] * t
+    points = np.cos(lengths)[:, None] * b + _across(t, lengths)
     return points.reshape(np.shape(tangents))
 
 
@@ -168,8 +168,8 @@ def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
     array([[1., 0., 0.]])
     """
     t = _vectors(coordinates, "coordinates")
-    lengths = np.linalg.norm(t, axis=1)
-    return np.column_stack([np.cos(lengths), _sinc(lengths)[:, None] * t])
+    lengths = _finite_norms(t, None, "coordinates")
+    return np.column_stack([np.cos(lengths), _across(t, lengths)])
 
 
 def log_at_pole(points: ArrayLike) -> NDArray[Any]:
@@ -242,7 +242,9 @@ def _check_dimension(
 def _points(values: ArrayLike, gram: GramOperator | None, name: str) -> NDArray[Any]:
     vectors = _vectors(values, name)
     _check_dimension(vectors, gram, name)
-    check_unit_length(_norms(vectors, gram) ** 2, _precision(vectors, gram), name)
+    with np.errstate(over="ignore"):  # a length whose square overflows is not 1 either
+        squares = _norms(vectors, gram) ** 2
+    check_unit_length(squares, _precision(vectors, gram), name)
     return vectors
 
 
@@ -264,6 +266,15 @@ def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
+def _finite_norms(vectors: NDArray[Any], gram: GramOperator | None, name: str) -> NDArray[Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = _norms(vectors, gram)
+    if not np.all(np.isfinite(lengths)):
+        row = int(np.argmin(np.isfinite(lengths)))
+        raise ValueError(f"The length of row {row} of {name} overflows in {vectors.dtype}.")
+    return lengths
+
+
 def _inner(first: NDArray[Any], second: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
     """Return inner products, row by row, or of one row with all."""
     images = second if gram is None else np.ascontiguousarray((gram @ second.T).T)
@@ -276,6 +287,8 @@ def _precision(vectors: NDArray[Any], gram: GramOperator | None) -> np.dtype[Any
     return np.dtype(np.float32 if coarse else np.float64)
 
 
-def _sinc(lengths: NDArray[Any]) -> NDArray[Any]:
-    """Return sin(x)/x, 1 at 0."""
-    return np.sinc(lengths / np.pi)
+def _across(tangents: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return sin‖t‖ t/‖t‖, t itself at 0; the direction first, whose length is 1 for every t."""
+    present = lengths > 0
+    directions = tangents / np.where(present, lengths, 1)[:, None].astype(tangents.dtype)
+    return np.where(present, np.sin(lengths), 1)[:, None].astype(tangents.dtype) * directions
