@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from laws_kernels import DIGITS, DTYPES, RADIAL, SIGMA, tolerance
-from orthodrome.kernels import Exponential, Gaussian, Matern, _loops
+from orthodrome.kernels import (
+    RBF,
+    Circular,
+    Exponential,
+    Gaussian,
+    Matern,
+    RationalQuadratic,
+    Spherical,
+    Wave,
+    _loops,
+)
 from orthodrome.kernels._prepared import Prepared
 from orthodrome.kernels.radial import squared_distances
 
@@ -289,3 +299,87 @@ def test_rough_matern_kernels_at_tiny_distances(nu):
     expected = math.gamma(1 - nu) / math.gamma(1 + nu) * half ** (2 * nu)
     found = Matern(nu=nu, sigma=1.0).one_minus(d**2)
     np.testing.assert_allclose(found, expected, rtol=1e-7 if nu > 0.2 else 1e-4)
+
+
+# ------------------------------------------------------------------ scales beyond the precision
+
+SCALES = [2e-153, 1e-46, 1e-38, 1e-20, 1e-12, 1e12, 1e20, 1e46, 1e150]
+
+OF_SCALE = {
+    "gaussian": Gaussian,
+    "rbf": lambda sigma: RBF(gamma=0.5 / sigma**2),
+    "exponential": Exponential,
+    "matern-0.5": lambda sigma: Matern(0.5, sigma),
+    "matern-0.7": lambda sigma: Matern(0.7, sigma),
+    "matern-1.5": lambda sigma: Matern(1.5, sigma),
+    "matern-2.5": lambda sigma: Matern(2.5, sigma),
+    "matern-50": lambda sigma: Matern(50.0, sigma),
+    "rational-quadratic": lambda sigma: RationalQuadratic(1.0, sigma),
+    "rational-quadratic-tail": lambda sigma: RationalQuadratic(0.01, sigma),
+    "wave": Wave,
+    "spherical": Spherical,
+    "circular": Circular,
+}
+
+every_scale = pytest.mark.parametrize("sigma", SCALES)
+of_scale = pytest.mark.parametrize("make", OF_SCALE.values(), ids=OF_SCALE.keys())
+
+
+@of_scale
+@every_scale
+def test_float32_has_the_values_of_float64_at_every_scale(make, sigma):
+    kernel = make(sigma)
+    d2 = np.array([0.0, 1e-30, 1e-3, 1.0, 9.0, 1e30, 3e38], dtype=np.float32)
+    for name in ("profile", "one_minus", "profile_derivative"):
+        with np.errstate(over="ignore"):
+            expected = getattr(kernel, name)(d2.astype(np.float64)).astype(np.float32)
+        found = getattr(kernel, name)(d2)
+        assert found.dtype == np.float32
+        assert not np.any(np.isnan(found))
+        with np.errstate(invalid="ignore"):  # both are -inf at a cusp
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-30)
+
+
+@of_scale
+@every_scale
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_points_are_like_themselves_at_every_scale(make, sigma, dtype):
+    X = np.array([[0.0], [0.0], [1.0], [3e10]], dtype=dtype)
+    K = make(sigma).fit(X)(X)
+    assert np.all(np.diagonal(K) == 1)
+    assert K[0, 1] == 1
+    assert np.all(np.abs(K) <= 1 + tolerance(dtype))
+    if sigma < 1e-12 and make is not OF_SCALE["rational-quadratic-tail"]:
+        np.testing.assert_allclose(K[:2, 2:], 0, atol=1e-12)
+    if sigma > 1e25:
+        np.testing.assert_allclose(K, 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sigma", [2e-153, 1e-20, 1.0, 1e150])
+@pytest.mark.parametrize("alpha", [1e-310, 1e-300, 1e-20, 0.01, 1.0, 1e20])
+def test_rational_quadratic_kernels_of_every_tail_and_scale(alpha, sigma, dtype):
+    kernel = RationalQuadratic(alpha, sigma)
+    d2 = np.array([0.0, 1e-30, 1.0, 9.0, 1e30], dtype=dtype)
+
+    def exact(s):
+        a = Decimal(alpha)
+        return (-a * (1 + s / (2 * a * Decimal(sigma) ** 2)).ln()).exp()
+
+    expected = in_decimal(exact, d2)
+    found = kernel.profile(d2)
+    np.testing.assert_allclose(found, expected, atol=tolerance(dtype), rtol=tolerance(dtype))
+    lacking = in_decimal(lambda s: 1 - exact(s), d2)
+    normal = lacking > 1e-30  # below it the oracle has not digits enough
+    np.testing.assert_allclose(kernel.one_minus(d2)[normal], lacking[normal], rtol=tolerance(dtype))
+    assert not np.any(np.isnan(kernel.profile_derivative(d2)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sigma", [2e-153, 1.0, 1e5, 1e150])
+def test_rational_quadratic_of_a_huge_alpha_is_the_gaussian(sigma, dtype):
+    kernel, limit = RationalQuadratic(1e300, sigma), Gaussian(sigma)
+    d2 = np.array([0.0, 1.0, 9.0, 1e10, 1e30], dtype=dtype)
+    for name in ("profile", "one_minus", "profile_derivative"):
+        found, expected = getattr(kernel, name)(d2), getattr(limit, name)(d2)
+        np.testing.assert_allclose(found, expected, atol=1e-12, rtol=tolerance(dtype))

@@ -201,7 +201,7 @@ def matern_five_halves(block: Any, rate: float) -> None:
     """(1 + u + u²/3) exp(-u) with u = rate d, in place."""
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
-            u = rate * math.sqrt(block[i, j])
+            u = min(rate * math.sqrt(block[i, j]), 1e4)  # beyond it is 0, and u² may overflow
             block[i, j] = (1.0 + u + u * u / 3.0) * _exp(-u)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,35 @@ class Radial(Kernel):
         return True
 
 
+def _with_room(
+    function: Callable[[Any, NDArray[Any]], NDArray[Any]],
+) -> Callable[[Any, ArrayLike], NDArray[Any]]:
+    """Make a function of squared distances take float64 for float32 that has no room for scales.
+
+    There 1/σ² may be infinite, and infinity times 0 is no number. What overflows in float64 too is
+    so far away that infinity has the same value.
+    """
+
+    @wraps(function)
+    def evaluated(self: ScaledRadial, d2: ArrayLike) -> NDArray[Any]:
+        given = as_float(d2)
+        narrow = given.dtype == np.float32
+        with np.errstate(over="ignore"):
+            if not narrow or self._fits_float32(float(given.max(initial=0.0))):
+                return function(self, given)
+            return function(self, given.astype(np.float64)).astype(np.float32)
+
+    return evaluated
+
+
 class ScaledRadial(Radial):
     """A radial kernel with a scale sigma, a number or a rule."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("profile", "profile_derivative", "one_minus"):
+            if name in vars(cls):
+                setattr(cls, name, _with_room(vars(cls)[name]))
 
     def __init__(self, sigma: float | str = "mean") -> None:
         self.sigma = sigma
@@ -148,6 +176,14 @@ class ScaledRadial(Radial):
         if isinstance(self.sigma, str):
             self._ready(None)  # raises, with advice
         return number_as_scale(self)
+
+    def _fits_float32(self, largest: float) -> bool:
+        """Tell whether squared distances up to `largest` may be measured by the scale in float32.
+
+        With all numbers between 1e-30 and 1e30 there is room for a few factors more.
+        """
+        scale = self._scale()
+        return 1e-15 < scale < 1e15 and largest <= 1e30 * min(scale, 1.0) ** 2
 
     def _rescale(self) -> None:
         self.sigma_ = number_as_scale(self)

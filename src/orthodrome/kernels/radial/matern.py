@@ -110,7 +110,7 @@ class Matern(ScaledRadial):
         if nu == 1.5:
             return -nu * inverse_variance * np.exp(-u)
         if nu == 2.5:
-            return -nu * inverse_variance * (1 + u) * np.exp(-u) / 3
+            return (1 + u) * np.exp(-u) * (-nu / 3 * inverse_variance)
         at_zero = -np.inf if nu <= 1 else -0.5 * nu / (nu - 1) * inverse_variance
         with np.errstate(divide="ignore"):
             if nu == 0.5:
@@ -135,7 +135,9 @@ class Matern(ScaledRadial):
 
     def _argument(self, d2: ArrayLike) -> tuple[NDArray[Any], float]:
         nu = _checked_order(self.nu)
-        return np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale()), nu
+        u = np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale())
+        # a polynomial of u that overflows, times an exponential that is 0, would be NaN
+        return (np.minimum(u, _NOTHING_LEFT) if nu <= 2.5 else u), nu
 
     def _root_factor(self, nu: float) -> float:
         return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)

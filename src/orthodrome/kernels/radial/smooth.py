@@ -99,6 +99,10 @@ class RBF(Gaussian):
             raise ValueError("gamma=None of RBF means 1 / n_features: call fit(X) first.")
         return check_positive(self.gamma, "gamma", "RBF")
 
+    def _fits_float32(self, largest: float) -> bool:
+        rate = self._rate()
+        return 1e-30 < rate < 1e30 and largest <= 1e30 / max(rate, 1.0)
+
 
 class RationalQuadratic(ScaledRadial):
     r"""Rational quadratic kernel, a scale mixture of Gaussian kernels.
@@ -126,24 +130,40 @@ class RationalQuadratic(ScaledRadial):
 
     def profile(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate (1 + d²/2ασ²)^-α."""
-        return np.exp(self._log_profile(d2))
+        return np.exp(-self._tail() * self._logarithms(d2))
 
     def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate -(1 + d²/2ασ²)^(-α-1)/2σ²."""
-        logarithm = self._log_profile(d2)
-        return np.exp(logarithm * (1 + 1 / self.alpha)) * (-0.5 / self._scale() ** 2)
+        powers = np.exp(-(self._tail() + 1) * self._logarithms(d2))
+        return powers * (-0.5 / self._scale() ** 2)
 
     def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
         """Evaluate 1 - (1 + d²/2ασ²)^-α."""
-        return -np.expm1(self._log_profile(d2))
+        return -np.expm1(-self._tail() * self._logarithms(d2))
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        check_positive(self.alpha, "alpha", "RationalQuadratic")
+        self._tail()
         super()._resolve(X, sample_weight)
 
-    def _log_profile(self, d2: ArrayLike) -> NDArray[Any]:
-        alpha = check_positive(self.alpha, "alpha", "RationalQuadratic")
-        return -alpha * np.log1p(as_float(d2) * (0.5 / (alpha * self._scale() ** 2)))
+    def _tail(self) -> float:
+        return check_positive(self.alpha, "alpha", "RationalQuadratic")
+
+    def _logarithms(self, d2: ArrayLike) -> NDArray[Any]:
+        """Return log(1 + d²/2ασ²)."""
+        s, alpha, scale = as_float(d2), self._tail(), self._scale()
+        ratios = s * (0.5 / scale**2) / alpha
+        logarithms = np.asarray(np.log1p(ratios))
+        far = ratios > _FAR
+        if np.any(far):  # the ratio may be infinite, its logarithm is not
+            logarithms[far] = np.log(s[far]) - (math.log(2 * alpha) + 2 * math.log(scale))
+        return logarithms
+
+    def _fits_float32(self, largest: float) -> bool:
+        return super()._fits_float32(largest) and 1e-15 < self.alpha < 1e15
+
+
+# A ratio beside which 1 is nothing, in float64 as in float32.
+_FAR = 1e18
 
 
 class Wave(ScaledRadial):
@@ -181,7 +201,7 @@ class Wave(ScaledRadial):
         s = as_float(d2)
         t = np.sqrt(s) / self._scale()
         safe = np.where(t > 0.3, t, 1.0)
-        direct = (np.cos(safe) - np.sin(safe) / safe) / (2 * safe * safe)
+        direct = (np.cos(safe) - np.sin(safe) / safe) / safe / (2 * safe)
         t2 = np.minimum(t, 0.3) ** 2
         # (cos t - sinc t)/(2t²) = Σ_n (-1)^(n+1) (n+1)/(2n+3)! t^(2n)
         series = -1 / 6 + t2 * (1 / 60 + t2 * (-1 / 1680 + t2 * (1 / 90720 - t2 / 7983360)))
