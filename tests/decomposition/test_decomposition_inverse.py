@@ -201,3 +201,15 @@ def test_the_pre_image_does_not_feel_how_huge_an_expansion_is():
     at = [model.inverse_transform(size * far) for size in (1e40, 1e150, 1e300)]
     np.testing.assert_allclose(at[1], at[0], atol=1e-5)
     np.testing.assert_allclose(at[2], at[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[[1.0], [1.0, 2.0]], [["a", "b"]], np.full((2, 2), np.datetime64("2020-01-01"))],
+    ids=["ragged", "texts", "dates"],
+)
+@pytest.mark.parametrize("Estimator", [KernelPCA, KernelPGA, RobustKernelPCA])
+def test_coordinates_that_are_no_numbers_are_refused_by_name(Estimator, given):
+    model = Estimator(2, kernel=Gaussian(0.6)).fit(noisy_circle(20)[0])
+    with pytest.raises(ValueError, match=f"X of {Estimator.__name__} must hold numbers"):
+        model.inverse_transform(given)

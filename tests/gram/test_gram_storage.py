@@ -9,6 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from laws_kernels import squared_plus_one
@@ -18,6 +19,7 @@ from orthodrome.gram import (
     Combined,
     DenseGram,
     TiledGram,
+    choose_landmarks,
     choose_storage,
     gram_operator,
     tiled,
@@ -280,3 +282,41 @@ def test_transposed_cross_products_say_what_to_use():
     cross = TiledGram(Gaussian().fit(X), X, "memory").cross(X[:3])
     with pytest.raises(NotImplementedError, match=r"use rows\(\) or toarray\(\)"):
         cross.H @ np.ones(3)
+
+
+# ------------------------------------------------------------------ what was not validated
+
+POINTS = np.random.default_rng(0).standard_normal((6, 3))
+
+
+@pytest.mark.parametrize(
+    ("X", "found"),
+    [
+        (None, "NoneType"),
+        (POINTS.tolist(), "list"),
+        (POINTS.astype(np.float16), r"float16 of shape \(6, 3\)"),
+        (np.ones((6, 3), dtype=int), r"int64 of shape \(6, 3\)"),
+        (np.full((6, 3), np.datetime64("2020-01-01")), "datetime64"),
+        (np.full((6, 3), "a"), "<U1"),
+        (POINTS[0], r"float64 of shape \(3,\)"),
+        (POINTS[:0], r"float64 of shape \(0, 3\)"),
+    ],
+    ids=["none", "list", "float16", "integers", "dates", "texts", "vector", "empty"],
+)
+def test_what_was_not_validated_is_refused_by_name(X, found):
+    kernel = Gaussian(1.0).fit(POINTS)
+    with pytest.raises(ValueError, match=rf"X of gram_operator must be validated.*got {found}"):
+        gram_operator(kernel, X)
+    with pytest.raises(ValueError, match=rf"X of choose_landmarks must be validated.*got {found}"):
+        choose_landmarks(kernel, X, 2)
+
+
+def test_kernels_that_are_not_ready_are_refused_by_name():
+    with pytest.raises(NotFittedError, match="Gaussian of gram_operator is not fitted"):
+        gram_operator(Gaussian(1.0), POINTS)
+    with pytest.raises(NotFittedError, match="Gaussian of choose_landmarks is not fitted"):
+        choose_landmarks(Gaussian(), POINTS, 2)
+    with pytest.raises(ValueError, match="kernel of gram_operator must be a fitted Kernel"):
+        gram_operator("gaussian", POINTS)
+    with pytest.raises(ValueError, match="has 2 features; Gaussian was fitted to 3"):
+        gram_operator(Gaussian(1.0).fit(POINTS), POINTS[:, :2])

@@ -210,3 +210,12 @@ def test_error_of_k_means_on_iris():
     iris = load_or_skip("iris")
     found = KMeans(3, n_init=10, random_state=0).fit_predict(iris.data)
     assert clustering_error(iris.target, found) == 16 / 150
+
+
+def test_dates_that_are_missing_are_missing_labels():
+    dates = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
+    for function in (clustering_error, variation_of_information):
+        with pytest.raises(ValueError, match="labels_pred has 1 missing labels, the first at 1"):
+            function([0, 1], dates)
+        with pytest.raises(ValueError, match="labels_true must be one label for each point"):
+            function([[1.0], [1.0, 2.0]], [0, 1])

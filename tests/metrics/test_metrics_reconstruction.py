@@ -224,3 +224,11 @@ def test_what_is_not_finite_is_refused(value, where):
     K[where] = K[where[::-1]] = value
     with pytest.raises(ValueError, match="must be finite; row 3 has NaN or infinity"):
         excess_reconstruction_error(K, np.ones((1, 10)), projections=np.ones((1, 10)))
+
+
+def test_what_holds_no_numbers_is_refused_by_name():
+    for given in ([[1.0], [1.0, 2.0]], [["a"]], np.full((1, 2), np.datetime64("2020-01-01"))):
+        with pytest.raises(ValueError, match="coefficients of the reconstruction error must hold"):
+            reconstruction_error(np.eye(2), given)
+        with pytest.raises(ValueError, match="operator of the reconstruction error must hold"):
+            reconstruction_error(given, np.eye(2))

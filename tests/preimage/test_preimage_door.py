@@ -107,3 +107,10 @@ def test_messages(arguments, message):
     given = {"kernel": "gaussian", "X": X, "coefficients": BETA, **arguments}
     with pytest.raises(ValueError, match=message):
         preimage(given.pop("kernel"), given.pop("X"), given.pop("coefficients"), **given)
+
+
+def test_coefficients_that_are_no_numbers_are_refused_by_name():
+    X = np.array([[0.0], [1.0]])
+    for given in ([[1.0], [1.0, 2.0]], [["a", "b"]], np.full((1, 2), np.datetime64("2020-01-01"))):
+        with pytest.raises(ValueError, match="coefficients of preimage must hold numbers"):
+            preimage(Gaussian(1.0), X, given)

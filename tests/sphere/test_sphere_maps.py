@@ -526,3 +526,34 @@ def test_lengths_that_overflow_are_refused_quietly(dtype):
     ):
         with pytest.raises(ValueError, match="must have unit length; row 0 has length inf"):
             call()
+
+
+# What holds no numbers ----------------------------------------------------------------------------
+
+NO_NUMBERS = {
+    "ragged": [[1.0], [1.0, 2.0]],
+    "texts": [["a", "b"]],
+    "dates": np.full((2, 2), np.datetime64("2020-01-01")),
+    "list of dates": [[np.datetime64("2020-01-01")] * 2],
+}
+
+
+@pytest.mark.parametrize("given", NO_NUMBERS.values(), ids=NO_NUMBERS.keys())
+def test_what_holds_no_numbers_is_refused_by_name(given):
+    base = [1.0, 0.0]
+    for name, call in {
+        "points": lambda: log(given, base_point=base),
+        "tangents": lambda: exp(given, base_point=base),
+        "first": lambda: distance(given, base),
+        "second": lambda: distance(base, given),
+        "coordinates": lambda: exp_at_pole(given),
+        "points ": lambda: log_at_pole(given),
+    }.items():
+        with pytest.raises(ValueError, match=f"^{name.strip()} of the sphere must hold numbers"):
+            call()
+
+
+def test_a_base_point_without_numbers_is_refused_by_name():
+    for base in (["a", "b"], [[1.0], [1.0, 2.0]], np.full(2, np.datetime64("2020-01-01"))):
+        with pytest.raises(ValueError, match="base_point of the sphere must hold numbers"):
+            log([1.0, 0.0], base_point=base)

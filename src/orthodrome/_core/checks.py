@@ -20,6 +20,7 @@ __all__ = [
     "check_columns",
     "check_finite_vector",
     "check_integer",
+    "check_numbers",
     "check_positive",
     "check_power",
     "check_random_state",
@@ -91,6 +92,15 @@ def refuse_masked(values: Any, name: str, owner: str) -> None:
             f"{name} of {owner} has masked entries, and missing values are not taken. Fill them "
             "(filled), or leave out their rows."
         )
+
+
+def check_numbers(values: Any, name: str, owner: str, **options: Any) -> NDArray[Any]:
+    """Return what scikit-learn's ``check_array`` does, with these options; errors say of whose."""
+    if isinstance(values, (list, tuple)):  # dates in lists have no dtype to know them by
+        with numbers_expected(values, name, owner):
+            values = np.asarray(values)
+    with numbers_expected(values, name, owner):
+        return check_array(values, input_name=name, **options)
 
 
 def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> None:

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_integer, check_power, check_sample_weight
+from .._core.checks import check_integer, check_numbers, check_power, check_sample_weight
 from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
@@ -270,7 +270,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return self._placed(products / self._squared_radius_)
 
     def _check_coordinates(self, X: Data) -> NDArray[np.float64]:
-        given = check_array(X, dtype=np.float64, estimator=self)
+        given = check_numbers(X, "X", type(self).__name__, dtype=np.float64, estimator=self)
         if given.shape[1] != self.n_components_:
             raise ValueError(
                 f"inverse_transform of {type(self).__name__} takes {self.n_components_} "

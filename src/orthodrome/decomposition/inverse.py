@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_numbers
 from ..gram.dask_blocks import is_dask_array
 from ..kernels import Kernel
 from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
@@ -35,7 +35,7 @@ def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any
             "A precomputed kernel does not know the inputs: pass the training data, "
             "inverse_transform(Z, inputs=X_train)."
         )
-    array = check_array(inputs, dtype=[np.float64, np.float32], input_name="inputs")
+    array = check_numbers(inputs, "inputs", "inverse_transform", dtype=[np.float64, np.float32])
     if len(array) != n:
         raise ValueError(f"inputs must have one row per training sample, {n}; got {len(array)}.")
     return array

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_positive, check_sample_weight
+from .._core.checks import check_numbers, check_positive, check_sample_weight
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
@@ -409,7 +409,9 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return self.embedding_ if "embedding_" in vars(self) else self._coordinates(self.X_fit_)
 
     def _check_coordinates(self, X: Data) -> NDArray[Any]:
-        coordinates = check_array(X, dtype=[np.float64, np.float32], estimator=self)
+        coordinates = check_numbers(
+            X, "X", type(self).__name__, dtype=[np.float64, np.float32], estimator=self
+        )
         if coordinates.shape[1] != self.n_components_:
             raise ValueError(
                 f"inverse_transform of {type(self).__name__} takes {self.n_components_} "

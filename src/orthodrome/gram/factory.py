@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 from .._core.checks import check_choice
 from .._core.memory import format_bytes, parse_bytes
@@ -18,6 +19,7 @@ from .dense import DenseCross, DenseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
 __all__ = [
+    "check_ready",
     "choose_storage",
     "cross_operator",
     "gram_diagonal",
@@ -55,6 +57,7 @@ def gram_operator(
     GramOperator
         The operator; its products do not depend on the storage.
     """
+    check_ready(kernel, X, "gram_operator")
     _refuse_hermitian(kernel)
     if is_dask_array(X):
         return DaskGram(kernel, X)
@@ -98,6 +101,38 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
 def prepared_points(kernel: Kernel, X: Any) -> Prepared:
     """Return points that a fitted kernel has prepared: X, where it has done so already."""
     return X if isinstance(X, Prepared) else kernel.prepare(X)
+
+
+def check_ready(kernel: Any, X: Any, owner: str) -> None:
+    """Raise unless a kernel is fitted and X is what its ``validate`` may have returned.
+
+    By the type and the shape of X alone: its values were looked at when it was validated.
+    """
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
+    if isinstance(kernel, Precomputed) or is_dask_array(X):
+        return
+    if not kernel.__sklearn_is_fitted__():
+        raise NotFittedError(
+            f"{type(kernel).__name__} of {owner} is not fitted: call fit(X) first."
+        )
+    shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
+    if shape is None or dtype is None:
+        raise ValueError(_NOT_VALIDATED.format(owner=owner, found=type(X).__name__))
+    real = not kernel.takes_vectors or dtype in (np.float64, np.float32)
+    if not real or len(shape) < 2 or not shape[0]:
+        raise ValueError(_NOT_VALIDATED.format(owner=owner, found=f"{dtype} of shape {shape}"))
+    if kernel.takes_vectors and shape[1] != kernel.n_features_in_:
+        raise ValueError(
+            f"X of {owner} has {shape[1]} features; {type(kernel).__name__} was fitted to "
+            f"{kernel.n_features_in_}."
+        )
+
+
+_NOT_VALIDATED = (
+    "X of {owner} must be validated data of at least one row; got {found}. Give what "
+    "kernel.validate(X) returns."
+)
 
 
 def _refuse_hermitian(kernel: Kernel) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._core.random import one_seed
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
-from .factory import gram_operator
+from .factory import check_ready, gram_operator
 from .pivots import (
     PARTS,
     checked_rows,
@@ -117,6 +117,8 @@ def choose_landmarks(
     >>> found.points.shape, found.decoder.shape
     ((2, 2), (2, 2))
     """
+    if not isinstance(X, RowSource):
+        check_ready(kernel, X, "choose_landmarks")
     precomputed = isinstance(kernel, Precomputed)
     if not isinstance(landmarks, str) and not _are_rows(landmarks):
         if precomputed:

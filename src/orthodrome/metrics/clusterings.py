@@ -130,8 +130,11 @@ def _contingency_of(
 
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     """Return labels as an array, or raise where there are none for some of the points."""
-    array = column_or_1d(labels)
-    missing = array != array if array.dtype.kind in "fcO" else np.zeros(len(array), dtype=bool)
+    try:
+        array = column_or_1d(np.asarray(labels))
+    except ValueError as error:  # about lists of unlike lengths, or about the shape
+        raise ValueError(f"{name} must be one label for each point: {error}") from None
+    missing = array != array if array.dtype.kind in "fcOmM" else np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O":
         missing = missing | np.array([label is None for label in array], dtype=bool)
     if np.any(missing):

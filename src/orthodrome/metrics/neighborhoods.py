@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_choice, check_symmetric
+from .._core.checks import check_choice, check_numbers, check_symmetric
 from .._core.compiled import compiled
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
@@ -30,6 +29,8 @@ __all__ = ["coranking_matrix", "neighborhood_area", "neighborhood_preservation"]
 
 # keys(rows) gives numbers of shape (len(rows), N) that grow with the distance from each row's point
 _Keys = Callable[[slice], NDArray[Any]]
+
+_REAL = [np.float64, np.float32]
 
 _BLOCK_ELEMENTS = 2**20  # distances ranked at once, in each thread
 
@@ -194,7 +195,7 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
     1.0
     """
     check_choice(scale, ("log", "linear"), "scale", "neighborhood_area")
-    q = check_array(quality, ensure_2d=False, dtype=np.float64, input_name="quality")
+    q = check_numbers(quality, "quality", "neighborhood_area", ensure_2d=False, dtype=np.float64)
     if q.ndim != 1 or len(q) < 2:
         raise ValueError(
             "quality of neighborhood_area must be Q(1), …, Q(n - 1) of at least three points; "
@@ -246,7 +247,7 @@ def _over_blocks(count: Callable[[slice], Any], n: int) -> list[Any]:
 def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys, _Keys, int]:
     check_choice(metric, ("euclidean", "geodesic", "precomputed"), "metric", "the embedding")
     high, n = _high(X, kernel)
-    low = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
+    low = check_numbers(embedding, "embedding", "the neighbourhoods", dtype=_REAL)
     if len(low) != n:
         raise ValueError(
             f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, pass "
@@ -266,7 +267,7 @@ def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
             raise ValueError("kernel must be None where X is a Gram operator already.")
         return _feature_space(X), X.shape[0]
     if kernel is None:
-        array = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        array = check_numbers(X, "X", "the neighbourhoods", dtype=_REAL)
         return _euclidean(array), len(array)
     fitted = as_fitted_kernel(kernel, X)
     X = fitted.validate(X, reset=False)

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_positive
+from .._core.checks import check_numbers, check_positive, numbers_expected
 from .._core.status import warn_unless_converged
 from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
@@ -121,7 +120,8 @@ def _checked(
     operator: GramOperator | ArrayLike, coefficients: ArrayLike
 ) -> tuple[GramOperator, NDArray[np.float64], float]:
     """Return the matrix and the coefficients in units in which no square over- or underflows."""
-    gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
+    with numbers_expected(operator, "operator", "the reconstruction error"):
+        gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
     A = _rows_over_points(coefficients, gram.shape[0], "coefficients")
     largest = float(np.abs(gram.diagonal()).max())
     # a power of 2: no digit changes
@@ -130,7 +130,7 @@ def _checked(
 
 
 def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
-    rows = check_array(matrix, dtype=np.float64, input_name=name)
+    rows = check_numbers(matrix, name, "the reconstruction error", dtype=np.float64)
     if rows.shape[1] != n:
         raise ValueError(
             f"{name} must have one row per component and one column per point, {n}; got shape "

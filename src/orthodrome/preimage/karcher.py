@@ -9,10 +9,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_array
 
 from .._core.canonical import canonical_rows
-from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.checks import (
+    check_choice,
+    check_integer,
+    check_numbers,
+    check_positive,
+    check_sample_weight,
+)
 from .._core.status import Status, warn_unless_converged
 from .._core.types import Data
 from ..gram import Scaled, gram_operator, squared_radius
@@ -213,7 +218,7 @@ def _starts(
     if not isinstance(starts, str):
         if not isinstance(kernel, Radial):
             return domain.coordinates(kernel.validate(starts, reset=False))
-        given = check_array(starts, dtype=X.dtype, input_name="starts")
+        given = check_numbers(starts, "starts", "preimage", dtype=X.dtype)
         if given.shape[1] != X.shape[1]:
             raise ValueError(
                 f"starts of karcher_mean_preimage must have {X.shape[1]} columns, as X has; got "

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_choice, check_integer, check_positive
+from .._core.checks import (
+    check_choice,
+    check_integer,
+    check_numbers,
+    check_positive,
+    numbers_expected,
+)
 from .._core.status import Status
 from .._core.types import Data
 from ..gram import gram_operator
@@ -147,9 +152,9 @@ def _fitted(kernel: Any, X: Any) -> Kernel:
 
 
 def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:
-    beta = check_array(
-        np.atleast_2d(coefficients), dtype=[np.float64, np.float32], input_name="coefficients"
-    )
+    with numbers_expected(coefficients, "coefficients", "preimage"):
+        rows = np.atleast_2d(coefficients)
+    beta = check_numbers(rows, "coefficients", "preimage", dtype=[np.float64, np.float32])
     if beta.shape[1] != X.shape[0]:
         raise ValueError(
             f"coefficients must have one column per row of X, {X.shape[0]}; got {beta.shape[1]}."

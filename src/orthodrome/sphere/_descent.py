@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_numbers
 from .._core.status import Status
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import pivoted_cholesky
@@ -49,7 +49,7 @@ def first_point(space: Space, p: NDArray[np.float64], initial: ArrayLike | None)
                 "points out, weight them, or choose another kernel."
             )
         return first.over(np.sqrt(square))
-    vector = check_array(initial, ensure_2d=False, dtype=np.float64, input_name="initial")
+    vector = check_numbers(initial, "initial", "the mean", ensure_2d=False, dtype=np.float64)
     if vector.shape != (space.size,):
         raise ValueError(
             f"initial of karcher_mean must have shape ({space.size},); got {vector.shape}."

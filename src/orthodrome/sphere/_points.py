@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_numbers
 from .._core.threads import run_over_rows
 from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
 from ..gram import GramOperator, NystroemFeatures, squared_radius
@@ -118,7 +118,7 @@ class Coordinates:
     @classmethod
     def checked(cls, points: ArrayLike) -> Coordinates:
         """Take what a user gives."""
-        given = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+        given = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
         check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
         return cls(given, given.dtype)
 

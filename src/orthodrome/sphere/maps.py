@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_numbers, numbers_expected
 from .._core.unit import (
     SAME_LENGTH,
     angles_from_halves,
@@ -225,9 +225,9 @@ def _halves(
 
 
 def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:
-    return check_array(
-        np.atleast_2d(values), dtype=[np.float64, np.float32], input_name=name, order="C"
-    )
+    with numbers_expected(values, name, "the sphere"):
+        rows = np.atleast_2d(values)
+    return check_numbers(rows, name, "the sphere", dtype=[np.float64, np.float32], order="C")
 
 
 def _check_dimension(
@@ -249,10 +249,11 @@ def _points(values: ArrayLike, gram: GramOperator | None, name: str) -> NDArray[
 
 
 def _base(base_point: ArrayLike, gram: GramOperator | None) -> NDArray[Any]:
-    if np.ndim(base_point) != 1:
+    with numbers_expected(base_point, "base_point", "the sphere"):
+        dimensions = np.ndim(base_point)
+    if dimensions != 1:
         raise ValueError(
-            f"base_point must be a single point, one-dimensional; got {np.ndim(base_point)} "
-            "dimensions."
+            f"base_point must be a single point, one-dimensional; got {dimensions} dimensions."
         )
     return _points(base_point, gram, "base_point")[0]
 

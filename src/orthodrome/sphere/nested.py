@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array
 
 from .._core.checks import (
     RowError,
     check_choice,
     check_integer,
+    check_numbers,
     check_positive,
     check_power,
     check_sample_weight,
@@ -180,7 +180,7 @@ class NestedSpheres:
         ndarray of shape (n, d)
             Unit vectors.
         """
-        given = check_array(scores, dtype=np.float64, input_name="scores")
+        given = check_numbers(scores, "scores", "the sphere", dtype=np.float64)
         if given.shape[1] != self.n_modes:
             raise ValueError(
                 f"scores must have {self.n_modes} columns, one for each mode; got {given.shape[1]}."
@@ -226,7 +226,7 @@ class NestedSpheres:
         ndarray of shape (n, d)
             Unit vectors, whose residuals from that subsphere and all larger ones are 0.
         """
-        local = check_array(points, dtype=np.float64, input_name="points")
+        local = check_numbers(points, "points", "the sphere", dtype=np.float64)
         dimension = local.shape[1] - 1
         if not 1 <= dimension <= self.n_modes:
             raise ValueError(
@@ -239,7 +239,7 @@ class NestedSpheres:
     def _descend(
         self, points: ArrayLike, dimension: int
     ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        given = check_array(points, dtype=np.float64, input_name="points")
+        given = check_numbers(points, "points", "the sphere", dtype=np.float64)
         if given.shape[1] != self.basis.shape[0]:
             raise ValueError(
                 f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
@@ -342,7 +342,7 @@ def nested_spheres(
     check_choice(sphere, CHOICES, "sphere", "nested_spheres")
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     check_integer(max_iter, "max_iter", "nested_spheres")
-    given = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+    given = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
     check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
     weights = check_sample_weight(sample_weight, len(given), "nested_spheres")
     weights = np.ones(len(given)) if weights is None else weights

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_numbers
 from .._core.types import Data
 from .._core.unit import (
     angles_from_complements,
@@ -105,7 +105,7 @@ def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
 
 
 def _unit_vectors(X: Data, name: str) -> Prepared:
-    array = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+    array = check_numbers(X, name, "the sphere", dtype=[np.float64, np.float32])
     squares = finite_squared_norms(array)
     check_unit_length(squares, array.dtype, name)
     return Prepared(array, squares)
