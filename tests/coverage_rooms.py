@@ -2,10 +2,11 @@
 
     python tests/coverage_rooms.py [.coverage]
 
-The sums of rooms are kept in hardening/coverage.json, for the page about reliability. Branches
-count as coverage.py counts them; `12->15` is a way from one line to another that was never taken.
-Compiled loops are not counted: no tracer sees them, and uncompiled they are neither quick enough
-nor the same (numba's arithmetic does not raise). `make mutation` changes those of its rooms.
+The sums of rooms and these lines are kept in hardening/coverage.json, for the page about
+reliability. Branches count as coverage.py counts them; `12->15` is a way from one line to another
+that was never taken. Compiled loops are not counted: no tracer sees them, and uncompiled they are
+neither quick enough nor the same (numba's arithmetic does not raise). `make mutation` changes those
+of its rooms.
 """
 
 from __future__ import annotations
@@ -37,12 +38,32 @@ def report(data: Path) -> dict[str, Any]:
         return json.loads(target.read_text(encoding="utf-8"))
 
 
+def _short(name: str) -> str:
+    return name.partition(PACKAGE)[2]
+
+
+def room_of(name: str) -> str:
+    """The room of a file, by its name in the package; what lies in none is `(top)`."""
+    room, deeper, _ = name.partition("/")
+    return room if deeper else "(top)"
+
+
+def missing(files: dict[str, Any]) -> dict[str, str]:
+    """The lines, and the ways between lines that run, that no test takes, of each file."""
+    found = {}
+    for name, each in sorted(files.items()):
+        gone = set(each["missing_lines"])
+        ways = [f"{a}->{b}" for a, b in each["missing_branches"] if a not in gone and b not in gone]
+        if gone or ways:
+            found[_short(name)] = ", ".join([spans(sorted(gone))] * bool(gone) + ways)
+    return found
+
+
 def rooms(files: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Sum the counts of the files of each room; what lies in none is `(top)`."""
+    """Sum the counts of the files of each room."""
     totals: dict[str, dict[str, int]] = {}
     for name, each in sorted(files.items()):
-        room, deeper, _ = name.partition(PACKAGE)[2].partition("/")
-        total = totals.setdefault(room if deeper else "(top)", dict.fromkeys(COUNTS, 0))
+        total = totals.setdefault(room_of(_short(name)), dict.fromkeys(COUNTS, 0))
         for count in COUNTS:
             total[count] += each["summary"][count]
     return totals
@@ -87,13 +108,20 @@ def told(kept: dict[str, Any] | None) -> list[str]:
     for room, total in with_sum(kept["rooms"]).items():
         cells = [f"`{room}`", *(str(total[count]) for count in COUNTS), f"{share(total):.1f} %"]
         found.append("| " + " | ".join(cells) + " |")
+    for room in kept["rooms"]:
+        gone = {name: s for name, s in kept.get("missing", {}).items() if room_of(name) == room}
+        if gone:
+            found += ["", "<details>", f"<summary>Not run in {room}</summary>", ""]
+            found += [f"- `{name}`: {where}" for name, where in gone.items()]
+            found += ["", "</details>"]
     return found
 
 
 def keep(said: dict[str, Any]) -> None:
-    """Keep the sums of rooms."""
+    """Keep the sums of rooms, and what is missing in each file."""
     date = datetime.date.today().isoformat()
     kept = {"date": date, "commit": repeats.commit(), "rooms": rooms(said["files"])}
+    kept["missing"] = missing(said["files"])
     STORE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
@@ -104,14 +132,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     for room, total in totals.items():
         a, b, c, d = (total[count] for count in COUNTS)
         told.append(f"{room:16}{a:8}{b:8}{c:10}{d:8}{share(total):8.1f}%")
-    told.append("")
-    for name, each in sorted(said["files"].items()):
-        gone = set(each["missing_lines"])
-        ways = [f"{a}->{b}" for a, b in each["missing_branches"] if a not in gone and b not in gone]
-        if gone or ways:
-            parts = [spans(sorted(gone))] * bool(gone) + ways
-            told.append(f"{name.partition(PACKAGE)[2]}: {', '.join(parts)}")
-    return told
+    return [*told, "", *(f"{name}: {where}" for name, where in missing(said["files"]).items())]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 The wheel is built from the sources and installed with what it requires and nothing optional, beside
 pytest, pytest-xdist and hypothesis alone: the newest versions, or the oldest that pyproject.toml
 allows. Tests of what is optional are skipped there, each with a word. What came of it is kept in
-hardening/elsewhere.json, for the page about reliability.
+hardening/elsewhere.json, for the page about reliability, unless pytest is told to run some of the
+tests only (other than those that are not slow).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ TOOLS = ("pytest", "pytest-xdist", "hypothesis")
 STORE = ROOT / "tests" / "hardening" / "elsewhere.json"
 # scikit-learn 1.9.0 parametrises by generators, of which pytest 9 warns.
 TOOLS_THEN = ("pytest==8.4.*", "pytest-xdist", "hypothesis")
+NAMES = ("newest", "oldest")
 # What looks at the repository and not at the package.
 NOT_THERE = ("experiments", "test_architecture.py", "test_benchmarks.py", "test_docs.py")
 
@@ -70,17 +74,40 @@ def versions(python: Path) -> str:
     return ", ".join(f"{name} {installed[name]}" for name in names)
 
 
-def keep(name: str, report: Path, with_what: str) -> None:
-    """Keep what came of a run of the whole suite."""
-    tests, failed = repeats.failures(report.read_text(encoding="utf-8"))
+def selects(arguments: list[str]) -> bool:
+    """Whether pytest is told to run some tests only; what is not known to be harmless does so."""
+    rest = list(arguments)
+    while rest:
+        option, _, value = rest.pop(0).partition("=")
+        if option in ("-m", "-n", "-p", "-W") and rest and not value:
+            value = rest.pop(0)
+        if option == "-m" and value != "not slow":
+            return True
+        if not re.fullmatch(r"-[qvsx]+|-r\w*|-[mnpW]|--(tb|durations|color|maxfail)", option):
+            return True
+    return False
+
+
+def came_of(report: Path, status: int) -> dict[str, Any]:
+    """What ran, what was skipped and what failed; a run that did not come so far has failed too."""
+    tests, skipped, failed = 0, 0, []
+    if report.exists():
+        text = report.read_text(encoding="utf-8")
+        tests, failed = repeats.failures(text)
+        skipped = len(list(ElementTree.fromstring(text).iter("skipped")))
+    if not failed and (status or not tests):
+        failed = [f"pytest ended with status {status}, after {tests} tests"]
+    return {"tests": tests, "skipped": skipped, "failed": failed}
+
+
+def keep(name: str, came: dict[str, Any], with_what: str) -> None:
+    """Keep what came of a run of the whole suite, in place of what was kept before."""
     kept = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
     kept[name] = {
         "date": datetime.date.today().isoformat(),
         "commit": repeats.commit(),
         "versions": with_what,
-        "tests": tests,
-        "failed": failed,
-    }
+    } | came
     STORE.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -95,14 +122,15 @@ def told(kept: dict[str, Any]) -> list[str]:
     lines += [
         "The suite against the wheel, in an empty environment with nothing optional installed.",
         "",
-        "| versions | with | tests | failed | date | commit |",
-        "|---|---|---|---|---|---|",
+        "| versions | with | tests | skipped | failed | date | commit |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, run in sorted(kept.items()):
         cells = [
             name,
             run["versions"],
             run["tests"],
+            run.get("skipped", "?"),
             len(run["failed"]),
             run["date"],
             run["commit"],
@@ -111,8 +139,15 @@ def told(kept: dict[str, Any]) -> list[str]:
     return lines
 
 
+def is_fine(kept: dict[str, Any]) -> bool:
+    """Whether the suite was run with the newest and the oldest versions, without a failure."""
+    return all(name in kept and kept[name]["tests"] for name in NAMES) and not any(
+        run["failed"] for run in kept.values()
+    )
+
+
 def main(name: str, arguments: list[str]) -> int:
-    if name not in ("newest", "oldest"):
+    if name not in NAMES:
         raise SystemExit(__doc__)
     python = environment(name)
     with_what = versions(python)
@@ -131,8 +166,10 @@ def main(name: str, arguments: list[str]) -> int:
         report = away / "report.xml"
         command += [*ignored, f"--junitxml={report}", *arguments]
         status = subprocess.run(command, cwd=away, env=surroundings).returncode
-        if report.exists():
-            keep(name, report, with_what)
+        if selects(arguments):
+            print("These were some of the tests only: nothing is kept.")
+        else:
+            keep(name, came_of(report, status), with_what)
         return status
 
 

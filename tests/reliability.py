@@ -16,6 +16,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 COUNTS = HERE / "counts.json"
 
 RED, GREEN = "🟥 red", "🟩 green"
+RUNS = 20  # without a failure, in a row, before there is reason to say that no test is flaky
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,85 @@ class Kept:
         )
 
 
+@dataclass(frozen=True)
+class Longer:
+    """What takes longer than a battery: whether it is as it should be, and what was counted."""
+
+    name: str
+    is_fine: bool
+    numbers: str
+    command: str
+
+    @property
+    def state(self) -> str:
+        return GREEN if self.is_fine else RED
+
+
+def longer(kept: Kept) -> list[Longer]:
+    """What the other commands have measured; what was not measured shows nothing, and is red."""
+    row, ran = repeats.in_a_row(kept.runs or []), len(kept.runs or [])
+    there = kept.elsewhere or {}
+    wheel = [
+        f"{name}: {there[name]['tests']} tests, {len(there[name]['failed'])} failing"
+        if name in there
+        else f"{name}: not run"
+        for name in elsewhere.NAMES
+    ]
+    total = coverage_rooms.with_sum(kept.coverage["rooms"])["all"] if kept.coverage else None
+    lines = "not measured" if total is None else f"{coverage_rooms.share(total):.1f} %"
+    return [
+        _mutants(kept.mutants),
+        Longer(
+            "repeated runs",
+            row >= RUNS,
+            f"{row} of {ran} clean in a row, {RUNS} asked for",
+            "make repeat",
+        ),
+        Longer(
+            "the wheel elsewhere",
+            elsewhere.is_fine(there),
+            "; ".join(wheel),
+            "make test-wheel test-oldest",
+        ),
+        Longer("coverage", bool(total and total["num_statements"]), lines, "make coverage"),
+    ]
+
+
+def _mutants(mutants: dict[str, Any] | None) -> Longer:
+    if not mutants or not mutants["rooms"]:
+        return Longer("mutants", False, "none made", "make mutation")
+    total = sum(each["mutants"] for each in mutants["rooms"].values())
+    left = mutants.get("left", [])
+    unexplained = [each for each in left if not is_explained(each.get("why", ""))]
+    gone, untried = (
+        sum(of(mutants, room) for room in mutants["rooms"]) for of in (_gone, _untried)
+    )
+    numbers = (
+        f"{total} made, {len(left)} remain, {len(unexplained)} of them unexplained or open; "
+        f"{gone} gone with their lines, {untried} not tried"
+    )
+    return Longer("mutants", not unexplained and not untried, numbers, "make mutation")
+
+
+def is_explained(why: str) -> bool:
+    """Whether words say why a mutant may remain, and do not begin by saying that it is open."""
+    return bool(why.strip()) and not re.match(r"\s*(still )?open\b", why, re.IGNORECASE)
+
+
+def _latest(mutants: dict[str, Any], room: str) -> list[str | None]:
+    every = mutants.get("mutants", {}).get(room, [])
+    return [each.get("after", each.get("before")) for each in every]
+
+
+def _gone(mutants: dict[str, Any], room: str) -> int:
+    """How many of a room's mutants changed lines that are not there any more."""
+    return _latest(mutants, room).count("gone")
+
+
+def _untried(mutants: dict[str, Any], room: str) -> int:
+    return _latest(mutants, room).count(None)
+
+
 def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
     """The page from what was counted."""
     lines = [
@@ -146,6 +227,10 @@ def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
     still = sum(counts.failed for _, counts in results)
     found = sum(len(battery.found) for battery, _ in results)
     lines += ["", f"Open failures: {still}. Found and mended: {found}."]
+    lines += ["", "## What takes longer", "", "| what | state | numbers | command |"]
+    lines += ["|---|---|---|---|"]
+    for each in longer(kept):
+        lines.append(f"| {each.name} | {each.state} | {each.numbers} | `{each.command}` |")
     lines += ["", *mutant_lines(kept.mutants), "", *repeats.told(kept.runs or [])]
     lines += ["", *elsewhere.told(kept.elsewhere or {})]
     lines += ["", *coverage_rooms.told(kept.coverage)]
@@ -166,16 +251,19 @@ def mutant_lines(mutants: dict[str, Any] | None) -> list[str]:
         "Small changes made to the source by cosmic-ray, a random sample for each room; a mutant "
         "is *noticed* if a test of its room fails or does not end. Before: with the tests as they "
         "were when this was first measured; after: the same mutants with the tests of the date "
-        "given. Those that remain are explained below the table.",
+        "given. Those that remain are explained below the table. A mutant is *gone* if the line "
+        "that it changed is; it is not counted among the others.",
         "",
-        "| room | mutants | noticed before | noticed after | date |",
-        "|---|---|---|---|---|",
+        "| room | mutants | noticed before | noticed after | gone | date |",
+        "|---|---|---|---|---|---|",
     ]
     for room, each in mutants["rooms"].items():
         n = each["mutants"]
         before, after = (f"{each[k]} ({each[k] / n:.0%})" for k in ("before", "after"))
-        lines.append(f"| `{room}` | {n} | {before} | {after} | {each['date']} |")
-    left = [f"- `{each['where']}`: {each['why']}" for each in mutants.get("left", [])]
+        lines.append(
+            f"| `{room}` | {n} | {before} | {after} | {_gone(mutants, room)} | {each['date']} |"
+        )
+    left = [f"- `{each['where']}`: {each['why'] or 'open'}" for each in mutants.get("left", [])]
     return [*lines, "", *left] if left else lines
 
 
@@ -198,9 +286,11 @@ def main() -> int:
     parser.add_argument("battery", nargs="*", help="which to run; all of them if none is named")
     results = counted(parser.parse_args().battery)
     date = datetime.date.today().isoformat()
-    PAGE.write_text(page(results, Kept.stored(), date), encoding="utf-8")
+    kept = Kept.stored()
+    PAGE.write_text(page(results, kept, date), encoding="utf-8")
     print(f"Wrote {PAGE.relative_to(ROOT)}")
     red = [battery.name for battery, counts in results if state(counts) == RED]
+    red += [each.name for each in longer(kept) if each.state == RED]
     if red:
         print(f"Red: {', '.join(red)}", file=sys.stderr)
     return int(bool(red))

@@ -84,13 +84,17 @@ def once(processor: str) -> dict[str, Any]:
     }
 
 
+def in_a_row(runs: list[dict[str, Any]]) -> int:
+    """How many of the last runs were without a failure, up to the first with one."""
+    return next((i for i, run in enumerate(reversed(runs)) if run["failed"]), len(runs))
+
+
 def told(runs: list[dict[str, Any]]) -> list[str]:
     """The lines of the page about repeated runs."""
     lines = ["## Repeated runs", ""]
     if not runs:
         return [*lines, "The suite has not been repeated yet (`make repeat`)."]
-    last = runs[-1]
-    since = next((i for i, run in enumerate(reversed(runs)) if run["failed"]), len(runs))
+    last, since = runs[-1], in_a_row(runs)
     others = [run["processor"] for run in runs if run["processor"]]
     lines += [
         f"`make test` was run {len(runs)} times by `make repeat`, last on {last['date']} with "

@@ -1,5 +1,6 @@
 """What is told of the coverage: rooms are summed, and nothing that no test runs is left out."""
 
+import json
 import os
 import subprocess
 import sys
@@ -48,6 +49,10 @@ def test_a_measurement_is_told_by_rooms(tmp_path, monkeypatch):
     assert rows["left"] == ["8", "4", "4", "3", f"{100 * 5 / 12:.1f}%"]
     assert rows["all"] == ["10", "4", "4", "3", "50.0%"]
     assert told[-1] == "left/sign.py: 4, 8-10"
+    monkeypatch.setattr(coverage_rooms, "STORE", tmp_path / "kept.json")
+    coverage_rooms.keep(coverage_rooms.report(tmp_path / ".coverage"))
+    kept = json.loads(coverage_rooms.STORE.read_text())
+    assert kept["missing"] == {"left/sign.py": "4, 8-10"}
 
 
 def test_ways_between_lines_that_run_are_named():

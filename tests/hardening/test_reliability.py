@@ -1,5 +1,6 @@
 """The page about reliability: it says what pytest reports, and a failure turns its row red."""
 
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -63,17 +64,89 @@ def test_every_module_of_this_folder_belongs_to_a_battery():
     assert all((HERE.parents[1] / name).exists() for name in listed)
 
 
+MUTANTS = {
+    "rooms": {"sphere": {"mutants": 40, "before": 30, "after": 38, "date": "today"}},
+    "left": [{"where": "sphere/maps.py:1", "why": "it changes nothing"}],
+    "mutants": {"sphere": [{"before": "noticed", "after": "gone"}, {"before": "missed"}]},
+}
+
+
 def test_mutants_are_told_as_they_were_counted():
-    rooms = {"sphere": {"mutants": 40, "before": 30, "after": 38, "date": "today"}}
-    left = [{"where": "sphere/maps.py:1", "why": "it changes nothing"}]
-    lines = reliability.mutant_lines({"rooms": rooms, "left": left})
-    assert "| `sphere` | 40 | 30 (75%) | 38 (95%) | today |" in lines
+    lines = reliability.mutant_lines(MUTANTS)
+    assert "| `sphere` | 40 | 30 (75%) | 38 (95%) | 1 | today |" in lines
     assert "- `sphere/maps.py:1`: it changes nothing" in lines
 
 
+# What takes longer --------------------------------------------------------------------------------
+
+CLEAN = {"date": "today", "commit": "abc", "processor": "", "seconds": 9, "tests": 7, "failed": []}
+THERE = CLEAN | {"versions": "numpy 2.0", "skipped": 3}
+COVERED = dict.fromkeys(coverage_rooms.COUNTS, 0) | {"num_statements": 30, "missing_lines": 3}
+FINE = reliability.Kept(
+    mutants=MUTANTS,
+    runs=[CLEAN] * reliability.RUNS,
+    coverage={"date": "today", "commit": "abc", "rooms": {"gram": COVERED}},
+    elsewhere={"newest": THERE, "oldest": THERE},
+)
+FAILED = {"failed": ["tests.x::test_y"]}
+
+
+def red_of(kept):
+    return [each.name for each in reliability.longer(kept) if each.state == reliability.RED]
+
+
+def with_why(*said):
+    return MUTANTS | {"left": [{"where": "sphere/maps.py:1", "why": why} for why in said]}
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("mutants", {"mutants": None}),
+        ("mutants", {"mutants": MUTANTS | {"rooms": {}}}),
+        ("mutants", {"mutants": with_why("it changes nothing", "")}),
+        ("mutants", {"mutants": with_why("Open: nobody knows")}),
+        ("mutants", {"mutants": with_why("still open")}),
+        ("mutants", {"mutants": MUTANTS | {"mutants": {"sphere": [{"line": 3}]}}}),
+        ("repeated runs", {"runs": None}),
+        ("repeated runs", {"runs": FINE.runs[1:]}),
+        ("repeated runs", {"runs": [*FINE.runs, CLEAN | FAILED]}),
+        ("repeated runs", {"runs": [*FINE.runs[1:], CLEAN | FAILED, *FINE.runs[1:]]}),
+        ("the wheel elsewhere", {"elsewhere": None}),
+        ("the wheel elsewhere", {"elsewhere": {"newest": THERE}}),
+        ("the wheel elsewhere", {"elsewhere": {"newest": THERE, "oldest": THERE | FAILED}}),
+        ("the wheel elsewhere", {"elsewhere": {"newest": THERE | {"tests": 0}, "oldest": THERE}}),
+        ("coverage", {"coverage": None}),
+        ("coverage", {"coverage": FINE.coverage | {"rooms": {}}}),
+    ],
+)
+def test_what_is_missing_or_wrong_is_red(what, change):
+    assert red_of(FINE) == []
+    kept = replace(FINE, **change)
+    assert red_of(kept) == [what]
+    text = reliability.page([], kept, "today")
+    (row,) = (line for line in text.splitlines() if line.startswith(f"| {what} |"))
+    assert reliability.RED in row
+
+
+@pytest.mark.parametrize("kept", [FINE, replace(FINE, coverage=None)])
+def test_the_status_counts_what_takes_longer(tmp_path, monkeypatch, capsys, kept):
+    monkeypatch.setattr("sys.argv", ["reliability.py"])
+    monkeypatch.setattr(reliability, "ROOT", tmp_path)
+    monkeypatch.setattr(reliability, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(reliability, "counted", lambda names: [(BATTERY, reliability.Counts(1))])
+    monkeypatch.setattr(reliability.Kept, "stored", lambda: kept)
+    assert reliability.main() == (kept is not FINE)
+    assert ("Red: coverage" in capsys.readouterr().err) == (kept is not FINE)
+
+
+def test_a_mutant_that_was_left_for_a_reason_may_speak_of_open_sets():
+    assert reliability.is_explained("an open hemisphere is all there is")
+    assert not reliability.is_explained(" ")
+
+
 def test_a_run_that_failed_is_told_and_ends_the_count():
-    good = {"date": "today", "commit": "abc", "processor": "", "seconds": 9, "tests": 7}
-    good |= {"failed": []}
+    good = CLEAN
     bad = good | {"commit": "def", "processor": "Nehalem", "failed": ["tests.x::test_y[a|b]"]}
     text = "\n".join(repeats.told([good, bad, good, good]))
     assert "run 4 times" in text
@@ -94,15 +167,55 @@ def test_failures_are_read_from_the_report():
 
 
 def test_the_wheel_elsewhere_is_told_as_it_was_run():
-    run = {"date": "today", "commit": "abc", "versions": "numpy 2.0", "tests": 9, "failed": ["a"]}
-    assert "| oldest | numpy 2.0 | 9 | 1 | today | abc |" in elsewhere.told({"oldest": run})
+    run = THERE | FAILED
+    assert "| oldest | numpy 2.0 | 7 | 3 | 1 | today | abc |" in elsewhere.told({"oldest": run})
     assert "not been run" in elsewhere.told({})[-1]
 
 
+def test_a_run_elsewhere_without_a_report_has_failed(tmp_path, monkeypatch):
+    """And it takes the place of the run before."""
+    monkeypatch.setattr(elsewhere, "STORE", tmp_path / "elsewhere.json")
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuites><testsuite><testcase classname="a" name="b"/>'
+        '<testcase classname="a" name="c"><skipped/></testcase></testsuite></testsuites>'
+    )
+    came = elsewhere.came_of(report, 0)
+    assert came == {"tests": 1, "skipped": 1, "failed": []}
+    assert elsewhere.came_of(report, 3)["failed"]
+    elsewhere.keep("newest", came, "numpy 2.0")
+    elsewhere.keep("newest", elsewhere.came_of(tmp_path / "none.xml", 139), "numpy 2.0")
+    kept = json.loads(elsewhere.STORE.read_text())["newest"]
+    assert (kept["tests"], len(kept["failed"])) == (0, 1)
+    assert "139" in kept["failed"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "some_only"),
+    [
+        ("", False),
+        ("-q -m not_slow", False),
+        ("-m=not_slow -n 2 --tb=short -x", False),
+        ("-q -m not_slow -k gaussian", True),
+        ("-m not_slow -m slow", True),
+        ("-mslow", True),
+        ("-q tests/gram", True),
+        ("--deselect=tests/gram", True),
+        ("--lf", True),
+    ],
+)
+def test_a_run_of_some_tests_is_not_kept(arguments, some_only):
+    given = [each.replace("not_slow", "not slow") for each in arguments.split()]
+    assert elsewhere.selects(given) == some_only
+
+
 def test_coverage_is_told_by_rooms():
-    counts = dict.fromkeys(coverage_rooms.COUNTS, 0) | {"num_statements": 30, "missing_lines": 3}
-    kept = {"date": "today", "commit": "abc", "rooms": {"gram": counts, "eigen": counts}}
+    kept = {"date": "today", "commit": "abc", "rooms": {"gram": COVERED, "eigen": COVERED}}
+    kept["missing"] = {"gram/sums.py": "3, 7-8, 9->12"}
     lines = coverage_rooms.told(kept)
+    start = lines.index("<summary>Not run in gram</summary>")
+    assert lines[start + 2] == "- `gram/sums.py`: 3, 7-8, 9->12"
+    assert "<summary>Not run in eigen</summary>" not in lines
     assert "| `gram` | 30 | 3 | 0 | 0 | 90.0 % |" in lines
     assert "| `all` | 60 | 6 | 0 | 0 | 90.0 % |" in lines
     assert "not been measured" in coverage_rooms.told(None)[-1]
