@@ -284,9 +284,12 @@ def check_maps(name, operator, seed, dtype):
     back = exp(logs, base_point=base, **options)
     assert logs.dtype == back.dtype == dtype
     small = sphere.rounding(points, base, logs)
-    np.testing.assert_allclose(back, points, rtol=0, atol=np.sqrt(small) * np.abs(points).max())
-    np.testing.assert_allclose(sphere.inner(back - points, back - points), 0, atol=small)
     bases = np.broadcast_to(base, points.shape)
+    # some rows are there twice: a point at the base may have other coefficients than the base
+    apart = sphere.inner(points - bases, points - bases) > small
+    tolerance = np.sqrt(small) * np.abs(points).max()
+    np.testing.assert_allclose(back[apart], points[apart], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(sphere.inner(back - points, back - points), 0, atol=small)
     np.testing.assert_allclose(sphere.inner(logs, bases), 0, atol=small)
     angles = distance(points, base, **options).astype(float)
     np.testing.assert_allclose(sphere.inner(logs, logs), angles**2, rtol=0, atol=4 * small)

@@ -1,6 +1,7 @@
 """The page about reliability: it says what pytest reports, and a failure turns its row red."""
 
 import json
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,72 @@ def test_a_bug_turns_its_row_red(tmp_path):
     battery = reliability.Battery("Broken", "", [str(broken)], [])
     counts = reliability.run(battery)
     assert (counts.cases, counts.failed) == (2, 1)
+
+
+#: One bug of the library for each battery, and one test of that battery which must see it.
+BUGS = {
+    "Degenerate data": (
+        "test_degenerate.py::test_the_right_answer_or_a_clear_error[KernelPCA, auto-two points]",
+        """
+import numpy, orthodrome
+orthodrome.KernelPCA.transform = lambda self, X: numpy.full((len(X), 1), numpy.nan)
+""",
+    ),
+    "Fuzz": (
+        "test_fuzz.py::test_changed_inputs_are_read_or_refused[tps-40]",
+        """
+import orthodrome.spaces as spaces
+right = spaces.read_tps
+def read_tps(path, **options):
+    try:
+        return right(path, **options)
+    except ValueError as error:
+        raise KeyError("LM") from error
+spaces.read_tps = read_tps
+""",
+    ),
+    "Laws": (
+        "test_laws_geometry.py::test_log_and_exp_are_inverse",
+        """
+import orthodrome.sphere as sphere
+right = sphere.exp
+sphere.exp = lambda vectors, *others, **options: right(1.01 * vectors, *others, **options)
+""",
+    ),
+    "Accuracy": (
+        "test_accuracy.py::test_errors_are_within_their_bounds[sphere.distance-float64]",
+        """
+import orthodrome.sphere as sphere
+right = sphere.distance
+sphere.distance = lambda *points, **options: right(*points, **options) * (1 + 1e-12)
+""",
+    ),
+    "Faults": (
+        "test_faults.py::test_a_disk_that_is_full_in_the_middle[error-model]",
+        """
+import pathlib
+import orthodrome._core.files as files
+files._write_atomically = lambda target, data: pathlib.Path(target).write_bytes(data)
+""",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_of_the_library_turns_its_battery_red(name, tmp_path, monkeypatch):
+    """A plugin of pytest brings the bug in before the tests import anything."""
+    test, bug = BUGS[name]
+    (battery,) = (each for each in reliability.batteries() if each.name == name)
+    assert f"tests/hardening/{test.partition('::')[0]}" in battery.tests
+    one = replace(battery, tests=[f"tests/hardening/{test}"])
+    assert reliability.state(reliability.run(one)) == reliability.GREEN
+    (tmp_path / "with_a_bug.py").write_text(bug)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p with_a_bug")
+    counts = reliability.run(one)
+    assert (counts.cases, counts.failed) == (1, 1)
+    assert reliability.state(counts) == reliability.RED
 
 
 def test_every_module_of_this_folder_belongs_to_a_battery():
