@@ -1,6 +1,7 @@
 """Battery "fuzz": nothing in the source runs what it reads: no pickle, no eval, no shell."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,21 @@ MODULES = {
     *("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml"),
     *("code", "codeop", "pty", "commands", "popen2", "subprocess", "ctypes", "runpy"),
 }
-#: Functions that do so, by their bare name and by the end of a dotted one.
+#: Functions that do so, by their bare name and by their dotted one.
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
 DOTTED = {
-    *("os.system", "os.popen", "os.execv", "os.execvp", "os.spawnv", "os.spawnlp"),
-    *("joblib.load", "joblib.dump", "pandas.read_pickle", "pd.read_pickle", "torch.load"),
-    *("np.load", "numpy.load", "np.fromfile", "np.loadtxt", "np.genfromtxt"),
-    *("builtins.eval", "builtins.exec", "yaml.load"),
-    *("skops.loads", "skops.load", "scipy.sparse.load_npz"),
+    *("joblib.load", "joblib.dump", "pandas.read_pickle", "torch.load", "yaml.load"),
+    *("numpy.load", "numpy.fromfile", "numpy.loadtxt", "numpy.genfromtxt"),
+    *("skops.loads", "skops.load", "skops.io.loads", "skops.io.load", "scipy.sparse.load_npz"),
 }
+PROCESSES = re.compile(
+    r"(os|posix)\.(system|popen|exec\w+|spawn\w+|posix_spawnp?|startfile)"
+    r"|asyncio(\.\w+)*\.create_subprocess_\w+"
+)
+#: Modules of which an asterisk would bring such functions in.
+MIXED = {each.rpartition(".")[0] for each in DOTTED} | {"os", "posix", "asyncio", "builtins"}
+#: What names stand for where no import says otherwise.
+USUAL = {"np": "numpy", "pd": "pandas"}
 #: What is there all the same: the file, what it uses, and why that runs nothing of a file's.
 JUSTIFIED = {
     ("_core/compiled.py", "cache=True"): (
@@ -40,27 +47,54 @@ JUSTIFIED = {
 }
 
 
-def dotted(node):
+def is_danger(name):
+    return name in CALLS | DOTTED or PROCESSES.fullmatch(name) is not None
+
+
+def imported(tree):
+    """What names stand for, by the imports of a source: n for numpy, get for numpy.load."""
+    found = dict(USUAL)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {each.asname: each.name for each in names if each.asname}
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                found |= {each.asname or each.name: f"{module}.{each.name}" for each in names}
+    return found
+
+
+def dotted(node, known):
+    """The full name of what an expression is, without `builtins`; "" if it is no name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([known.get(node.id, node.id), *reversed(parts)]).removeprefix("builtins.")
 
 
 def dangers(source):
     """Return what a source uses that could run what it reads, with the lines."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
+    found, tree = [], ast.parse(source)
+    known = imported(tree)
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 found += [(node.lineno, a.name) for a in names if a.name.split(".")[0] in MODULES]
             case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] in MODULES:
                 found.append((node.lineno, module))
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                full = [f"{module}.{a.name}".removeprefix("builtins.") for a in names]
+                found += [(node.lineno, each) for each in full if is_danger(each)]
+                found += [
+                    (node.lineno, f"{module}.*") for a in names if a.name == "*" and module in MIXED
+                ]
+                found += [(node.lineno, each) for each in full if each.split(".")[0] in MODULES]
+            case ast.Name() | ast.Attribute() if is_danger(dotted(node, known)):
+                found.append((node.lineno, dotted(node, known)))
             case ast.Call(func=function, keywords=keywords, args=arguments):
-                name = dotted(function)
-                if name in CALLS or name in DOTTED:
-                    found.append((node.lineno, name))
+                name = dotted(function, known)
                 if name.rpartition(".")[2] == "import_module" and not _is_known(arguments):
                     found.append((node.lineno, "import_module of a variable"))
                 for keyword in keywords:
@@ -119,6 +153,25 @@ def test_nothing_in_the_source_runs_what_it_reads():
         "importlib.import_module(name)",
         "importlib.import_module(f'{name}.x')",
         "yaml.load(text)",
+        "from os import system",
+        "from os import system as harmless\nharmless('ls')",
+        "from os import *",
+        "import os as o\no.popen('ls')",
+        "os.execl(path)",
+        "os.posix_spawn(path, [], {})",
+        "run = os.system",
+        "from numpy import load",
+        "import numpy as n\nn.load(path)",
+        "import scipy.sparse as s\ns.load_npz(path)",
+        "from scipy import sparse\nsparse.load_npz(path)",
+        "from joblib import load",
+        "from builtins import eval as e\ne('1')",
+        "from builtins import exec",
+        "import builtins as b\nb.eval('1')",
+        "run = eval\nrun('1')",
+        "import asyncio\nasyncio.create_subprocess_shell('ls')",
+        "from asyncio import subprocess as s\ns.create_subprocess_exec('ls')",
+        "from importlib import import_module as get\nget(name)",
     ],
 )
 def test_the_search_finds(source):
@@ -133,6 +186,10 @@ def test_the_search_finds(source):
         "np.savez(file, allow_pickle=False)",
         "re.compile(pattern)",
         "model.evaluate(x)",
+        "from os import path\npath.join(a, b)",
+        "from json import load\nload(file)",
+        "from orthodrome import load\nload(path)",
+        "self.load(path)",
     ],
 )
 def test_the_search_leaves_alone(source):
