@@ -3,7 +3,10 @@
 Never NaN, never a hang, never an error of what lies below: not of NumPy, SciPy or LAPACK.
 """
 
+import ast
+import dataclasses
 import faulthandler
+import functools
 import sys
 import traceback
 import warnings
@@ -12,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +33,14 @@ from degenerate import (
     motion,
     picture,
 )
-from laws_product import CONFIGURATIONS, FIRST, METHODS, ROUNDING, partition
+from laws_product import (
+    CONFIGURATIONS,
+    FIRST,
+    METHODS,
+    ROUNDING,
+    WITHOUT_PREIMAGES,
+    partition,
+)
 from orthodrome import (
     KernelPCA,
     KernelPGA,
@@ -78,42 +88,85 @@ def attempted(action):
 
 
 def check_clear(error):
-    """An error that somebody wrote for the reader, of the kind that bad input has."""
-    place = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
-    written_here = place.is_relative_to(HOME) or place.is_relative_to(CHECKS)
+    """An error that somebody wrote for the reader, of the kind that bad input has.
+
+    What compiled code raises has the line that calls it for its last: that is no `raise`.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = Path(last.filename)
+    at_home = place.is_relative_to(HOME) or place.is_relative_to(CHECKS)
+    written_here = at_home and last.lineno in lines_that_raise(place)
     is_plain = isinstance(error, (ValueError, TypeError))
     if not (is_plain and written_here) or isinstance(error, np.linalg.LinAlgError):
         raise AssertionError(f"{type(error).__name__} of {place.name}: {error}") from error
     assert len(str(error).split()) >= 4, error
 
 
+@functools.cache
+def lines_that_raise(file):
+    """The lines of all `raise` statements of a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    raises = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    return {line for node in raises for line in range(node.lineno, node.end_lineno + 1)}
+
+
 def check_finite(values, what):
-    array = np.asarray(values)
-    if array.dtype.kind in "fc":
-        assert np.all(np.isfinite(array)), what
+    """Numbers, and lists, dictionaries and records of numbers, to any depth."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    elif dataclasses.is_dataclass(values) and not isinstance(values, type):
+        values = [getattr(values, field.name) for field in dataclasses.fields(values)]
+    if isinstance(values, (list, tuple)):
+        for value in values:
+            check_finite(value, what)
+    elif isinstance(values, (np.ndarray, np.generic, float, complex)):
+        array = np.asarray(values)
+        assert array.dtype.kind not in "fc" or np.all(np.isfinite(array)), what
 
 
 def fitted(each, case):
     """Return the model, and the error that it ended with."""
     options = each.options if case.options is None else each.options | case.options(each)
     options = {key: value for key, value in options.items() if key in each.takes}
+    options.pop("reg_covar", None)  # mixtures as they come
     options |= {"n_init": 2} if "n_init" in each.takes else {}  # what happens, not how often
     model = each.make(**({"kernel": case.kernel} | options))
     more = {} if case.weight is None else {"sample_weight": case.weight}
     return model, attempted(lambda: model.fit(case.X, case.classes, **more))[1]
 
 
-def answers(model, new):
+def answers(model, case):
     """What the methods say of new rows, errors included."""
-    found = {}
+    new, found = case.new_rows, {}
     for name in sorted(METHODS - {"inverse_transform"}):
         if hasattr(model, name):
             found[name] = attempted(lambda name=name: getattr(model, name)(new))
     if hasattr(model, "inverse_transform") and found["transform"][1] is None:
         some = found["transform"][0][:3]
         restored, error = attempted(lambda: model.inverse_transform(some))
-        if error is None:  # some kernels have no pre-images
+        if error is None:
             check_finite(restored, "inverse_transform")
+        elif not without_preimages(case.kernel):
+            found["inverse_transform"] = restored, error
+    return found
+
+
+def without_preimages(kernel):
+    """Whether points of a kernel have no pre-images in general: what it is normalised from too."""
+    names = {"gaussian": "Gaussian", "linear": "Linear", "precomputed": "Precomputed"}
+    name = names[kernel] if isinstance(kernel, str) else type(kernel).__name__
+    return name in WITHOUT_PREIMAGES | {"Precomputed"}
+
+
+def sums(model, case):
+    """What is said of all new rows together, and rows that are drawn."""
+    found = {}
+    more = (case.classes,) if is_classifier(model) else ()
+    for name in ("score", "bic", "aic"):
+        if hasattr(model, name):
+            found[name] = attempted(lambda name=name: getattr(model, name)(case.new_rows, *more))
+    if hasattr(model, "sample"):
+        found["sample"] = attempted(lambda: model.sample(3))
     return found
 
 
@@ -121,7 +174,7 @@ def check_attributes(model):
     for name in (name for name in dir(model) if name.endswith("_") and name[0] != "_"):
         value, error = attempted(lambda name=name: getattr(model, name))
         assert error is None, name
-        if name not in MAY_BE_NAN and isinstance(value, (np.ndarray, float)):
+        if name not in MAY_BE_NAN:
             check_finite(value, name)
 
 
@@ -149,13 +202,16 @@ def test_the_right_answer_or_a_clear_error(name, case):
         return
     assert expected in (ANSWERED, EITHER)
     check_attributes(model)
-    for method, (found, refusal) in answers(model, given.new_rows).items():
+    for method, (found, refusal) in answers(model, given).items():
         if refusal is not None:
             assert given.new_outcome in (REFUSED, EITHER), f"{method}: {refusal}"
             continue
         assert given.new_outcome in (ANSWERED, EITHER), method
         check_finite(found, method)
         assert len(found) == len(given.new_rows), method
+    for method, (found, refusal) in sums(model, given).items():
+        if refusal is None:
+            check_finite(found, method)
     if given.twin is not None and given.alike(each):
         check_same(model, each, given)
 
@@ -166,8 +222,8 @@ def check_same(model, each, given):
     assert error is None, error
     one, other = (
         {name: getattr(fit, name) for name in ATTRIBUTES if hasattr(fit, name)}
-        | {name: found for name, (found, _) in answers(fit, rows).items() if name in ASKED}
-        for fit, rows in ((model, given.new_rows), (twin, given.twin.new_rows))
+        | {name: found for name, (found, _) in answers(fit, case).items() if name in ASKED}
+        for fit, case in ((model, given), (twin, given.twin))
     )
     if each.is_clustering:
         one, other = (
@@ -309,9 +365,27 @@ def test_the_battery_sees_what_it_is_for():
     def with_a_warning():
         return np.float64(1.0) / np.zeros(1)
 
-    for action in (of_numpy, of_lapack, of_python, with_a_warning):
+    def of_compiled_code_that_we_call():
+        return orthodrome.kernels.Gaussian(sigma=1.0).fit([[0.0]]).profile("a word")
+
+    actions = (of_numpy, of_lapack, of_python, with_a_warning, of_compiled_code_that_we_call)
+    for action in actions:
         with pytest.raises(AssertionError):
             attempted(action)
-    with pytest.raises(AssertionError, match="something"):
-        check_finite([1.0, np.nan], "something")
+
+    @dataclasses.dataclass
+    class Pass:
+        value: float
+
+    none = (
+        [1.0, np.nan],
+        {"a": [1, np.inf]},
+        [Pass(np.nan)],
+        np.float64(np.nan),
+        (np.ones(1), [-np.inf]),
+    )
+    for values in none:
+        with pytest.raises(AssertionError, match="something"):
+            check_finite(values, "something")
+    check_finite([Pass(1.0), {"a": "nan", "b": None}, 3], "something")
     assert Case(np.zeros((2, 1))).expected(CONFIGURATIONS["KernelPCA, auto"]) == ANSWERED
