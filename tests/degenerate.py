@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laws_product import Configuration, sample
+from laws_product import Configuration, sample, solver_name
 from laws_shapes import three_leaves, two_kinds_of_matrices
-from orthodrome import KernelSpectralClustering, NestedSpheresClassifier
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    KernelRidgeRegressionClassifier,
+    KernelSpectralClustering,
+    NestedSpheresClassifier,
+    PerTurbo,
+    RobustKernelPCA,
+)
 from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
 
 ANSWERED, REFUSED, EITHER = "answered", "refused", "either"
@@ -60,16 +71,83 @@ class Case:
 # Who refuses what ---------------------------------------------------------------------------------
 
 
+def solver_of(configuration: Configuration) -> str:
+    return solver_name(configuration.options.get("solver", "auto"))
+
+
+def is_graph(configuration: Configuration) -> bool:
+    """Whether rows are nodes, whose similarities to the others must not cancel."""
+    other = configuration.options.get("laplacian") == "kernel-pca"
+    return configuration.make is KernelSpectralClustering and not other
+
+
+def has_residuals(configuration: Configuration) -> bool:
+    """Whether it measures residuals of classes, in double precision."""
+    return configuration.make in (KernelRidgeRegressionClassifier, PerTurbo)
+
+
 def on_sphere(configuration: Configuration) -> str:
-    """Points without one length lie on no sphere; who needs none may say what it likes."""
+    """Points without one length lie on no sphere; the others need none."""
+    return REFUSED if configuration.sphere else ANSWERED
+
+
+def with_lengths(configuration: Configuration) -> str:
+    """Squared lengths of less than nothing are no lengths; who looks at none may take them."""
     return REFUSED if configuration.sphere else EITHER
 
 
 def with_a_mean(configuration: Configuration) -> str:
-    """A direction of no length has no Log map: means of the sphere refuse what cancels."""
-    named = configuration.make.__name__
-    means = named in ("KernelPGA", "GeodesicMixture") or "karcher" in configuration.options.values()
-    return REFUSED if means else EITHER
+    """A direction of no length has no Log map: means of the sphere refuse what cancels.
+
+    So do graphs, whose degrees are negative then; and the linear kernel has no pre-images.
+    """
+    options = configuration.options.values()
+    means = configuration.make in (KernelPGA, GeodesicMixture) or "karcher" in options
+    refuses = means or "mean" in options or is_graph(configuration) or configuration.inputs
+    return REFUSED if refuses else of_some_variance(configuration)
+
+
+def of_two_points_that_cancel(configuration: Configuration) -> str:
+    """There are three clusters to find, and folds to make."""
+    if configuration.is_clustering:
+        return REFUSED
+    return with_a_mean(configuration)
+
+
+def of_no_points(graph: str) -> Outcome:
+    """Similarities that no points have.
+
+    Landmarks may be some of which nothing is wrong, and k-means on the sphere sees its centres
+    alone. Eigenvectors, and k-means in the flat, are defined all the same.
+    """
+
+    def outcome(configuration: Configuration) -> str:
+        solver = solver_of(configuration)
+        if not configuration.matrices:
+            return REFUSED
+        if solver == "nystroem" or configuration.make is HypersphericalKMeans:
+            return EITHER
+        if configuration.sphere or configuration.make is RobustKernelPCA:
+            return REFUSED
+        if has_residuals(configuration):
+            return EITHER
+        if is_graph(configuration):
+            return graph
+        return EITHER if solver == "hebbian" else ANSWERED
+
+    return outcome
+
+
+def of_size(*, small: bool) -> Outcome:
+    """Numbers whose squares are none: residuals of classes need them, and so do Hebbian steps."""
+
+    def outcome(configuration: Configuration) -> str:
+        if has_residuals(configuration) and not configuration.sphere:
+            return REFUSED
+        steps = solver_of(configuration) == "hebbian" and configuration.make is KernelPCA
+        return REFUSED if small and steps else ANSWERED
+
+    return outcome
 
 
 def supervised(configuration: Configuration) -> str:
@@ -78,8 +156,10 @@ def supervised(configuration: Configuration) -> str:
 
 
 def of_some_variance(configuration: Configuration) -> str:
-    """Without a spread there are no subspheres to measure residuals from."""
-    return EITHER if configuration.make is NestedSpheresClassifier else ANSWERED
+    """Without a spread there are no subspheres to measure residuals from, nor p to choose."""
+    scores = set(configuration.options) <= {"n_components", "sphere"}
+    nested = configuration.make is NestedSpheresClassifier
+    return EITHER if nested and not scores else ANSWERED
 
 
 def at_least(n_clusters: int) -> Outcome:
@@ -89,7 +169,7 @@ def at_least(n_clusters: int) -> Outcome:
         if configuration.is_clustering:
             return REFUSED if n_clusters < 3 else ANSWERED
         if configuration.is_classifier:
-            return REFUSED if n_clusters < 2 else EITHER
+            return REFUSED if n_clusters < 2 else of_some_variance(configuration)
         return ANSWERED
 
     return outcome
@@ -140,7 +220,9 @@ def few_points() -> dict[str, Case]:
         "three points": Case(X[:3], outcome=at_least(3)),
         "two equal points and another": Case(X[[0, 0, 1]], outcome=at_least(3)),
         "fewer points than components": Case(
-            X, options=lambda each: {"n_components": 1000}, outcome=either
+            X,
+            options=lambda each: {"n_components": 1000},
+            outcome=lambda each: REFUSED if each.make is GeodesicMixture else ANSWERED,
         ),
         "fewer points than clusters": Case(
             X,
@@ -148,7 +230,9 @@ def few_points() -> dict[str, Case]:
             outcome=lambda each: REFUSED if "n_clusters" in each.takes else ANSWERED,
         ),
         "fewer points than landmarks": Case(
-            X, options=lambda each: {"n_landmarks": 1000, "solver": "nystroem"}, outcome=either
+            X,
+            options=lambda each: {"n_landmarks": 1000, "solver": "nystroem"},
+            outcome=lambda each: REFUSED if each.inputs and each.is_clustering else ANSWERED,
         ),
     }
 
@@ -176,6 +260,11 @@ def coinciding() -> dict[str, Case]:
     }
 
 
+def in_double(configuration: Configuration) -> str:
+    """Residuals of classes are computed in double precision, where such numbers have squares."""
+    return ANSWERED if has_residuals(configuration) else REFUSED
+
+
 def extreme() -> dict[str, Case]:
     """Numbers at the ends of what there is. The scale of the kernel is that of the data."""
     X, single = good(), good().astype(np.float32)
@@ -195,14 +284,13 @@ def extreme() -> dict[str, Case]:
         "1e18 in single precision": Case(
             single * np.float32(2.0**60), twin=Case(single), tolerance=1e-3
         ),
-        # classes are computed in double precision
-        "1e30 in single precision": Case((X * 1e30).astype(np.float32), outcome=either),
-        "1e-30 in single precision": Case((X * 1e-30).astype(np.float32), outcome=either),
+        "1e30 in single precision": Case((X * 1e30).astype(np.float32), outcome=in_double),
+        "1e-30 in single precision": Case((X * 1e-30).astype(np.float32), outcome=in_double),
         "integers": Case(whole, twin=Case(whole.astype(float))),
         "large integers": Case(whole * 2**55, twin=Case(whole.astype(float))),
         "booleans": Case(X.mean() < X, twin=Case((X.mean() < X).astype(float))),
         "numbers as objects": Case(X.astype(object), twin=Case(X)),
-        "numbers as texts": Case(X.astype(str), outcome=either),
+        "numbers as texts": Case(X.astype(str), outcome=either, twin=Case(X)),
     }
 
 
@@ -225,7 +313,9 @@ def scales() -> dict[str, Case]:
 
 
 def landmarks_alone(configuration: Configuration) -> str:
-    return EITHER if configuration.options.get("solver") == "nystroem" else ANSWERED
+    """Nested spheres have no place for a point that is orthogonal to all landmarks."""
+    nested = configuration.make is KernelPNS and solver_of(configuration) == "nystroem"
+    return EITHER if nested else ANSWERED
 
 
 def classes() -> dict[str, Case]:
@@ -255,15 +345,24 @@ def classes() -> dict[str, Case]:
     return odd | {name: Case(X, each, outcome=supervised) for name, each in none.items()}
 
 
+def of_next_to_no_weight(configuration: Configuration) -> str:
+    """Less than one point has no degree, and no size for the Hebbian algorithm."""
+    hebbian = solver_of(configuration) == "hebbian"
+    return REFUSED if is_graph(configuration) or hebbian else ANSWERED
+
+
 def weights() -> dict[str, Case]:
     X, some = good(), np.arange(N, dtype=float)
     odd = {
         "one weight": Case(X, weight=(some == 4).astype(float), outcome=at_least(1)),
         "two weights": Case(X, weight=np.isin(some, (4, 5)).astype(float), outcome=at_least(2)),
         "huge weights": Case(X, weight=some * 1e300, outcome=of_some_variance),
-        # of spectral clustering, and of the Hebbian algorithm: less than one point, no size
-        "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=either),
-        "uneven weights": Case(X, weight=np.where(some == 4, 1e12, 1e-12), outcome=either),
+        "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=of_next_to_no_weight),
+        "uneven weights": Case(
+            X,
+            weight=np.where(some == 4, 1e12, 1e-12),
+            outcome=lambda each: EITHER if is_graph(each) or each.make is KernelPNS else ANSWERED,
+        ),
     }
     none = {
         "weights of zero": 0 * some,
@@ -332,10 +431,11 @@ def new_data() -> dict[str, Case]:
         "complex": X + 1j,
         "1e300": X * 1e300,
     }
-    either = {"one row": X[:1], "1e100": X * 1e100, "1e-300": X * 1e-300, "far away": X + 1e6}
+    answered = {"one row": X[:1], "1e-300": X * 1e-300}
+    either = {"1e100": X * 1e100, "far away": X + 1e6}  # orthogonal to all that is known
     return {
         f"new: {name}": Case(X, new=new, new_outcome=outcome)
-        for outcome, several in ((REFUSED, refused), (EITHER, either))
+        for outcome, several in ((REFUSED, refused), (ANSWERED, answered), (EITHER, either))
         for name, new in several.items()
     }
 
@@ -348,10 +448,10 @@ def spheres() -> dict[str, Case]:
     ring = (circle + pole) / np.sqrt(2)
     some = with_inputs(of_some_variance)
     given: dict[str, tuple[Any, Outcome]] = {
-        "two antipodal points": (np.vstack([pole, -pole]), with_a_mean),
+        "two antipodal points": (np.vstack([pole, -pole]), of_two_points_that_cancel),
         "antipodal halves": (np.vstack([U[:6], -U[:6]]), with_a_mean),
         "the antipode of the mean": (np.vstack([ring, -pole]), with_a_mean),
-        "nearly the antipode of the mean": (np.vstack([ring, [[1e-9, 0.0, -1.0]]]), either),
+        "nearly the antipode of the mean": (np.vstack([ring, [[1e-9, 0.0, -1.0]]]), with_a_mean),
         "one antipode": (np.vstack([np.tile(pole, (N - 1, 1)), -pole]), with_a_mean),
         "a great circle": (circle, with_a_mean),
         "the ends of all axes": (np.vstack([np.eye(3), -np.eye(3)] * 2), with_a_mean),
@@ -370,8 +470,9 @@ def spheres() -> dict[str, Case]:
     }
     plain = Case(U, kernel="linear")
     for name, factor in (("lengths of 1e150", 2.0**498), ("lengths of 1e-150", 2.0**-498)):
+        outcome = with_inputs(of_size(small=factor < 1))
         found[name] = replace(
-            plain, X=U * factor, outcome=either, twin=plain, alike=lambda each: each.sphere
+            plain, X=U * factor, outcome=outcome, twin=plain, alike=lambda each: each.sphere
         )
     return {f"sphere: {name}": case for name, case in found.items()}
 
@@ -381,10 +482,19 @@ def always(_: Configuration) -> str:
 
 
 def with_inputs(outcome: Outcome) -> Outcome:
-    """Pre-images need a radial kernel, and geodesic kernels need inputs."""
+    """Pre-images need a radial kernel, which the linear one is not."""
 
     def found(configuration: Configuration) -> str:
-        return outcome(configuration) if configuration.matrices else EITHER
+        return REFUSED if configuration.inputs else outcome(configuration)
+
+    return found
+
+
+def with_matrices(outcome: Outcome) -> Outcome:
+    """Pre-images and geodesic kernels need inputs."""
+
+    def found(configuration: Configuration) -> str:
+        return outcome(configuration) if configuration.matrices else REFUSED
 
     return found
 
@@ -402,39 +512,49 @@ def gram_matrices() -> dict[str, Case]:
     rng = np.random.default_rng(0)
     wild = rng.uniform(-1, 1, size=(N, N))
     wild = (wild + wild.T) / 2
-    some = with_inputs(of_some_variance)
+    some = with_matrices(of_some_variance)
     column = Case(steps[:, None], kernel="linear")
     plain = Case(K, kernel="precomputed")
     found = {
         "ones": Case(np.ones((N, N)), outcome=some),
-        "signs of rank one": Case(np.outer(signs, signs), outcome=with_a_mean),
+        "signs of rank one": Case(np.outer(signs, signs), outcome=with_matrices(with_a_mean)),
         "rank one": Case(
             np.outer(steps, steps), outcome=on_sphere, twin=column, alike=has_one_answer
         ),
-        "the identity": Case(np.eye(N), outcome=with_inputs(landmarks_alone)),
-        "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_inputs(always)),
+        "the identity": Case(np.eye(N), outcome=with_matrices(landmarks_alone)),
+        "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_matrices(always)),
         "zeros": Case(np.zeros((N, N)), outcome=on_sphere),
-        "of one point": Case(np.ones((1, 1)), outcome=with_inputs(at_least(1))),
+        "of one point": Case(np.ones((1, 1)), outcome=with_matrices(at_least(1))),
         "a little indefinite": Case(
-            with_diagonal(K - 1e-13 * wild, 1.0), outcome=with_inputs(always), twin=plain
+            with_diagonal(K - 1e-13 * wild, 1.0), outcome=with_matrices(always), twin=plain
         ),
         "nearly the diagonal": Case(
-            with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_inputs(always), twin=plain
+            with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_matrices(always), twin=plain
         ),
-        "indefinite": Case(with_diagonal(wild, 1.0), outcome=either),
-        "negative definite": Case(-K, outcome=on_sphere),
-        "all minus one": Case(with_diagonal(np.full((N, N), -1.0), 1.0), outcome=either),
-        "a similarity above one": Case(with_both(K, 1.4, 5, 2), outcome=either),
+        "indefinite": Case(with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED)),
+        "negative definite": Case(-K, outcome=with_lengths),
+        "all minus one": Case(
+            with_diagonal(np.full((N, N), -1.0), 1.0), outcome=of_no_points(graph=REFUSED)
+        ),
+        "a similarity above one": Case(
+            with_both(K, 1.4, 5, 2), outcome=of_no_points(graph=ANSWERED)
+        ),
         "another diagonal": Case(with_entry(K, 2.0, (5, 5)), outcome=on_sphere),
-        "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=on_sphere),
-        "negative on the diagonal": Case(with_entry(K, -1.0, (5, 5)), outcome=on_sphere),
+        "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=with_lengths),
+        "negative on the diagonal": Case(with_entry(K, -1.0, (5, 5)), outcome=with_lengths),
         "values of 1e300": Case(
-            K * 2.0**996, outcome=either, twin=plain, alike=lambda each: each.sphere
+            K * 2.0**996,
+            outcome=with_matrices(of_size(small=False)),
+            twin=plain,
+            alike=lambda each: each.sphere,
         ),
         "values of 1e-300": Case(
-            K * 2.0**-996, outcome=either, twin=plain, alike=lambda each: each.sphere
+            K * 2.0**-996,
+            outcome=with_matrices(of_size(small=True)),
+            twin=plain,
+            alike=lambda each: each.sphere,
         ),
-        "integers": Case(np.rint(3 * K).astype(int), outcome=either),
+        "integers": Case(np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED)),
     }
     refused = {
         "asymmetric": with_entry(K, 0.5, (5, 2)),
@@ -451,7 +571,7 @@ def gram_matrices() -> dict[str, Case]:
     found |= {name: Case(X, labels(N), outcome=REFUSED) for name, X in refused.items()}
     new = {"narrower": K[:, 1:], "wider": np.column_stack([K, K]), "nan": with_entry(K, np.nan)}
     found |= {
-        f"new, {name}": Case(K, new=X, outcome=with_inputs(always), new_outcome=REFUSED)
+        f"new, {name}": Case(K, new=X, outcome=with_matrices(always), new_outcome=REFUSED)
         for name, X in new.items()
     }
     return {f"gram: {name}": replace(case, kernel="precomputed") for name, case in found.items()}
@@ -541,18 +661,19 @@ CASES |= spheres() | gram_matrices() | shapes() | covariances()
 # Pictures and motions -----------------------------------------------------------------------------
 
 
-def picture() -> NDArray[np.float64]:
+def picture(seed: int = 0, dtype: Any = np.float64) -> NDArray[Any]:
     """Blocks of two shades, and noise."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     blocks = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
-    return blocks + 0.1 * rng.standard_normal((14, 14))
+    return (blocks + 0.1 * rng.normal(size=(14, 14))).astype(dtype)
 
 
-def motion() -> NDArray[np.float64]:
+def motion(seed: int = 0, dtype: Any = np.float64, n: int = 24) -> NDArray[Any]:
     """Four joints that swing, and noise."""
-    rng = np.random.default_rng(0)
-    time = np.linspace(0, 6, 24)[:, None, None]
-    return np.sin(time + rng.normal(size=(1, 4, 3))) + 0.1 * rng.normal(size=(24, 4, 3))
+    rng = np.random.default_rng(seed)
+    time = np.linspace(0, 6, n)[:, None, None]
+    joints = rng.normal(size=(1, 4, 3))
+    return (np.sin(time + joints) + 0.1 * rng.normal(size=(n, 4, 3))).astype(dtype)
 
 
 def no_values(good: NDArray[np.float64]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, Phase, settings
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
@@ -317,8 +318,13 @@ for _name, _each in CONFIGURATIONS.items():
 
 def suited(configuration: Configuration, kernel: str) -> Kernel:
     """The kernel, normalised where points must have unit length and have another one."""
+    return on_sphere(kernel) if configuration.sphere else clone(KERNELS[kernel])
+
+
+def on_sphere(kernel: str) -> Kernel:
+    """The kernel, normalised where points have another length than one."""
     found = clone(KERNELS[kernel])
-    return Normalized(found) if configuration.sphere and not found.unit_norm else found
+    return found if found.unit_norm else Normalized(found)
 
 
 #: Kernels whose values have no pre-images of points in general, and centres none that are inputs.
@@ -343,6 +349,16 @@ def refused(name: str) -> set[str]:
     if each.sphere or graph or issubclass(each.make, lengths) or solver == "nystroem":
         found |= CONDITIONAL
     return found
+
+
+def examples(number: int) -> settings:
+    """How many examples hypothesis draws; how long one takes differs by far."""
+    return settings(
+        max_examples=number,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
+    )
 
 
 def fitted(model: Any, given: Sample, sample_weight: Any = None) -> Any:

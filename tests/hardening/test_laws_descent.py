@@ -10,31 +10,29 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from laws_product import DTYPES, KERNELS, WITHOUT_PREIMAGES, fitted, sample
+from laws_product import (
+    DTYPES,
+    KERNELS,
+    WITHOUT_PREIMAGES,
+    examples,
+    fitted,
+    on_sphere,
+    sample,
+)
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
 from orthodrome.eigen import hebbian
 from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
 from orthodrome.gram import Centered, DenseGram, isometric_coordinates
-from orthodrome.kernels import Normalized
 from orthodrome.preimage import karcher_mean_preimage
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._subspheres import fit_subsphere
 
 slow = pytest.mark.slow
 seeds, dtypes = st.integers(0, 2**16), st.sampled_from(DTYPES)
-
-
-def examples(number):
-    return settings(
-        max_examples=number,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
-    )
 
 
 def definite():
@@ -47,11 +45,6 @@ def definite():
 
 DEFINITE = definite()
 WITH_PREIMAGES = [name for name in DEFINITE if name not in WITHOUT_PREIMAGES]
-
-
-def on_sphere(name):
-    kernel = clone(KERNELS[name])
-    return kernel if kernel.unit_norm else Normalized(kernel)
 
 
 def assert_falls(values, dtype=np.float64, scale=None):

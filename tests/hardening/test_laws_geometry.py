@@ -13,13 +13,22 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import orthodrome.gram as room
 from laws_kernels import CASES
-from laws_product import CONDITIONAL, DTYPES, HEBBIAN, KERNELS, KRYLOV, sample
+from laws_product import (
+    CONDITIONAL,
+    DTYPES,
+    HEBBIAN,
+    KERNELS,
+    KRYLOV,
+    examples,
+    on_sphere,
+    sample,
+)
 from laws_sphere import rotation
 from orthodrome.eigen import SOLVERS, Nystroem, leading
 from orthodrome.gram import (
@@ -37,21 +46,12 @@ from orthodrome.gram import (
     isometric_coordinates,
     nystroem_features,
 )
-from orthodrome.kernels import Normalized, Radial
+from orthodrome.kernels import Radial
 from orthodrome.sphere import distance, exp, geodesic_distances, karcher_mean, log
 
 slow = pytest.mark.slow
 seeds = st.integers(0, 2**16)
 dtypes = st.sampled_from(DTYPES)
-
-
-def examples(number):
-    return settings(
-        max_examples=number,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
-    )
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -79,11 +79,6 @@ def promises(name):
 DEFINITE = [name for name in KERNELS if promises(name)]
 #: Those whose points have unit length, or are brought to it.
 ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
-
-
-def on_sphere(name, X):
-    kernel = clone(KERNELS[name])
-    return (kernel if kernel.unit_norm else Normalized(kernel)).fit(X)
 
 
 # Operators ----------------------------------------------------------------------------------------
@@ -176,7 +171,7 @@ def assert_semidefinite(matrix, dtype, terms=None):
 
 def check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
-    kernel = on_sphere(name, X)
+    kernel = on_sphere(name).fit(X)
     gram = GEOMETRIES[geometry](POINTS[operator](kernel, X))
     # of points of length 1, up to a quarter circle from the mean: θ/sin θ is at most π/2
     assert_semidefinite(gram.toarray(), dtype, terms=(np.pi / 2) ** 2)
@@ -243,7 +238,7 @@ class Sphere:
 
     def __init__(self, name, operator, seed, dtype, n=12):
         self.X = rows(name, n, seed, dtype, copies=2)
-        self.gram = POINTS[operator](on_sphere(name, self.X), self.X)
+        self.gram = POINTS[operator](on_sphere(name).fit(self.X), self.X)
         self.matrix = self.gram.toarray().astype(np.float64)
         self.rng = np.random.default_rng(seed)
         self.dtype = dtype
@@ -324,7 +319,7 @@ def test_log_and_exp_are_inverse_everywhere(name, operator, seed, dtype):
 
 def check_distances(name, seed, dtype, copies, near):
     X = rows(name, 12, seed, dtype, copies, near)
-    kernel = on_sphere(name, X)
+    kernel = on_sphere(name).fit(X)
     angles = geodesic_distances(X, kernel=kernel).astype(np.float64)
     eps = float(np.finfo(dtype).eps)
     # where only the cosine is known, an angle near 0 has half of its digits
@@ -367,7 +362,7 @@ def check_means(name, operator, seed, dtype):
     n = 12
     X = rows(name, n, seed, dtype)
     rng = np.random.default_rng(seed)
-    kernel, counts = on_sphere(name, X), rng.integers(0, 4, n)
+    kernel, counts = on_sphere(name).fit(X), rng.integers(0, 4, n)
     counts[0] = 1
     gram = POINTS[operator](kernel, X)
     matrix = gram.toarray().astype(np.float64)
@@ -434,7 +429,7 @@ def check_solvers(name, operator, geometry, seed, dtype):
     n = 40
     X = rows(name, n, seed, dtype, copies=3)
     order = np.random.default_rng(seed).permutation(n)
-    kernel = on_sphere(name, X)
+    kernel = on_sphere(name).fit(X)
     gram, permuted = (GEOMETRIES[geometry](POINTS[operator](kernel, Z)) for Z in (X, X[order]))
     exact = np.linalg.eigvalsh(gram.toarray().astype(np.float64))[::-1][:3]
     for called, (solver, tolerances) in EIGENSOLVERS.items():
