@@ -256,7 +256,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 with _wraps_ignored(), rows_named_in(lambda: None, train):
                     fitted = self._decomposition(float(power)).fit(inner)
                 machine = _machines(self._features(fitted), labels[train], self.C)
-                right[f, i] = self._accuracy(fitted, machine, outer, labels[test])
+                with rows_named_in(lambda: None, test):
+                    right[f, i] = self._accuracy(fitted, machine, outer, labels[test])
                 done = (f * len(powers) + i + 1) / (right.size + 1)
                 progress.advance(done, "cross-validation")
         scores = right.mean(axis=0)

@@ -144,7 +144,8 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 points = self._placed(found.points)
             warn_if_left_out(found.left_out, points, self.kernel_)
             progress.advance(_GRAM_SHARE, "Gram matrix")
-            self._fit_points(points, canonical.weights, self._rest_of(progress))
+            with rows_named_in(lambda: None, canonical.index):
+                self._fit_points(points, canonical.weights, self._rest_of(progress))
         self._keep(X, canonical, points)
 
     def _rest_of(self, progress: Progress) -> Callable[[float], None]:

@@ -53,7 +53,7 @@ def as_row_blocks(X: Any) -> Any:
     if not is_dask_array(X):
         raise ValueError(
             f"Expected a dask array, got {type(X).__name__}: dask.array.from_array makes one, with "
-            'dask from pip install "orthodrome[distributed]".'
+            "dask from pip install 'orthodrome[distributed]'."
         )
     if X.ndim < 2:
         raise ValueError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from .._core.checks import check_symmetric
+from .._core.checks import RowError, check_symmetric
 from .._core.kinds import refuse_unread
 from .._core.types import Data
 from ._prepared import Prepared, largest_entry, least_accurate
@@ -138,9 +138,10 @@ class Normalized(Wrapper):
         if not np.all(diagonal >= least_accurate(diagonal.dtype)):
             row = int(np.argmin(diagonal))
             advice = "rescale the data" if diagonal[row] > 0 else "remove the row"
-            raise ValueError(
-                f"Normalized cannot normalise row {row}: k(x, x) = {diagonal[row]:g} there. Take a "
-                f"kernel with a positive diagonal, or {advice}."
+            raise RowError(
+                f"Normalized cannot normalise row {{0}}: k(x, x) = {diagonal[row]:g} there. Take a "
+                f"kernel with a positive diagonal, or {advice}.",
+                row,
             )
         return Prepared(points, 1 / np.sqrt(diagonal))
 
