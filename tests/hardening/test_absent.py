@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Absent())
 ONE_LINE = """
 try:
     {action}
-except ImportError as error:
+except (ImportError, ValueError) as error:  # what is no dask array is no import
     print(error)
 else:
     raise SystemExit("it did not need it")
@@ -57,6 +57,19 @@ ACTIONS = {
     "a level of noise": (
         "image",
         "import orthodrome as o, numpy as n; o.PatchDenoiser(3).denoise(n.eye(16))",
+    ),
+    "a table of Parquet": (
+        "data",
+        "from orthodrome.runs.inputs import parquet; parquet._require_pyarrow()",
+    ),
+    "a data frame": (
+        "data",
+        "from orthodrome.datasets._frames import with_frames; with_frames({}, None)",
+    ),
+    "a matrix over workers": (
+        "distributed",
+        "from orthodrome.gram import DaskGram; from orthodrome.kernels import Linear; "
+        "DaskGram(Linear().fit([[0.0]]), [[0.0], [1.0]])",
     ),
     "a command": (
         "cli",
@@ -112,15 +125,27 @@ def test_the_core_needs_nothing_optional():
     assert (result.stdout.strip(), result.stderr) == ("all", "")
 
 
-def test_what_is_blocked_here_is_all_that_is_optional():
+#: What a user cannot install for the library's sake: the tools of its makers, and all of it.
+NOT_FOR_USERS = {"bench", "docs", "dev", "mutation", "all"}
+
+
+def extras() -> dict[str, list[str]]:
     file = ROOT / "pyproject.toml"
     if not file.exists():
         pytest.skip("needs pyproject.toml")
-    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    return tomllib.loads(file.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+def test_every_extra_has_an_action_that_needs_it():
+    assert {extra for extra, _ in ACTIONS.values()} == set(extras()) - NOT_FOR_USERS
+
+
+def test_what_is_blocked_here_is_all_that_is_optional():
+    known = extras()
     modules = {"pywavelets": "pywt", "scikit-image": "skimage"}
     named = set()
-    for extra in project["optional-dependencies"]["all"][0].split("[")[1].strip("]").split(","):
-        for requirement in project["optional-dependencies"][extra]:
+    for extra in known["all"][0].split("[")[1].strip("]").split(","):
+        for requirement in known[extra]:
             name = requirement.split(">=")[0].split("[")[0].lower()
             named.add(modules.get(name, name))
     assert named - {"orthodrome"} <= set(OPTIONAL)
