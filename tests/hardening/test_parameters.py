@@ -93,16 +93,15 @@ def model_and_use(name):
     """An estimator as it should be, and all that is done with one."""
     if name in DENOISERS:
         model, noisy = DENOISERS[name]
-        return model, lambda changed: changed.denoise(noisy)
+        return model, lambda changed: [changed.denoise(noisy)]
     configuration = product.CONFIGURATIONS[name]
     cheap = {part: CHEAP[part] for part in CHEAP.keys() & configuration.takes if name in QUICK}
     data = product.sample("Gaussian", n=12 if name in QUICK else configuration.n)
 
     def use(changed):
         changed.fit(data.X, data.y)
-        for method in ("transform", "predict"):
-            if hasattr(changed, method):
-                getattr(changed, method)(data.new)
+        methods = [name for name in ("transform", "predict") if hasattr(changed, name)]
+        return [getattr(changed, method)(data.new) for method in methods]
 
     return configuration("gaussian", **cheap), use
 
@@ -117,7 +116,7 @@ def test_absurd_values_are_taken_or_refused_in_words(name):
     def use_with(parameter, value):
         changed = clone(model)
         setattr(changed, parameter, value)
-        use(changed)
+        return use(changed)
 
     assert_nothing_found(
         lambda: complaints_of(model.get_params(deep=False), use_with, type(model).__name__)
@@ -161,13 +160,21 @@ def too_slow(*_):
 def complaint(use, parameter, owner):
     """What is wrong with how a value is taken; None where it is refused as it should, or used.
 
+    What comes of a value that is used is finite, and no warning but of this library is heard.
     A refusal is a ValueError or TypeError of this library, not of one below it, and says which
     parameter of what was wrong; a solver may speak for the estimator that it works for.
     """
     owners = (owner, "the nystroem solver")
     signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
     try:
-        use()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = use()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        strangers = [each for each in said if not issubclass(each.category, UserWarning)]
+        if strangers:
+            return f"{strangers[0].category.__name__}: {strangers[0].message}"
+        return None if is_finite(found) else "it is taken, and the answer is not finite"
     except (ValueError, TypeError) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         words = str(error)
@@ -180,7 +187,21 @@ def complaint(use, parameter, owner):
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return None
+
+
+def is_finite(answers):
+    """Whether all numbers among the answers are; classes and other objects are what they are."""
+    arrays = [np.asarray(each) for each in answers] if isinstance(answers, list) else []
+    return all(np.all(np.isfinite(each)) for each in arrays if each.dtype.kind in "fc")
+
+
+def test_what_is_taken_is_looked_at():
+    def warned():
+        return [np.ones(1) / np.zeros(1)]
+
+    assert "not finite" in complaint(lambda: [np.array([1.0, np.nan])], "a", "b")
+    assert "RuntimeWarning" in complaint(warned, "a", "b")
+    assert complaint(lambda: [np.array(["x"]), np.ones(2)], "a", "b") is None
 
 
 # Kernels and solvers -----------------------------------------------------------------------------
@@ -194,7 +215,7 @@ def test_absurd_values_of_kernels(name):
     def use(parameter, value):
         changed = clone(kernel)
         setattr(changed, parameter, value)
-        KernelPCA(2, kernel=changed).fit(data.X)
+        return [KernelPCA(2, kernel=changed).fit(data.X).embedding_]
 
     assert_nothing_found(
         lambda: complaints_of(kernel.get_params(deep=False), use, type(kernel).__name__)
@@ -212,7 +233,7 @@ def test_absurd_values_of_solvers(name, tmp_path, monkeypatch):
 
     def use(parameter, value):
         changed = dataclasses.replace(solver, **{parameter: value})
-        KernelPCA(2, solver=changed, random_state=0).fit(X)
+        return [KernelPCA(2, solver=changed, random_state=0).fit(X).embedding_]
 
     assert_nothing_found(lambda: complaints_of(names, use, owner=""))
 
