@@ -222,7 +222,7 @@ def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
 def test_what_is_not_finite_is_refused(value, where):
     K = np.eye(10)
     K[where] = K[where[::-1]] = value
-    with pytest.raises(ValueError, match="must be finite; row 3 has NaN or infinity"):
+    with pytest.raises(ValueError, match=r"must be finite.*entry \(3, "):
         excess_reconstruction_error(K, np.ones((1, 10)), projections=np.ones((1, 10)))
 
 
