@@ -472,7 +472,7 @@ def spheres() -> dict[str, Case]:
     for name, factor in (("lengths of 1e150", 2.0**498), ("lengths of 1e-150", 2.0**-498)):
         outcome = with_inputs(of_size(small=factor < 1))
         found[name] = replace(
-            plain, X=U * factor, outcome=outcome, twin=plain, alike=lambda each: each.sphere
+            plain, X=U * factor, outcome=outcome, twin=plain, alike=measured_in_angles
         )
     return {f"sphere: {name}": case for name, case in found.items()}
 
@@ -497,6 +497,23 @@ def with_matrices(outcome: Outcome) -> Outcome:
         return outcome(configuration) if configuration.matrices else REFUSED
 
     return found
+
+
+def measured_in_angles(configuration: Configuration) -> bool:
+    """On the sphere lengths mean nothing; RobustKernelPCA tells its coordinates in them."""
+    return configuration.sphere and configuration.make is not RobustKernelPCA
+
+
+def whatever_the_order(configuration: Configuration) -> bool:
+    """Rows are sorted first, and turned ones otherwise: draws and random starts are others.
+
+    The temperature of truncated residuals, of which many are 0, is not sharp either.
+    """
+    options = configuration.options
+    drawn = options.get("solver") == "nystroem" or options.get("laplacian") == "kernel-pca"
+    searched = options.get("p", 2.0) != 2.0
+    part = configuration.is_classifier and {"n_components", "subspace_size"} & set(options)
+    return not (drawn or searched or part)
 
 
 def has_one_answer(configuration: Configuration) -> bool:
@@ -546,13 +563,13 @@ def gram_matrices() -> dict[str, Case]:
             K * 2.0**996,
             outcome=with_matrices(of_size(small=False)),
             twin=plain,
-            alike=lambda each: each.sphere,
+            alike=measured_in_angles,
         ),
         "values of 1e-300": Case(
             K * 2.0**-996,
             outcome=with_matrices(of_size(small=True)),
             twin=plain,
-            alike=lambda each: each.sphere,
+            alike=measured_in_angles,
         ),
         "integers": Case(np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED)),
     }
@@ -593,7 +610,9 @@ def shapes() -> dict[str, Case]:
         "one, turned and moved": Case(
             points(np.exp(1j * np.arange(N))[:, None] * z[:1] + 3.0), y, outcome=of_some_variance
         ),
-        "turned and moved": Case(points(turned), y, new=points(turned), twin=plain),
+        "turned and moved": Case(
+            points(turned), y, new=points(turned), twin=plain, alike=whatever_the_order
+        ),
         "of 1e150": Case(X * 2.0**498, y, twin=plain),
         "of 1e-150": Case(X * 2.0**-498, y, twin=plain),
         "on a line": Case(X * [1.0, 0.0], y),
