@@ -272,9 +272,11 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
         if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # nor where it is NaN
             place = np.unravel_index(int(np.argmax(np.abs(matrix[rows]))), matrix[rows].shape)
             i, j = int(place[0]) + start, int(place[1])
+            told = f"entry ({i}, {j}) is {matrix[i, j]:g}."
+            if not np.isfinite(matrix[i, j]):
+                raise ValueError(f"{name} must be finite; {told}")
             raise ValueError(
-                f"{name} must be finite, and so must the sums of its rows; entry ({i}, {j}) is "
-                f"{matrix[i, j]:g}."
+                f"Kernel values or their sums overflow in {matrix.dtype}; rescale them: {told}"
             )
         allowed = tolerance * largest
         if difference.max(initial=0) > allowed:

@@ -22,7 +22,7 @@ def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
         array = np.asarray(matrix)
         if np.iscomplexobj(array):
             raise ValueError("A Gram matrix must be real; got complex numbers.")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 class DenseGram(GramOperator):
