@@ -340,15 +340,19 @@ def work_of(name):
     return answers(fit(ESTIMATORS[name](KERNEL), X, labels), new)
 
 
+def in_two_threads(work, name, times):
+    """The filter of warnings is one for all threads: where each sets it, one undoes another's."""
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter("ignore")
+        return list(pool.map(work, [name] * times))
+
+
 @every_estimator
 def test_two_threads_at_once(name):
     """Compiled loops release the interpreter's lock: they must share nothing."""
     expected = work_of(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the filter of warnings is one for all threads
-        with ThreadPoolExecutor(2) as pool:
-            for found in pool.map(work_of, [name] * 4):
-                check_same(found, expected)
+    for found in in_two_threads(work_of, name, 4):
+        check_same(found, expected)
     assert not threads._blas.active
 
 
@@ -359,8 +363,7 @@ def test_a_forked_child(name):
     expected = [part.tolist() for part in work_of(name)]
 
     def both():
-        with ThreadPoolExecutor(2) as pool:
-            return [[part.tolist() for part in one] for one in pool.map(work_of, [name] * 2)]
+        return [[part.tolist() for part in one] for one in in_two_threads(work_of, name, 2)]
 
     outcome = in_child(both, seconds=60)
     assert outcome.code == 0
@@ -377,9 +380,7 @@ def test_denoisers_in_threads_and_in_a_forked_child(name):
     expected = denoising_of(name)
 
     def twice_at_once():
-        with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
-            warnings.simplefilter("ignore")
-            return [found.tolist() for found in pool.map(denoising_of, [name] * 4)]
+        return [found.tolist() for found in in_two_threads(denoising_of, name, 4)]
 
     assert twice_at_once() == [expected.tolist()] * 4
     assert not threads._blas.active
