@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 import pytest
 
-__all__ = ["optional"]
+__all__ = ["needs", "optional"]
 
 
 def optional(name: str) -> Any:
@@ -16,6 +17,12 @@ def optional(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError:
         return _Absent(name)
+
+
+def needs(*names: str) -> pytest.MarkDecorator:
+    """Mark what cannot be tested without these packages."""
+    absent = [name for name in names if importlib.util.find_spec(name) is None]
+    return pytest.mark.skipif(bool(absent), reason=f"needs {', '.join(absent)}")
 
 
 class _Absent:

@@ -277,6 +277,14 @@ def test_what_is_the_same_is_the_same(one, other):
     assert digest(one) == digest(other)
 
 
+def test_the_width_of_places_does_not_matter():
+    """Which one SciPy takes depends on its version and on the format that it comes from."""
+    wide = SPARSE.tocsr()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert SPARSE.tocsr().indices.dtype == np.int32
+    assert digest(wide) == digest(SPARSE)
+
+
 def test_a_sparse_array_in_another_order():
     data, rows, columns = [3.0, 1.0, 2.0], [1, 0, 1], [0, 1, 0]
     one = scipy.sparse.csr_array((data, (rows, columns)), shape=(2, 2))

@@ -17,6 +17,7 @@ from laws_cluster import (
     same_partition,
     up_to_sign,
 )
+from optional import needs
 from orthodrome import KernelSpectralClustering, load, save
 from orthodrome.eigen import Nystroem
 from orthodrome.gram import choose_landmarks, nystroem_features
@@ -148,6 +149,7 @@ def test_where_it_stands_in_auto():
         fit(X, n_landmarks=0)
 
 
+@needs("skops")
 def test_files_and_a_fit_after_another(tmp_path):
     X, new = blobs(), blobs(50, seed=1)
     model = fit(X, n_landmarks=30)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-pytest.importorskip("distributed", reason="needs dask: pip install orthodrome[distributed]")
+pytest.importorskip("distributed.client", reason="needs dask: pip install orthodrome[distributed]")
 
 from distributed import Client, LocalCluster
 

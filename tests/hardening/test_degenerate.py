@@ -41,6 +41,7 @@ from laws_product import (
     WITHOUT_PREIMAGES,
     partition,
 )
+from optional import needs
 from orthodrome import (
     KernelPCA,
     KernelPGA,
@@ -334,7 +335,12 @@ DENOISERS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "case"), [(kind, case) for kind, (_, cases, _) in DENOISERS.items() for case in cases]
+    ("kind", "case"),
+    [
+        pytest.param(kind, case, marks=needs("skimage", "pywt") if kind == "picture" else ())
+        for kind, (_, cases, _) in DENOISERS.items()
+        for case in cases
+    ],
 )
 def test_denoisers_clean_or_refuse(kind, case):
     make, cases, good = DENOISERS[kind]

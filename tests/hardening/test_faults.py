@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bounded import in_child
+from optional import needs
 from orthodrome import KernelPCA, load, save
 from orthodrome.cli import main
 from orthodrome.datasets import _download
@@ -111,7 +112,10 @@ WRITERS = {
     "landmarks": (write_landmarks, lambda path: int(read_tps(path).landmarks[0, 0, 0]), "l.tps"),
     "image": (write_picture, lambda path: round(255 * read_image(path)[0, 0]), "p.png"),
 }
-every_writer = pytest.mark.parametrize("kind", WRITERS)
+NEEDED = {"model": needs("skops"), "image": needs("PIL")}
+every_writer = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=NEEDED.get(kind, ())) for kind in WRITERS]
+)
 
 
 # The code that writes files, of ours and of Python's.
@@ -376,6 +380,7 @@ def command(*arguments):
         return [code, file.read().decode()]
 
 
+@needs("typer", "plotly")
 def test_outputs_of_the_command_line_on_a_full_disk(tmp_path):
     data = tmp_path / "data.csv"
     rows = "\n".join(f"{a:.3f},{b:.3f},{c:.3f}" for a, b, c in X.tolist())

@@ -14,10 +14,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import skops.io  # noqa: F401  (not within the time of a case)
 
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
+from optional import needs
 from orthodrome import GeodesicMixture, KernelPCA, cli, load, save
 from orthodrome._core.machine import machine
 from orthodrome.eigen import hebbian
@@ -26,6 +26,9 @@ from orthodrome.kernels import Gaussian
 from orthodrome.runs.inputs import read_data, read_image
 from orthodrome.runs.memory import available_memory
 from orthodrome.spaces import read_tps
+
+with contextlib.suppress(ImportError):
+    import skops.io  # noqa: F401  (not within the time of a case)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 
@@ -215,6 +218,7 @@ MODELS = {
 }
 
 
+@needs("skops")
 @how_many
 @pytest.mark.parametrize("name", MODELS)
 def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
@@ -241,6 +245,7 @@ def predicted(path):
     return out.getvalue()
 
 
+@needs("skops", "typer")
 @how_many
 def test_changed_models_predict_or_are_refused(number, tmp_path):
     save(MODELS["KernelPCA"](), tmp_path / "whole.orthodrome", notes=NOTES)
@@ -252,6 +257,7 @@ def test_changed_models_predict_or_are_refused(number, tmp_path):
     assert not found, "\n".join(found)
 
 
+@needs("skops", "typer")
 @pytest.mark.parametrize(
     "notes",
     [
@@ -372,7 +378,13 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
+def needed(kind):
+    if kind.startswith("model"):
+        return needs("skops")
+    return needs("PIL") if kind.startswith("png") else ()
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=needed(kind)) for kind in BOMBS])
 def test_a_header_is_not_believed(kind, tmp_path):
     """Refused in a child that may take 64 MiB more than it has, whatever the header says."""
     suffix, content, parse = BOMBS[kind]

@@ -18,6 +18,7 @@ from sklearn.base import clone
 import laws_product as product
 import orthodrome
 from bounded import MEBIBYTE, TooSlow, in_child
+from optional import needs
 from orthodrome import KernelPCA, cli
 from orthodrome._core.memory import parse_bytes
 from orthodrome.denoising import PatchDenoiser, SequenceDenoiser
@@ -162,7 +163,8 @@ def complaint(use, parameter, owner):
 
     What comes of a value that is used is finite, and no warning but of this library is heard.
     A refusal is a ValueError or TypeError of this library, not of one below it, and says which
-    parameter of what was wrong; a solver may speak for the estimator that it works for.
+    parameter of what was wrong; a solver may speak for the estimator that it works for. What needs
+    a package that is not there says how to install it.
     """
     owners = (owner, "the nystroem solver")
     signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
@@ -183,6 +185,8 @@ def complaint(use, parameter, owner):
         if last.filename.startswith(PACKAGE) and named:
             return None
         return f"{type(error).__name__} at {last.filename}:{last.lineno}: {words[:200]}"
+    except ImportError as error:
+        return None if "pip install 'orthodrome[" in str(error) else str(error)
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
@@ -267,6 +271,7 @@ ODD = ["", " ", "\x00", "a\nb", '"', "x" * 200_000, "nan", "-1", "1e999", "(", "
 OPTIONS = ["--label", "--columns", "--kernel", "--sigma", "--components", "--seed", "--method"]
 
 
+@needs("typer")
 @pytest.mark.parametrize("option", OPTIONS)
 def test_odd_texts_of_the_command_line(option, tmp_path, capsys):
     """Taken, or refused with one of the codes for it; never a fault of the library."""

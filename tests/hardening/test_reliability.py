@@ -47,8 +47,9 @@ def test_a_battery_without_cases_is_red():
     assert reliability.state(reliability.Counts()) == reliability.RED
 
 
-def test_a_bug_turns_its_row_red(tmp_path):
+def test_a_bug_turns_its_row_red(tmp_path, monkeypatch):
     """Through pytest itself: a battery that fails."""
+    monkeypatch.setattr(reliability.repeats, "commit", lambda: "here")  # of no repository
     broken = tmp_path / "test_broken.py"
     broken.write_text("def test_it():\n    assert 1 + 1 == 3\n\ndef test_other():\n    pass\n")
     battery = reliability.Battery("Broken", "", [str(broken)], [])

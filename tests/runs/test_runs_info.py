@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optional import needs
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA
 from orthodrome._core import machine
 from orthodrome.eigen import choose_solver
@@ -23,6 +24,8 @@ from orthodrome.runs.info import describe
 from orthodrome.runs.inputs import Data
 from orthodrome.runs.memory import available_memory, memory_refusal, resident_memory
 from orthodrome.runs.models import Choice, last_step
+
+needs_pages = needs("plotly")  # what is drawn is in the estimates
 
 
 def table(X, labels=None, columns=None):
@@ -89,6 +92,7 @@ def test_advice_about_labels(labels, word):
     assert any(word in advice for advice in described(cloud(20), labels=labels).advice)
 
 
+@needs_pages
 def test_json_has_numbers_and_texts_only():
     X = cloud(20)
     X[:, 0] = 0
@@ -100,6 +104,7 @@ def test_json_has_numbers_and_texts_only():
     assert {one["command"] for one in found["estimates"]} == {"embed", "cluster"}
 
 
+@needs_pages
 def test_lines_say_what_was_found():
     info = describe(table(cloud(40), labels=["a", "b"] * 20), n_components=2)
     text = "\n".join(info.lines())
@@ -275,6 +280,7 @@ def test_large_data_are_not_kept():
 # ---------------------------------------------------------------------------- estimates
 
 
+@needs_pages
 @pytest.mark.parametrize("n", [40, 950, 1600])
 @pytest.mark.parametrize("command", ["embed", "cluster"])
 def test_memory_is_foretold(monkeypatch, n, command):
@@ -389,12 +395,14 @@ def test_writing_grows_along_a_line(monkeypatch):
     assert found == {"page": pytest.approx(1.02), "files": pytest.approx(1.02)}
 
 
+@needs_pages
 def test_start_is_that_of_a_program():
     """Imports take part of a second at least, and no more than the program is old."""
     assert 0.05 < overheads.start_seconds() < time.process_time() + 3600
     assert overheads._age() <= time.clock_gettime(time.CLOCK_MONOTONIC) + 1
 
 
+@needs_pages
 def test_without_an_extra_there_is_a_note(monkeypatch):
     def missing(*arguments):
         raise ImportError("pip install 'orthodrome[cli]'")
@@ -405,6 +413,7 @@ def test_without_an_extra_there_is_a_note(monkeypatch):
     assert any("orthodrome[cli]" in note for note in info.notes)
 
 
+@needs_pages
 def test_peak_is_over_what_the_program_has():
     foretold = estimate_embed(table(cloud(50)), n_components=2)
     assert foretold.peak_bytes > foretold.extra_bytes
@@ -428,6 +437,7 @@ def test_extrapolation_survives_noise():
     assert probe.extrapolated("fit", 1, 2) >= 0
 
 
+@needs_pages
 def test_samples_run_as_all_rows_will(monkeypatch):
     """The solver, the storage and the sizes of the samples follow from all rows."""
     seen = []
@@ -451,6 +461,7 @@ def test_samples_run_as_all_rows_will(monkeypatch):
     assert foretold.extra_bytes < 40_000**2
 
 
+@needs_pages
 def test_samples_of_features_have_as_many_landmarks_as_all_rows(monkeypatch):
     few_rows_for_krylov(monkeypatch, 1200)
     monkeypatch.setattr(estimates, "quality_of", lambda *arguments, **more: None)
@@ -477,6 +488,7 @@ def test_samples_of_features_have_as_many_landmarks_as_all_rows(monkeypatch):
     assert law.extrapolated("fit", 4096, 1) == pytest.approx(8.0)
 
 
+@needs_pages
 def test_what_cannot_run_is_not_estimated():
     rng = np.random.default_rng(0)
     spoiled = table(rng.normal(size=(80, 4, 2)))
@@ -493,6 +505,7 @@ def test_seconds_for_people():
     assert format_seconds(3.14) == "about 3.1 s"
 
 
+@needs_pages
 def test_advice_where_memory_is_short(monkeypatch):
     monkeypatch.setattr("orthodrome.runs.info.available_memory", lambda: 1000)
     info = describe(table(cloud(40)), n_components=2)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optional import needs
 from orthodrome.plots import MissingExtraError
 from orthodrome.runs import memory
 from orthodrome.runs.inputs import InputError, read_data, read_image, write_image
@@ -320,6 +321,7 @@ def test_written_tables_come_back(tmp_path_factory, names, rows, data):
     assert np.array_equal(found.X, X)
 
 
+@needs("pyarrow")
 @settings(max_examples=60, deadline=None)
 @given(
     content=st.binary(min_size=1, max_size=200),
@@ -612,6 +614,7 @@ def test_tps_refused(write, tmp_path):
 # ---------------------------------------------------------------------------- images
 
 
+@needs("PIL")
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3)])
 def test_images_come_back(tmp_path, shape):
     image = np.random.default_rng(0).integers(0, 256, shape) / 255
@@ -622,6 +625,7 @@ def test_images_come_back(tmp_path, shape):
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.jpg"}
 
 
+@needs("PIL")
 def test_values_beyond_are_clipped(tmp_path):
     write_image(tmp_path / "a.png", [[-1.0, 0.5, 2.0]])
     assert read_image(tmp_path / "a.png").tolist() == [[0.0, 128 / 255, 1.0]]
@@ -652,6 +656,7 @@ def test_photo_stands_upright(tmp_path):
     assert read_image(tmp_path / "a.jpg").shape == (4, 2)
 
 
+@needs("PIL")
 def test_images_refused(tmp_path, write, monkeypatch):
     for content in (b"", b"a,b\n1,2\n", PNG):
         with pytest.raises(InputError, match=r"a\.png"):

@@ -73,7 +73,8 @@ def _feed(thing: Any, update: Callable[[Any], None]) -> None:
     elif scipy.sparse.issparse(thing):
         csr = thing.tocsr(copy=True)
         csr.sum_duplicates()
-        _feed(("sparse", csr.shape, csr.data, csr.indices, csr.indptr), update)
+        places = [part.astype(np.int64) for part in (csr.indices, csr.indptr)]  # of any width
+        _feed(("sparse", csr.shape, csr.data, *places), update)
     elif thing is None or isinstance(thing, (str, bytes, numbers.Number, np.generic, np.dtype)):
         text = repr(thing).encode()
         update(f"{type(thing).__name__} {len(text)};".encode() + text)
