@@ -4,14 +4,16 @@ import json
 import os
 import resource
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-__all__ = ["Outcome", "TooSlow", "complaints", "in_child"]
+__all__ = ["Outcome", "TooSlow", "complaints", "in_child", "killed_at", "lines_of"]
 
 MEBIBYTE = 2**20
 
@@ -86,6 +88,44 @@ def in_child(
 def _addresses() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class _KilledAt:
+    """Ends the process, as a power cut would, at a certain line of files with these endings."""
+
+    def __init__(self, place: int, files: tuple[str, ...]) -> None:
+        self.place, self.files, self.count = place, files, 0
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.endswith(self.files):
+            return None
+        self.count += 1
+        if self.count == self.place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+def lines_of(work: Callable[[], Any], files: tuple[str, ...]) -> int:
+    """Call `work` in a child, and count the lines that it runs of files with these endings."""
+
+    def counted() -> int:
+        counter = _KilledAt(-1, files)
+        sys.settrace(counter)
+        work()
+        sys.settrace(None)
+        return counter.count
+
+    return int(in_child(counted).result)
+
+
+def killed_at(place: int, work: Callable[[], Any], files: tuple[str, ...]) -> int:
+    """Call `work` in a child that is killed at one of these lines; return how it ended."""
+
+    def traced() -> None:
+        sys.settrace(_KilledAt(place, files))
+        work()
+
+    return in_child(traced).code
 
 
 def complaints(

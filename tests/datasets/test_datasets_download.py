@@ -5,15 +5,19 @@ import http.server
 import io
 import json
 import os
+import signal
 import stat
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bounded import in_child
 from orthodrome import datasets
 from orthodrome.datasets import load, path
 from orthodrome.datasets._folders import keep
@@ -26,12 +30,14 @@ COLUMNS = ("length", "width", "class")
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `pages`; a page cut short promises more bytes than it sends."""
+    """Serves `pages`; a page cut short promises more bytes than it sends, a halted one waits."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.pages = {}
         self.cut_short = set()
+        self.halted = {}  # bytes after which a page waits
+        self.has_halted, self.go_on = threading.Event(), threading.Event()
         self.asked = []
 
     def address(self, name):
@@ -47,9 +53,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
             return
         self.send_response(200)
-        missing = 1000 if name in self.server.cut_short else 0
+        missing = 1000 if name in self.server.cut_short or name in self.server.halted else 0
         self.send_header("Content-Length", str(len(content) + missing))
         self.end_headers()
+        if name in self.server.halted:
+            self.wfile.write(content[: self.server.halted[name]])
+            self.wfile.flush()
+            time.sleep(0.05)  # for what was sent to be written on the other side
+            self.server.has_halted.set()
+            self.server.go_on.wait(60)
+            return
         self.wfile.write(content)
 
     def log_message(self, *arguments):
@@ -277,15 +290,61 @@ def test_a_cache_that_cannot_be_made_is_a_warning(publish, server, tmp_path, mon
     assert server.asked == ["small.data"] * 2
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_cache_is_a_warning(publish, server, cache):
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+def test_a_read_only_cache_is_a_warning(publish, server, monkeypatch):
+    """Root may write anywhere: the child is nobody then."""
     publish("small.data")
     server.pages["small.data"] = RAW
-    cache.mkdir(parents=True)
-    cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.warns(UserWarning, match="cannot be kept"):
-        load("small", verbose=False)
-    cache.chmod(stat.S_IRWXU)
+    nobody = 65534
+    load("small", verbose=False)  # what is imported late is imported: nobody may not read all
+    with tempfile.TemporaryDirectory() as shared, tempfile.TemporaryDirectory() as scratch:
+        folder = Path(shared)
+        for each in (folder, Path(scratch)):
+            each.chmod(0o777)
+        cache = folder / "cache"
+        cache.mkdir()
+        cache.chmod(0o555)
+        monkeypatch.setenv("ORTHODROME_CACHE", str(cache))
+        monkeypatch.setattr(tempfile, "tempdir", scratch)
+
+        def told():
+            if os.geteuid() == 0:
+                os.seteuid(nobody)
+            with pytest.warns(UserWarning, match="cannot be kept") as caught:
+                found = load("small", verbose=False)
+            return [found.data.shape, [str(each.message) for each in caught]]
+
+        outcome = in_child(told)
+        assert outcome.code == 0
+        shape, (words,) = outcome.result
+        assert shape == [3, 2]
+        assert "Permission denied" in words
+        assert files_under(cache) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_killed_in_the_middle_of_a_transfer(publish, server, cache, temporary, share):
+    """What had come is nowhere that is read; the next download begins anew."""
+    publish("small.data")
+    server.pages["small.data"] = RAW
+    server.halted["small.data"] = round(share * len(RAW))
+    child = os.fork()
+    if child == 0:
+        try:
+            load("small", verbose=False)
+        finally:
+            os._exit(1)  # it was not to come so far
+    assert server.has_halted.wait(60)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    server.go_on.set()
+    assert not cache.exists() or files_under(cache) == []
+    with pytest.raises(FileNotFoundError):
+        load("small", download_if_missing=False)
+    server.halted.clear()
+    assert load("small", verbose=False).data.shape == (3, 2)
+    assert files_under(cache) == ["folder/small.csv"]
 
 
 def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, monkeypatch):

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bounded import in_child
+from bounded import in_child, killed_at, lines_of
 from optional import needs
 from orthodrome import KernelPCA, load, save
 from orthodrome.cli import main
@@ -122,42 +122,6 @@ every_writer = pytest.mark.parametrize(
 WRITING = ("/files.py", "/checkpoint.py", "/writer.py", "_download.py", "/tempfile.py")
 
 
-class KilledAt:
-    """Ends the process, as a power cut would, at a certain line of the code that writes files."""
-
-    def __init__(self, place):
-        self.place, self.count = place, 0
-
-    def __call__(self, frame, event, argument):
-        if not frame.f_code.co_filename.endswith(WRITING):
-            return None
-        self.count += 1
-        if self.count == self.place:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self
-
-
-def lines_of(work):
-    """Run `work` in a child and count the lines of Python that it takes."""
-
-    def counted():
-        counter = KilledAt(-1)
-        sys.settrace(counter)
-        work()
-        sys.settrace(None)
-        return counter.count
-
-    return in_child(counted).result
-
-
-def killed_at(place, work):
-    def traced():
-        sys.settrace(KilledAt(place))
-        work()
-
-    return in_child(traced).code
-
-
 def both_contents(kind, path):
     """Write both versions, look at them, and return what is in the files."""
     write, version_in, _ = WRITERS[kind]
@@ -183,12 +147,12 @@ def test_killed_while_writing(kind, most, tmp_path):
     write, _, name = WRITERS[kind]
     path = tmp_path / name
     new, old = both_contents(kind, path)
-    n_lines = lines_of(lambda: write(path, 2))
+    n_lines = lines_of(lambda: write(path, 2), WRITING)
     assert n_lines > 10
     seen = []
     for place in np.unique(np.linspace(1, n_lines, min(most, n_lines)).astype(int)):
         path.write_bytes(old)
-        assert killed_at(int(place), lambda: write(path, 2)) == -signal.SIGKILL
+        assert killed_at(int(place), lambda: write(path, 2), WRITING) == -signal.SIGKILL
         seen.append(path.read_bytes())
         assert seen[-1] in (old, new)
     assert seen[0] == old
@@ -200,10 +164,10 @@ def test_killed_while_writing(kind, most, tmp_path):
 def test_files_that_a_kill_left_are_not_taken_for_data(tmp_path):
     """What remains of the dead is a hidden temporary file, which nobody reads."""
     path = tmp_path / "set.csv"
-    n_lines = lines_of(lambda: fetch_into_cache(path, 2))
+    n_lines = lines_of(lambda: fetch_into_cache(path, 2), WRITING)
     for back in range(1, n_lines, 7):
         path.unlink(missing_ok=True)
-        killed_at(n_lines - back, lambda: fetch_into_cache(path, 2))
+        killed_at(n_lines - back, lambda: fetch_into_cache(path, 2), WRITING)
         assert all(one == path or one.name.startswith(".") for one in tmp_path.iterdir())
         if not path.exists():
             with pytest.raises(FileNotFoundError):
