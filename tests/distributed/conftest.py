@@ -4,9 +4,10 @@ import logging
 
 import pytest
 
-pytest.importorskip("distributed.client", reason="needs dask: pip install orthodrome[distributed]")
+from optional import optional
 
-from distributed import Client, LocalCluster
+distributed = optional("distributed.client")
+deploy = optional("distributed.deploy.local")
 
 # bytes that a worker may use: what Python with this library takes, and room for a few blocks
 MEMORY_LIMIT = 700 * 2**20
@@ -14,7 +15,7 @@ MEMORY_LIMIT = 700 * 2**20
 
 def make_cluster(**options):
     """Two worker processes of one thread each, which listen to this machine only."""
-    return LocalCluster(
+    return deploy.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
         processes=True,
@@ -35,12 +36,12 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     """Dask computes on the cluster while a test has this."""
-    with Client(cluster) as connected:
+    with distributed.Client(cluster) as connected:
         yield connected
 
 
 @pytest.fixture
 def own_cluster():
     """A cluster that a test may damage."""
-    with make_cluster() as running, Client(running) as connected:
+    with make_cluster() as running, distributed.Client(running) as connected:
         yield connected

@@ -3,14 +3,17 @@
 import os
 import signal
 
-import dask.array as da
 import numpy as np
 import pytest
-from distributed.diagnostics.plugin import SchedulerPlugin
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelSpectralClustering
 from orthodrome.eigen import Nystroem
 from orthodrome.metrics import variation_of_information
+
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
+plugins = pytest.importorskip(
+    "distributed.diagnostics.plugin", reason="needs dask: pip install orthodrome[distributed]"
+)
 
 BLOCK, D, LANDMARKS = 1000, 12, 40
 
@@ -26,7 +29,7 @@ def points(n_blocks, d=D, rows=BLOCK, dtype="f8"):
     return da.map_blocks(make, chunks=((rows,) * n_blocks, (d,)), dtype=dtype)
 
 
-class Watch(SchedulerPlugin):
+class Watch(plugins.SchedulerPlugin):
     """Notes how large results of tasks are, and which of them leave the cluster."""
 
     def __init__(self, scheduler, after=lambda count: None):

@@ -1,13 +1,14 @@
 """What is particular to rows of dask arrays: their blocks, and where things are computed."""
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 
 from orthodrome import KernelPCA
 from orthodrome.gram import DaskGram, DaskSource, as_source
 from orthodrome.kernels import Gaussian, VeroneseWhitney
+
+dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
 
 
 def data(n=1000, d=5, dtype=np.float64):

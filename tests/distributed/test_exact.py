@@ -1,12 +1,13 @@
 """Exact kernel PCA and kernel PGA of dask arrays: what they are of the same rows in memory."""
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import Linear, VeroneseWhitney
+
+dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
 
 TOLERANCE = {np.float64: 1e-9, np.float32: 2e-4}
 

@@ -1,7 +1,5 @@
 """Kernel PCA, kernel PGA and mixtures on features of dask arrays: as in memory, to rounding."""
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,6 +9,9 @@ from orthodrome.eigen import Nystroem
 from orthodrome.gram import choose_landmarks, nystroem_features
 from orthodrome.gram.dask_features import DaskFeatures
 from orthodrome.kernels import Linear, VeroneseWhitney
+
+dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 5e-4}
 

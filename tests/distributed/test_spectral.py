@@ -1,6 +1,5 @@
 """Spectral clustering of dask arrays: the embedding and the clusters of the same rows in memory."""
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -8,6 +7,8 @@ from orthodrome import KernelSpectralClustering
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
 from orthodrome.metrics import variation_of_information
+
+da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
 
 LAPLACIANS = ["njw", "ncut", "kernel-pca"]
 

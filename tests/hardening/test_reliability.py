@@ -49,7 +49,7 @@ def test_a_battery_without_cases_is_red():
 
 def test_a_bug_turns_its_row_red(tmp_path, monkeypatch):
     """Through pytest itself: a battery that fails."""
-    monkeypatch.setattr(reliability.repeats, "commit", lambda: "here")  # of no repository
+    monkeypatch.setattr(repeats, "commit", lambda: "here")  # of no repository
     broken = tmp_path / "test_broken.py"
     broken.write_text("def test_it():\n    assert 1 + 1 == 3\n\ndef test_other():\n    pass\n")
     battery = reliability.Battery("Broken", "", [str(broken)], [])
@@ -243,6 +243,7 @@ def test_the_wheel_elsewhere_is_told_as_it_was_run():
 def test_a_run_elsewhere_without_a_report_has_failed(tmp_path, monkeypatch):
     """And it takes the place of the run before."""
     monkeypatch.setattr(elsewhere, "STORE", tmp_path / "elsewhere.json")
+    monkeypatch.setattr(repeats, "commit", lambda: "here")
     report = tmp_path / "report.xml"
     report.write_text(
         '<testsuites><testsuite><testcase classname="a" name="b"/>'

@@ -64,7 +64,9 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
         raise ValueError(f"it has no header of an array ({error})") from error
     if dtype.hasobject:
         raise ValueError("it holds pickled Python objects")
-    if any(length < 0 for length in shape) or not (dtype.itemsize or 0 in shape):
+    # NumPy 2.0 counts the bytes of long texts beyond the largest integer, to below 0.
+    is_sized = dtype.itemsize > 0 or (dtype.itemsize == 0 and 0 in shape)
+    if any(length < 0 for length in shape) or not is_sized:
         raise ValueError(f"its header promises an array of {dtype} of shape {shape}")
     header = ArrayHeader(tuple(shape), bool(fortran_order), dtype, file.tell())
     if header.nbytes > size - header.offset:
