@@ -164,6 +164,7 @@ def test_data_on_a_sphere_with_the_linear_kernel():
 # ------------------------------------------------------------------ p by cross-validation
 
 
+@pytest.mark.slow
 @every_kind
 def test_the_power_is_that_of_a_plain_search(features):
     X, y = three_classes(30, seed=3)

@@ -7,10 +7,11 @@ from orthodrome import NestedSpheresClassifier
 from orthodrome.kernels import Gaussian
 
 ESTIMATORS = [
-    NestedSpheresClassifier(),
+    NestedSpheresClassifier(4, sphere="great"),
     NestedSpheresClassifier(16, features="paper", sphere="great"),
 ]
 SLOW = [
+    NestedSpheresClassifier(),
     NestedSpheresClassifier(4, p=1.5, sphere="great"),
     NestedSpheresClassifier(4, Gaussian(sigma=2.0), p="cv", ps=(2.0,), cv=2),
 ]

@@ -12,7 +12,6 @@ ESTIMATORS = [
     KernelKMeans(2, kernel="poly", init="random", storage="recompute", memory_budget="1KiB"),
     KernelKMeans(solver="nystroem", n_init=2),
     KernelKMeans(3, kernel="linear", n_landmarks=5, storage="recompute", memory_budget="1KiB"),
-    HypersphericalKMeans(),
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
     HypersphericalKMeans(2, init="random", n_init=2, random_state=0),
     HypersphericalKMeans(centers="intrinsic"),
@@ -28,17 +27,28 @@ ESTIMATORS = [
     HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
     HypersphericalKMeans(centers="intrinsic", solver="nystroem", n_init=2),
 ]
+SLOW = [HypersphericalKMeans()]
 
 
 # Some of the checks ask for eight clusters of four different points: four, and a warning that it is
 # so, as from scikit-learn's own KMeans.
-@pytest.mark.filterwarnings("ignore:.* found 4 of n_clusters=8 clusters:UserWarning")
+four = pytest.mark.filterwarnings("ignore:.* found 4 of n_clusters=8 clusters:UserWarning")
+
+
+@four
 @parametrize_with_checks(ESTIMATORS)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@four
+@parametrize_with_checks(SLOW)
+def test_estimator_checks_of_longer_searches(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + SLOW, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

@@ -7,11 +7,11 @@ from orthodrome import KernelPNS
 from orthodrome.kernels import Exponential
 
 ESTIMATORS = [
-    KernelPNS(),
     KernelPNS(3, sphere="great"),
     KernelPNS(2, n_landmarks=6, random_state=0),
 ]
 SLOW = [
+    KernelPNS(),
     KernelPNS(2, p=1.0),
     KernelPNS(2, solver="nystroem"),
     KernelPNS(2, Exponential(sigma=2.0), sphere="bic", negligible=1e-3),

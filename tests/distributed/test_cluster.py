@@ -90,7 +90,13 @@ def check_same(name, lazy, local):
         np.testing.assert_allclose(np.asarray(lazy.embedding_), local.embedding_, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "nystroem pca" else pytest.mark.slow)
+        for name in MODELS
+    ],
+)
 def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, watch):
     X = points(6)
     local = MODELS[name]().fit(X.compute(scheduler="synchronous"))

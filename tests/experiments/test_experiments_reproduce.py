@@ -420,6 +420,7 @@ def test_a_script_that_fails_is_an_error_with_its_words(shared, made, monkeypatc
 # ---------------------------------------------------------------------------- kept runs
 
 
+@pytest.mark.slow
 def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
     script = tmp_path / "counted.py"
     script.write_text(

@@ -422,6 +422,7 @@ def test_errors_are_of_a_linear_machine_on_features_over_one_number(rkpns, flowe
     assert c.errors_of(tiny, labels, 1.0) == found
 
 
+@pytest.mark.slow
 def test_digits_are_told_apart_as_by_the_classifier(rkpns, flowers):
     c = rkpns.classification
     points, labels = flowers

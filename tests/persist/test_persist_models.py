@@ -44,6 +44,7 @@ def test_a_loaded_model_says_the_same(name, tmp_path):
     assert repr(clone(again)) == repr(clone(model))
 
 
+@pytest.mark.slow
 @needs_skops
 def test_another_process_says_the_same(tmp_path):
     names = {f"{i}.orthodrome": name for i, name in enumerate(laws.NAMES)}

@@ -378,7 +378,8 @@ def least_squares_oracle(points, great):
     return min(ends)
 
 
-@pytest.mark.parametrize("great", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("great", [False, True])
 def test_no_level_of_a_long_chain_is_short_of_its_minimum(great):
     """Beyond 64 coordinates levels begin near principal directions, not exactly at them."""
     rng = np.random.default_rng(0)
