@@ -3,8 +3,10 @@
 import io
 import json
 import math
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +238,31 @@ def test_the_cache_lies_where_the_platform_wants_it(monkeypatch, platform, varia
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("orthodrome.datasets._folders.sys.platform", platform)
     assert cache_folder() == Path(expected)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes of POSIX")
+def test_a_user_without_a_home(monkeypatch, tmp_path):
+    """As in a container that runs under a number which stands in no list of users."""
+
+    def unknown(*arguments):
+        raise KeyError("getpwuid(): uid not found")
+
+    for name in ("HOME", "ORTHODROME_CACHE", "XDG_CACHE_HOME", "ORTHODROME_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert cache_folder() == tmp_path / "orthodrome"
+    with pytest.raises(FileNotFoundError, match="iris"):
+        load("iris", download_if_missing=False)
+
+
+@pytest.mark.parametrize("name", ["data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE"])
+def test_a_home_that_nobody_knows_is_told(monkeypatch, name):
+    folder = "~no-such-user/data"
+    if name != "data_home":
+        monkeypatch.setenv(name, folder)
+    with pytest.raises(ValueError, match=f"{name}: .*{folder}"):
+        load("iris", data_home=folder if name == "data_home" else None)
 
 
 @pytest.mark.parametrize("function", [load, path])

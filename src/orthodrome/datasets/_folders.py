@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from orthodrome._core.files import write_atomically
@@ -21,7 +22,8 @@ def cache_folder() -> Path:
 
     It is what the environment variable ``ORTHODROME_CACHE`` names, else the folder ``orthodrome``
     in the platform's place for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
-    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
+    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. For a user without a home it is in
+    the folder for temporary files.
 
     Returns
     -------
@@ -39,14 +41,17 @@ def cache_folder() -> Path:
     """
     named = os.environ.get(CACHE_VARIABLE)
     if named:
-        return Path(named).expanduser()
+        return _at_home(named, CACHE_VARIABLE)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
         base = "~/Library/Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "orthodrome"
+    try:
+        return Path(base).expanduser() / "orthodrome"
+    except RuntimeError:  # a container's user may have no home; what is read is checked anyway
+        return Path(tempfile.gettempdir()) / "orthodrome"
 
 
 def data_folders(data_home: Folder | None) -> list[Path]:
@@ -62,9 +67,19 @@ def data_folders(data_home: Folder | None) -> list[Path]:
     folders : list of pathlib.Path
         Without repetition; they need not exist.
     """
-    named = [data_home, os.environ.get(DATA_VARIABLE), cache_folder()]
-    folders = (Path(folder).expanduser() for folder in named if folder)
-    return list(dict.fromkeys(folders))
+    named = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
+    folders = [_at_home(folder, name) for name, folder in named.items() if folder]
+    return list(dict.fromkeys([*folders, cache_folder()]))
+
+
+def _at_home(folder: Folder, name: str) -> Path:
+    """Return a folder that a user named, with the home that a leading ~ stands for."""
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: nobody knows the home folder that {str(folder)!r} begins with. Write it out."
+        ) from None
 
 
 def keep(content: bytes, file: Path) -> None:
