@@ -60,7 +60,7 @@ reliability: $(STAMP) ## run the batteries of tests/hardening and write docs/rel
 
 coverage: $(STAMP) ## run the test suite and tell which lines and branches no test runs
 	$(TEST) -m "not slow" --cov --cov-report= $(PYTEST_ARGS)
-	@$(RUN) tests/coverage_rooms.py
+	@$(RUN) tests/coverage_rooms.py $(if $(strip $(PYTEST_ARGS)),,--keep)
 
 mutation: $(MUTATION_STAMP) ## see which small changes of the core rooms the tests notice (hours; goes on where it ended)
 	$(RUN) tests/mutation.py $(MUTATION)

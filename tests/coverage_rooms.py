@@ -1,19 +1,19 @@
 """Tell what `make coverage` has measured: each room's share, and every line that no test runs.
 
-    python tests/coverage_rooms.py [.coverage]
+    python tests/coverage_rooms.py [--keep] [.coverage]
 
-The sums of rooms and these lines are kept in hardening/coverage.json, for the page about
-reliability. Branches count as coverage.py counts them; `12->15` is a way from one line to another
-that was never taken. Compiled loops are not counted: no tracer sees them, and uncompiled they are
-neither quick enough nor the same (numba's arithmetic does not raise). `make mutation` changes those
-of its rooms.
+With --keep (of a run of the whole suite) the sums of rooms and these lines are kept in
+hardening/coverage.json, for the page about reliability. Branches count as coverage.py counts them;
+`12->15` is a way from one line to another that was never taken. Compiled loops are not counted: no
+tracer sees them, and uncompiled they are neither quick enough nor the same (numba's arithmetic does
+not raise). `make mutation` changes those of its rooms.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,11 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    measured = report(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".coverage"))
-    keep(measured)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("data", nargs="?", type=Path, default=ROOT / ".coverage")
+    given = parser.parse_args()
+    measured = report(given.data)
+    if given.keep:
+        keep(measured)
     print("\n".join(lines(measured)))
