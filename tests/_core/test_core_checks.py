@@ -109,6 +109,27 @@ def test_bad_weights(weights, message):
         check_sample_weight(weights, 3, "Owner")
 
 
+@pytest.mark.parametrize(
+    ("total", "dtype", "advice"),
+    [
+        (1e31, np.float32, "divide"),
+        (1e-31, np.float32, "multiply"),
+        (1e-305, np.float64, "multiply"),
+        (1.0, np.float32, None),
+        (1e29, np.float32, None),
+        (1e305, np.float64, None),
+    ],
+)
+def test_the_sum_of_weights_fits_the_numbers_that_they_multiply(total, dtype, advice):
+    weights = np.full(4, total / 4)
+    check_sample_weight(weights, 4, "Owner")  # where they multiply nothing
+    if advice is None:
+        np.testing.assert_array_equal(check_sample_weight(weights, 4, "Owner", dtype), weights)
+        return
+    with pytest.raises(ValueError, match=f"sum of sample_weight of Owner.*{advice} the weights"):
+        check_sample_weight(weights, 4, "Owner", dtype)
+
+
 # Symmetry -----------------------------------------------------------------------------------------
 
 

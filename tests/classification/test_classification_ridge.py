@@ -680,6 +680,17 @@ def test_precomputed_is_the_kernel(options):
     close(model.loo_scores_, plain.loo_scores_)
 
 
+def test_a_precomputed_matrix_of_float32():
+    """Without a warning: bounds of float64 are not compared as float32."""
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    kernel = Gaussian(sigma=SIGMA).fit(X)
+    plain = fit(X, y, alpha=0.1)
+    model = fit(kernel(X).astype(np.float32), y, kernel="precomputed", alpha=0.1)
+    found = model.class_residuals(kernel(new, X).astype(np.float32))
+    close(found, plain.class_residuals(new), 1e-4)
+
+
 def test_sparse_is_dense():
     X, y = three_classes()
     X = np.where(np.abs(X) < 0.5, 0.0, X)

@@ -209,6 +209,7 @@ BAD = {
     "missing": lambda X: np.where(np.arange(len(X))[:, None] == 3, np.nan, X),
     "narrow": lambda X: X[:, :-1],
     "late": lambda X: iter([X, X[:, :-1]]),
+    "huge": lambda X: 1e200 * X,
     "weights": lambda X: X,
 }
 
@@ -223,7 +224,7 @@ def test_a_batch_that_fails_changes_nothing(fault, rows):
             ours.transform(X[:2])
         before, names = pickle.dumps(ours._partial_), set(vars(ours))
         weights = -np.ones(10) if fault == "weights" else None
-        with pytest.raises(ValueError, match=r"NaN|features|negative"):
+        with pytest.raises(ValueError, match=r"NaN|features|negative|so large"):
             ours.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
         assert pickle.dumps(ours._partial_) == before
         assert set(vars(ours)) == names
@@ -231,11 +232,23 @@ def test_a_batch_that_fails_changes_nothing(fault, rows):
     if fault == "narrow":  # nobody knows yet
         return
     fresh = KernelPCA(K)
-    with pytest.raises(ValueError, match=r"NaN|features|negative"):
+    with pytest.raises(ValueError, match=r"NaN|features|negative|so large"):
         fresh.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
     assert not hasattr(fresh, "n_features_in_")
     with pytest.raises(NotFittedError):
         check_is_fitted(fresh)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), "gaussian", "linear", "poly"])
+def test_a_batch_that_is_too_large_is_refused_where_it_comes(kernel):
+    """Before it waits beside others, and makes them all unusable."""
+    X = data(n=40)
+    ours = KernelPCA(K, kernel, random_state=0).partial_fit(X[:20])
+    with pytest.raises(ValueError, match=r"so large.*begins at row 20 of the data"):
+        ours.partial_fit(1e200 * X[20:])
+    ours.partial_fit(X[20:])
+    at_once = KernelPCA(K, kernel, random_state=0).partial_fit(X)
+    np.testing.assert_array_equal(ours.eigenvalues_, at_once.eigenvalues_)
 
 
 def test_a_missing_value_is_named_by_its_row_in_the_stream():

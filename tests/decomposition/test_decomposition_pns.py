@@ -298,14 +298,16 @@ def test_indefinite_matrices_and_a_failed_fit():
 
 
 def test_a_row_of_weight_zero_that_is_like_no_other():
-    """It counts for nothing, and has no place; the others are as without it."""
-    X = np.vstack([cloud(10), [[1e4, 0, 0]]])
-    model = KernelPNS(2, KERNEL).fit(X, sample_weight=np.r_[np.ones(10), 0])
-    np.testing.assert_array_equal(
-        model.embedding_[:10], KernelPNS(2, KERNEL).fit(X[:10]).embedding_
-    )
-    for name in ("embedding_", "residuals_", "sphere_coordinates_"):
-        assert np.all(np.isnan(getattr(model, name)[10]))
+    """It has no place among the others; one that is like them has, and counts for nothing."""
+    X = np.vstack([cloud(10), [[1e4, 0, 0]], cloud(11)[10:]])
+    weights = np.r_[np.ones(10), 0, 0]
+    with pytest.raises(ValueError, match="Row 10 of X has no similarity"):
+        KernelPNS(2, KERNEL).fit(X, sample_weight=weights)
+    kept = np.delete(np.arange(12), 10)
+    model = KernelPNS(2, KERNEL).fit(X[kept], sample_weight=weights[kept])
+    alone = KernelPNS(2, KERNEL).fit(X[:10])
+    np.testing.assert_array_equal(model.embedding_[:10], alone.embedding_)
+    np.testing.assert_allclose(model.embedding_[10:], alone.transform(X[11:]), atol=1e-12)
     for method in (model.transform, model.sphere_coordinates):
         with pytest.raises(ValueError, match="Row 10 of X has no similarity"):
             method(X)

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -221,6 +222,21 @@ def test_a_folder_that_refuses(kind, number, tmp_path, monkeypatch):
             write(path, 2)
     assert os.listdir(tmp_path) == [name]
     assert version_in(path) == 1
+
+
+@every_writer
+def test_a_pipe_is_not_replaced_by_a_file(kind, tmp_path):
+    """Nor a device: with the rights for it, a rename would do that to /dev/null."""
+    write, _, name = WRITERS[kind]
+    path = tmp_path / name
+    os.mkfifo(path)
+    with pytest.raises((OSError, UserWarning), match="Not a regular file"):
+        write(path, 1)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    if kind == "checkpoint":  # nor waited for
+        with pytest.raises(OSError, match="Not a regular file"):
+            Checkpoint(path, "fingerprint", None).read()
+    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.slow

@@ -319,11 +319,27 @@ def test_embedded_checks_what_its_function_returns():
         (lambda A, B: np.ones((len(A) + 1, len(B))), r"got \(7, 6\)"),
         (lambda A, B: np.full((len(A), len(B)), np.nan), "not finite real numbers"),
         (lambda A, B: np.full((len(A), len(B)), 1j), "not finite real numbers"),
+        (lambda A, B: np.full((len(A), len(B)), "a"), "not finite real numbers"),
+        (lambda A, B: np.full((len(A), len(B)), None), "not finite real numbers"),
+        (lambda A, B: np.ma.masked_all((len(A), len(B))), "callable kernel has masked entries"),
     ],
 )
 def test_a_callable_must_return_a_block_of_numbers(function, message):
     with pytest.raises(ValueError, match=message):
         FromCallable(function)(X)
+
+
+def test_a_callable_that_writes_into_its_arguments_changes_nothing():
+    def careless(A, B):
+        block = A @ B.T
+        A[...] = B[...] = 9
+        return block
+
+    given, new = X.copy(), X[:2].copy()
+    fitted = FromCallable(careless).fit(given)
+    np.testing.assert_array_equal(fitted(given, new), X @ X[:2].T)
+    np.testing.assert_array_equal(given, X)
+    np.testing.assert_array_equal(new, X[:2])
 
 
 def test_an_error_inside_a_callable_comes_through():

@@ -594,6 +594,15 @@ def test_points_that_cancel_have_no_mean(way, n):
         karcher_mean(way(points)[0])
 
 
+def test_the_way_through_a_point_of_no_length_is_told():
+    """Of a matrix that is no Gram matrix, where the mean of the rows is well away from 0."""
+    signs = np.array([1.0, -1, 1, 1, -1, -1, 1, -1])
+    K = np.outer(signs, signs)
+    K[1, 2] = K[2, 1] = 1.0
+    with pytest.raises(ValueError, match=r"no length: the kernel is not positive definite"):
+        karcher_mean(DenseGram(K))
+
+
 # Input --------------------------------------------------------------------------------------------
 
 

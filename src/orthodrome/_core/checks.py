@@ -27,12 +27,15 @@ __all__ = [
     "check_sample_weight",
     "check_symmetric",
     "check_targets",
+    "check_weight_sum",
     "numbers_expected",
     "refuse_masked",
 ]
 
 # What NumPy says of texts, objects and lists of unlike lengths where numbers belong.
 _NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
+# Sums of weights, by the bytes of a number, that leave room for kernel values and their squares.
+_WEIGHT_SUMS = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
 
 
 class RowError(ValueError):
@@ -224,12 +227,13 @@ def check_random_state(value: Any, owner: str) -> None:
 
 
 def check_sample_weight(
-    sample_weight: ArrayLike | None, n_samples: int, owner: str
+    sample_weight: ArrayLike | None, n_samples: int, owner: str, dtype: Any = None
 ) -> NDArray[np.float64] | None:
     """Return the weights as float64 of shape (n_samples,), or None where there are none.
 
     Weights stand for repetition: they are finite, not negative, and not all zero. Equal weights
-    are kept as given, since a weight of 2 everywhere means twice the data.
+    are kept as given, since a weight of 2 everywhere means twice the data. Where they multiply
+    numbers of a `dtype`, their sum must not take those beyond what it can hold.
     """
     if sample_weight is None:
         return None
@@ -254,7 +258,20 @@ def check_sample_weight(
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError(f"The sum of sample_weight of {owner} overflows; divide the weights.")
+    if dtype is not None:
+        check_weight_sum(float(weights.sum()), owner, np.dtype(dtype))
     return weights
+
+
+def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
+    """Raise where the sum of weights is so large or small that products with them are lost."""
+    least, most = _WEIGHT_SUMS.get(dtype.itemsize, _WEIGHT_SUMS[8])
+    if not least <= total <= most:
+        raise ValueError(
+            f"The sum of sample_weight of {owner} is {total:g}, and data of {dtype} take sums "
+            f"from {least:g} to {most:g}; {'divide' if total > most else 'multiply'} the weights "
+            "by a constant."
+        )
 
 
 def check_symmetric(matrix: NDArray[Any], name: str) -> None:

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from .memory import format_bytes
 
-__all__ = ["errors_name", "temporary_map", "writable_folder", "write_atomically"]
+__all__ = [
+    "errors_name",
+    "refuse_special",
+    "temporary_map",
+    "writable_folder",
+    "write_atomically",
+]
 
 _PIECE = 2**20
 
@@ -35,6 +41,12 @@ def errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
+
+
+def refuse_special(path: str | os.PathLike[str]) -> None:
+    """Raise where a device or a pipe is, which a file would replace, or which may never end."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise FileExistsError(errno.EEXIST, "Not a regular file, and left as it is", str(path))
 
 
 def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -82,6 +94,7 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that at every moment there is the old one, or the whole new one."""
+    refuse_special(path)
     with errors_name(path):
         _write_atomically(Path(path), data)
 

@@ -174,7 +174,7 @@ def check_overflow(squares: NDArray[Any], rows: NDArray[np.intp] | None = None) 
 
     `rows` are the numbers of the points; default: 0, 1, ….
     """
-    if len(squares) and squares.max() > _LARGEST:
+    if len(squares) and float(squares.max()) > _LARGEST:
         worst = int(np.argmax(squares))
         raise RowError(
             f"k(x, x) is {squares[worst]:g} at row {{0}} of X, so large that its square overflows; "
@@ -187,9 +187,10 @@ def check_lengths(classes: Sequence[ClassPoints]) -> None:
     """Raise where squares of kernel values over- or underflow, or lengths have negative squares."""
     squares = np.concatenate([np.diagonal(points.gram).real for points in classes])
     check_overflow(squares, np.concatenate([points.index for points in classes]))
-    if 0 < np.abs(squares).max() < _SMALLEST:
+    largest = float(np.abs(squares).max())  # of float32 too
+    if 0 < largest < _SMALLEST:
         raise ValueError(
-            f"k(x, x) is {np.abs(squares).max():g} at the most, so small that its square "
+            f"k(x, x) is {largest:g} at the most, so small that its square "
             "underflows; rescale the data, or the Gram matrix."
         )
     if not squares.any() and any(points.gram.any() for points in classes):

@@ -251,7 +251,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             self._fit_blocks(X, sample_weight, kernel, pga_seed, seeds)
             return
         X = self._dense(kernel.validate(X, estimator=self))
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
         precomputed = isinstance(kernel, Precomputed)
         canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
         number_of_clusters(self, canonical, "n_components")

@@ -227,7 +227,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         kernel = self._kernel_object()
         away = is_dask_array(X)
         X = lazy_rows(self, X, kernel) if away else kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
         merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
         canonical = (canonical_blocks if away else merged)(X, weights)
         k = number_of_clusters(self, canonical)

@@ -219,12 +219,12 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         twins = canonical.inverse
         alone = np.flatnonzero(twins < 0)
         new = self._coordinates(X[alone]) if len(alone) else points[:0]
-        has_place = np.isfinite(new).all(axis=1)
+        with rows_named_in(lambda: None, alone):
+            self._refuse_unplaced(new)
         for name, of in self._of_rows().items():
             every = of(points)[twins]
-            every[alone[~has_place]] = np.nan  # of weight 0, and like none of the others
-            if has_place.any():
-                every[alone[has_place]] = of(new[has_place])
+            if len(alone):
+                every[alone] = of(new)
             setattr(self, name, every)
         self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
 

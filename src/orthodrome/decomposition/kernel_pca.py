@@ -246,8 +246,9 @@ class KernelPCA(SpectralDecomposition):
         for batch, given in batches_of(X, sample_weight, kernel, owner):
             with rows_named(batch, state.n_seen, owner):
                 rows = kernel.validate(batch, estimator=self, reset=state.n_seen == 0)
-            weights = check_sample_weight(given, rows.shape[0], owner)
-            state = state.with_batch(self, rows, weights, solver)
+            weights = check_sample_weight(given, rows.shape[0], owner, rows.dtype)
+            with rows_named(batch, state.n_seen, owner):
+                state = state.with_batch(self, rows, weights, solver)
         if state.n_seen == 0:
             raise ValueError(f"partial_fit of {owner} was given no rows.")
         for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked for

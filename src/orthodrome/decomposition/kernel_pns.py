@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice, check_integer, check_positive
+from .._core.checks import RowError, check_choice, check_integer, check_positive
 from .._core.types import Data
 from ..eigen import Nystroem
 from ..gram import squared_radius
@@ -77,7 +77,7 @@ class KernelPNS(ExplicitDecomposition):
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed; NaN for a row of weight 0 that is like none of the others.
+        The training data transformed.
     residuals_ : ndarray of shape (n_samples, n_modes)
         The modes: the signed angle on the circle, then the signed residuals from the innermost
         subsphere on, each in the units of the first sphere.
@@ -197,9 +197,11 @@ class KernelPNS(ExplicitDecomposition):
     def _refuse_unplaced(self, points: NDArray[np.float64]) -> None:
         lost = ~np.isfinite(points[:, 0])
         if lost.any():
-            raise ValueError(
-                f"Row {int(np.argmax(lost))} of X has no similarity to any training point: it has "
-                "no place on their sphere. Choose a larger scale (sigma) of the kernel."
+            raise RowError(
+                "Row {0} of X has no similarity to any training point that has a weight: it has no "
+                "place on their sphere. Choose a larger scale (sigma) of the kernel, or leave it "
+                "out.",
+                int(np.argmax(lost)),
             )
 
     def _fit_points(

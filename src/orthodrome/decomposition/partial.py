@@ -16,7 +16,8 @@ from ..eigen import FeatureMoments, Nystroem, orient
 from ..gram import CenteredSums, FeatureMap, Landmarks, kind_of
 from ..gram.local_sources import zarr_rows
 from ..gram.sources import added, block_sums, stacked
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel, Precomputed, Radial
+from ..kernels._prepared import finite_squared_norms
 from ..preimage import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from .landmarks import (
@@ -81,6 +82,7 @@ class PartialFit:
                 return replace(self, n_seen=seen)
             return replace(self, n_seen=seen, moments=self._moments_with(X, weights))
         w = np.ones(X.shape[0]) if weights is None else weights
+        _refuse_overflow(clone(estimator._kernel_object()), X)
         # copies: the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
         waiting = replace(self, n_seen=seen, rows=rows, weights=counts)
@@ -140,6 +142,14 @@ class PartialFit:
             return np.zeros(X.shape[1])
         first = X[:_FIRST].mean(axis=0, dtype=np.float64)
         return first if self.moments is None else np.asarray(self.moments.input_mean)
+
+
+def _refuse_overflow(kernel: Kernel, X: Any) -> None:
+    """Raise where rows are too large for the kernel, before they wait beside others."""
+    if not kernel._unresolved():
+        kernel.fit_validated(X).prepare(X)
+    elif isinstance(kernel, Radial):
+        finite_squared_norms(X)
 
 
 def rows_before_landmarks(estimator: Any, solver: Nystroem) -> int:

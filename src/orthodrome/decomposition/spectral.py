@@ -201,7 +201,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             return
         else:
             X = kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
         solver = self._feature_solver(X.shape[0])
         if solver is not None:
             fit_on_features(self, X, weights, solver)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import check_sample_weight
+from .._core.checks import check_sample_weight, check_weight_sum
 from ..kernels import Kernel
 from .dask_blocks import (
     as_dask_array,
@@ -155,7 +155,7 @@ class DaskSource(RowSource):
     def weights(self, sample_weight: Any, owner: str) -> Any:
         """Return checked weights; those in a dask array stay where they are."""
         if not is_dask_array(sample_weight):
-            return check_sample_weight(sample_weight, self.shape[0], owner)
+            return check_sample_weight(sample_weight, self.shape[0], owner, self.dtype)
         if sample_weight.shape != self.shape[:1]:
             raise ValueError(
                 f"sample_weight of {owner} must have shape ({self.shape[0]},), one weight per "
@@ -166,6 +166,7 @@ class DaskSource(RowSource):
         total = sum(computed(*[check(block, owner) for block in blocks_of(weights)]))
         if not total > 0:
             raise ValueError(f"sample_weight of {owner} must not be all zero.")
+        check_weight_sum(float(total), owner, self.dtype)
         return weights
 
     def spread(

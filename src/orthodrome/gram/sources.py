@@ -129,7 +129,7 @@ class RowSource(ABC):
 
     def weights(self, sample_weight: Any, owner: str) -> Any:
         """Return checked weights, as an array that goes along with the rows, or None."""
-        return check_sample_weight(sample_weight, self.shape[0], owner)
+        return check_sample_weight(sample_weight, self.shape[0], owner, self.dtype)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
         """Return rows whose kernel values with each other are asked for, as one array.

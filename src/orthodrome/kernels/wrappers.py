@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from .._core.checks import RowError, check_symmetric
+from .._core.checks import RowError, check_symmetric, refuse_masked
 from .._core.kinds import refuse_unread
 from .._core.types import Data
 from ._prepared import Prepared, largest_entry, least_accurate
@@ -278,7 +278,9 @@ class FromCallable(Kernel):
             raise ValueError(
                 f"function of FromCallable must be callable(X, Y); got {self.function!r}."
             )
-        block: Any = self.function(a.coordinates, b.coordinates)
+        # copies: what the function does with its arguments does not change the caller's data
+        block: Any = self.function(a.coordinates.copy(), b.coordinates.copy())
+        refuse_masked(block, "The block", "a callable kernel")
         block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
         if block.shape != (len(a), len(b)):
             raise ValueError(
@@ -286,7 +288,7 @@ class FromCallable(Kernel):
                 f"inputs of {len(a)} and {len(b)} rows; got {block.shape}. A function of two "
                 "single rows must be vectorised first."
             )
-        if np.iscomplexobj(block) or not np.all(np.isfinite(block)):
+        if block.dtype.kind not in "fiub" or not np.all(np.isfinite(block)):
             raise ValueError("A callable kernel returned values that are not finite real numbers.")
         # a copy: wrappers change blocks in place, and the array may be the function's own
         return np.array(block, dtype=block_dtype(a, b))

@@ -85,12 +85,22 @@ def descend(
         end = _conjugate_gradients(space, p, descent.mean, tol, left, later)
         return _joined(descent, _verified(space, end))
     coordinates = Coordinates(factor, space.gram.dtype)
-    begin = coordinates.at(descent.mean.vector @ factor)
-    begin = begin.over(np.sqrt(coordinates.inner(begin, begin)))
+    begin = _of_unit_length(coordinates, coordinates.at(descent.mean.vector @ factor))
     end = _conjugate_gradients(coordinates, p, begin, tol, left, later)
     # the smallest coefficients of all that give this point
     smallest = np.linalg.lstsq(factor.T, end.mean.vector, rcond=None)[0].astype(np.float64)
     return _joined(descent, replace(end, mean=Vector(smallest, end.mean.products)))
+
+
+def _of_unit_length(space: Space, vector: Vector) -> Vector:
+    """Return the direction of a vector, which has one where inner products are what they are."""
+    square = space.inner(vector, vector)
+    if not square > 0:
+        raise ValueError(
+            "The way to the mean leads through a point of no length: the kernel is not positive "
+            "definite on these points, or they cancel. Choose another kernel, or leave points out."
+        )
+    return vector.over(float(np.sqrt(square)))
 
 
 def _joined(first: Descent, second: Descent) -> Descent:
@@ -244,8 +254,7 @@ def _restate(space: Space, mean: Vector, gradient: Vector, level: float) -> Vect
     gradient may stay large while it goes to 0. From here on they go to 0 with it. `level` is w · c;
     the error of the mean is multiplied by 1 / level - 1 at the most.
     """
-    moved = gradient.combined(1.0, mean, level)
-    return moved.over(np.sqrt(space.inner(moved, moved)))
+    return _of_unit_length(space, gradient.combined(1.0, mean, level))
 
 
 @dataclass(frozen=True)
@@ -278,8 +287,7 @@ def _walk(space: Space, mean: Vector, search: _Search, step: float) -> tuple[Vec
     cosine, sine = float(np.cos(step)), float(np.sin(step))
     moved = mean.combined(cosine, search.direction, sine)
     direction = search.direction.combined(cosine, mean, -sine)
-    moved = moved.over(np.sqrt(space.inner(moved, moved)))
-    return moved, replace(search, direction=direction)
+    return _of_unit_length(space, moved), replace(search, direction=direction)
 
 
 def bending(

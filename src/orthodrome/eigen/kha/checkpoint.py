@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.arrays import Arrays
-from ..._core.files import errors_name
+from ..._core.files import errors_name, refuse_special
 from .sweep import PHASES, State
 
 __all__ = ["Checkpoint", "Saved"]
@@ -82,6 +82,7 @@ class Checkpoint:
             "diverged": saved.diverged,
             "numbers": numbers,
         }
+        refuse_special(self.path)
         temporary = self.path.with_name(f"{self.path.name}.tmp")  # what a kill leaves is reused
         with errors_name(self.path):
             try:
@@ -101,6 +102,7 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
+        refuse_special(self.path)
         try:
             with open(self.path, "rb") as file:
                 archive = Arrays(file, os.fstat(file.fileno()).st_size)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._core.files import errors_name
+from ..._core.files import errors_name, refuse_special
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
 
@@ -278,6 +278,7 @@ def _replace_file(path: str | os.PathLike[str], text: str) -> None:
         raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
+    refuse_special(target)
     temporary = target.parent / f".{uuid.uuid4().hex}.tps"
     with errors_name(target):
         _write_and_replace(temporary, target, text)
