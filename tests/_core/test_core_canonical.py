@@ -152,3 +152,19 @@ def test_a_large_gram_matrix_is_sorted_by_its_quantiles():
 def test_negative_zeros_in_a_gram_matrix():
     K = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, -0.0], [0.0, -0.0, 1.0]])
     np.testing.assert_array_equal(np.sort(canonical_gram(K).weights), [1, 2])
+
+
+def test_rows_without_columns_are_one():
+    found = canonical_rows(np.empty((3, 0)), np.array([1.0, 2.0, 0.5]))
+    assert found.data.shape == (1, 0)
+    assert found.weights.tolist() == [3.5]
+    assert found.inverse.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_integers_are_sorted_as_numbers(form):
+    """Their own bits would put -1 after 300, and 256 before 1."""
+    found = canonical_rows(form(np.array([[300], [1], [-1], [256], [1]])))
+    data = found.data if form is np.asarray else found.data.toarray()
+    assert data.ravel().tolist() == [-1, 1, 256, 300]
+    assert found.inverse.tolist() == [3, 1, 0, 2, 1]

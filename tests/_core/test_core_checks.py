@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from orthodrome._core.checks import (
     RowError,
     check_choice,
+    check_columns,
+    check_finite_vector,
     check_integer,
     check_positive,
     check_sample_weight,
@@ -229,3 +231,16 @@ def test_labels_of_several_kinds_are_refused_in_words():
     ):
         with pytest.raises(ValueError, match="y of Owner must be labels of one kind"):
             check_targets(np.array(labels, dtype=object), len(labels), "Owner")
+
+
+def test_lists_of_unlike_lengths_are_refused_in_words():
+    ragged = [[1.0, 2.0], [3.0]]
+    with pytest.raises(ValueError, match=r"^mean of Owner must be .*; got lists of unlike lengths"):
+        check_finite_vector(ragged, None, "mean", "Owner")
+    with pytest.raises(ValueError, match=r"^V of Owner must have shape \(2, m\).* unlike lengths"):
+        check_columns(ragged, 2, "V", "Owner")
+
+
+def test_integers_beyond_all_floats_are_refused():
+    with pytest.raises(ValueError, match=r"^tol of Owner must be a finite number > 0; got 10{400}"):
+        check_positive(10**400, "tol", "Owner")

@@ -1,5 +1,6 @@
 """Compiled loops work where numba can cache them and where it cannot."""
 
+import pickle
 from types import SimpleNamespace
 
 import numba
@@ -50,3 +51,16 @@ def test_a_function_without_a_file_is_compiled_all_the_same():
     with pytest.raises(RuntimeError, match="cannot cache function"):
         numba.njit(cache=True)(namespace["double"])
     check(compiled(namespace["double"]))
+
+
+def test_where_numba_compiles_nothing_the_function_is_left(monkeypatch):
+    """As with NUMBA_DISABLE_JIT=1."""
+    monkeypatch.setattr(
+        module, "numba", SimpleNamespace(njit=lambda **_: lambda function: function)
+    )
+    assert compiled(double) is double
+
+
+def test_a_forgiving_cache_survives_pickling():
+    cache = module._ForgivingCache(SimpleNamespace(place="here"))
+    assert pickle.loads(pickle.dumps(cache)).place == "here"

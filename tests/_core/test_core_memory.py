@@ -48,6 +48,7 @@ def test_parse(text, expected):
         (-5, "budget must be finite and at least one byte; got -5"),
         (np.inf, "budget must be finite and at least one byte; got inf"),
         (np.nan, "budget must be finite and at least one byte; got nan"),
+        (10**400, "budget must be finite and at least one byte; got 1000"),
     ],
 )
 def test_parse_refuses(text, message):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -202,3 +203,28 @@ def test_rows_within_a_share_are_one_slice(two_threads):
     """As many slices as threads would leave rows out, where one thread takes the first."""
     found = run_in_threads(lambda share, n_shares: run_over_rows(lambda rows: rows, 5000), 2)
     assert found == [[slice(0, 5000)]] * 2
+
+
+def test_a_library_that_counts_for_each_thread_is_limited_in_each(monkeypatch):
+    """None of NumPy's wheels is built on OpenMP; conda's are."""
+
+    class Library:
+        def __init__(self, layer):
+            self.threading_layer, self.asked = layer, []
+
+        def set_num_threads(self, n):
+            self.asked.append(n)
+
+    libraries = [Library("openmp"), Library("pthreads")]
+    monkeypatch.setattr(threads, "_controller", lambda: SimpleNamespace(lib_controllers=libraries))
+    threads._limit_openmp_here()
+    assert [library.asked for library in libraries] == [[1], []]
+
+
+def test_a_forked_child_does_not_wait_for_threads_that_are_gone():
+    limit = threads._SingleThreadedBlas()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(limit._lock.acquire).result()
+        assert not limit._lock.acquire(blocking=False)
+        limit.renew_lock()  # as the child does
+        assert limit._lock.acquire(blocking=False)

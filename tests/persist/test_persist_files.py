@@ -66,6 +66,10 @@ def with_attribute(value) -> KernelPCA:
         (with_attribute(np.zeros(2, dtype="M8[s]")), r"dtype datetime64"),
         (with_attribute(np.ma.masked_array([1])), r"MaskedArray, which is not among"),
         (with_attribute(scipy.sparse.coo_array(np.eye(2))), r"sparse format coo"),
+        (
+            with_attribute(scipy.sparse.csr_array(([print], [0], [0, 1]), shape=(1, 1))),
+            r"sparse, of dtype object",
+        ),
         (with_attribute({1, 2}), r"builtins\.set, which is not among"),
         ("a text", r"save takes an estimator"),
         (KernelPCA, r"save takes an estimator"),
@@ -132,6 +136,15 @@ def test_without_skops_one_line_says_what_to_install(tmp_path, monkeypatch):
             call()
 
 
+def test_a_fault_within_skops_is_not_that_it_is_absent(tmp_path, monkeypatch):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
+
+    monkeypatch.setattr("orthodrome.persist.files.importlib.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="packaging"):
+        load(tmp_path / "m")
+
+
 # Files of others ---------------------------------------------------------------------------------
 
 
@@ -150,7 +163,7 @@ def refused(data: bytes, folder: Path) -> str:
     return str(caught.value).replace(str(folder), "")  # which names the test
 
 
-def zipped(**members: str) -> bytes:
+def zipped(**members: str | bytes) -> bytes:
     buffer = io.BytesIO()
     with ZipFile(buffer, "w") as packed:
         for name, content in members.items():
@@ -200,6 +213,22 @@ def test_a_newer_format_is_named(number, tmp_path):
 @pytest.mark.parametrize("number", [[], [1], ["1", "0"], [True, 0], "1.0", None, [0, 9]])
 def test_a_format_that_is_none_is_refused(number, tmp_path):
     refused(told(format=number), tmp_path)
+
+
+def test_a_manifest_that_is_none_is_refused(tmp_path):
+    members = laws.members_of(genuine())
+    for content in (b"[]", b'{"format": [1, 0]}'):
+        forged = zipped(**members | {"orthodrome.json": content})
+        assert "orthodrome.json in it is not that of a model file" in refused(forged, tmp_path)
+
+
+def test_who_made_warnings_errors_gets_the_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "_versions", lambda: {"orthodrome": "1.4.2"})
+    (tmp_path / "m").write_bytes(told(versions={"orthodrome": "1.3.7"}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=r"saved by orthodrome 1\.3\.7"):
+            load(tmp_path / "m")
 
 
 def test_a_newer_release_is_refused_and_an_older_one_is_told(tmp_path, monkeypatch):
@@ -343,6 +372,78 @@ def test_a_crafted_file_is_refused_and_runs_nothing(which, place, tmp_path):
         archive.check(data)
 
 
+def numbered(number, *arguments, **fields):
+    return node(*arguments, **fields) | {"__id__": number}
+
+
+def dictionary(content, kinds):
+    types = numbered(7 * 10**6, "ListNode", "builtins", "list", content=kinds)
+    return node("DictNode", "builtins", "dict", content=content, key_types=types)
+
+
+def names(shape, content=()):
+    """An array of objects, as the names of columns are."""
+    kind = ("NdArrayNode", "numpy", "ndarray")
+    return node(*kind, type="json", content=list(content), shape=shape)
+
+
+INTEGER = numbered(8 * 10**6, "TypeNode", "builtins", "int")
+KERNEL = (9 * 10**6, "ObjectNode", "orthodrome.kernels.pairwise", "Linear")
+
+MALFORMED = {
+    "a number for a loader": (text(1) | {"__loader__": 1}, "its description is not that of"),
+    "a number below 1": (text(1, 0), "its description is not that of a model"),
+    "another field": (text(1) | {"more": 1}, "its description has other fields than a model's"),
+    "no types of keys": (
+        dictionary({}, []) | {"key_types": text(1)},
+        "its description has no ListNode where a model's has one",
+    ),
+    "types that are none": (dictionary({}, {}), "a dictionary in it is malformed"),
+    "a list for a dictionary": (dictionary([], []), "a dictionary in it is malformed"),
+    "fewer types than keys": (dictionary({"a": text(1)}, []), "a dictionary in it is malformed"),
+    "a text for a type": (
+        dictionary({"a": text(1)}, [text("str", 8 * 10**6)]),
+        "a dictionary in it is malformed",
+    ),
+    "attributes that are none": (
+        numbered(*KERNEL, content=text(1)),
+        "its description has no DictNode where a model's has one",
+    ),
+    "attributes by numbers": (
+        numbered(*KERNEL, content=dictionary({"1": text(1)}, [INTEGER])),
+        "attributes of orthodrome.kernels.pairwise.Linear in it have no names",
+    ),
+    "a text for a list": (
+        node("ListNode", "builtins", "list", content="abc"),
+        "a list in it is malformed",
+    ),
+    "a text for an array": (
+        names(row(text(1))) | {"content": "abc"},
+        "an array in it is malformed",
+    ),
+    "no shape": (names(text(1)), "its description has no TupleNode where a model's has one"),
+    "two dimensions": (
+        names(row(text(1), text(1, 9 * 10**6))),
+        "an array of objects in it has more than one dimension",
+    ),
+    "a file of another kind": (
+        node("NdArrayNode", "numpy", "ndarray", type="numpy", file="1.npz"),
+        "an array in it is malformed",
+    ),
+    "one file for two": (
+        node("NdArrayNode", "numpy", "float64", type="numpy", file="1.npy"),
+        "two different things in it have the same array",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_description_is_refused(case, tmp_path):
+    described, reason = MALFORMED[case]
+    data = forged_with(lambda schema: add_attribute(schema, described))
+    assert reason in refused(data, tmp_path)
+
+
 def first_array(schema) -> dict:
     return laws.attributes(schema)["eigenvalues_"]
 
@@ -383,6 +484,10 @@ def header(text: str, data: bytes = b"") -> bytes:
         (header("{'descr': '<U0', 'fortran_order': False, 'shape': (9999999,), }"), "dtype"),
         (header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"12345678"), "dtype"),
         (header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (0,), }"), "dtype"),
+        (
+            header("{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }", bytes(8)),
+            "a header that save does not write",
+        ),
         (header("__import__('os').system('false')"), "."),
     ],
 )
