@@ -1,7 +1,9 @@
 """The command line, through real processes."""
 
+import json
 import os
 import re
+import runpy
 import shlex
 import signal
 import subprocess
@@ -40,6 +42,14 @@ def test_version():
     result = run("--version")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == f"orthodrome {orthodrome.__version__}\n"
+
+
+def test_the_module_is_the_program(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["orthodrome", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("orthodrome", run_name="__main__")
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"orthodrome {orthodrome.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
@@ -83,6 +93,87 @@ def test_missing_typer_is_one_line_of_advice():
     assert result.returncode == 1
     assert_one_line(result.stderr)
     assert "pip install 'orthodrome[cli]'" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["typer", "rich.console"])
+def test_what_the_command_line_needs_is_named(monkeypatch, capsys, name):
+    def absent(*_):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(cli.importlib, "import_module", absent)
+    assert cli.main(["--version"]) == 1
+    advice = f"orthodrome: the command line needs {name}: pip install 'orthodrome[cli]'\n"
+    assert capsys.readouterr().err == advice
+
+
+def test_a_module_that_the_program_itself_lacks_is_a_fault(monkeypatch):
+    def broken(*_):
+        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+
+    monkeypatch.setattr(cli.importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="scipy"):
+        cli.main(["--version"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "orthodrome: interrupted"),
+        (MemoryError(), 1, "orthodrome: out of memory; orthodrome info DATA says what a run"),
+        (PermissionError(13, "Permission denied", "a/m"), 1, "orthodrome: Permission denied: a/m"),
+        (OSError(28, "No space left on device"), 1, "orthodrome: No space left on device"),
+        (ValueError("two\n  lines"), 1, "orthodrome: two lines"),
+        (ValueError(), 1, "orthodrome: ValueError"),
+        (
+            KeyError("k"),
+            1,
+            "orthodrome: unexpectedly, KeyError: 'k'. This is a fault of orthodrome",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code, line):
+    pytest.importorskip("plotly")
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
+    monkeypatch.setattr("orthodrome.cli.commands.load", fail)
+    assert cli.main(["predict", "model", "data.csv"]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert_one_line(printed.err)
+    assert printed.err.strip().startswith(line)
+
+
+def test_a_fault_tells_where_if_asked(monkeypatch):
+    pytest.importorskip("plotly")
+
+    def fail(*_, **__):
+        raise KeyError("k")
+
+    monkeypatch.setenv("ORTHODROME_DEBUG", "1")
+    monkeypatch.setattr("orthodrome.cli.commands.load", fail)
+    with pytest.raises(KeyError):
+        cli.main(["predict", "model", "data.csv"])
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_demo_tells_its_page_and_its_progress(tmp_path, monkeypatch, capsys, as_json):
+    demo = pytest.importorskip("orthodrome.plots.demo")
+
+    def run_demo(out, *, command, progress):
+        progress(1, 4, "digits")
+        return Path(out) / "index.html"
+
+    monkeypatch.setattr(demo, "run_demo", run_demo)
+    assert cli.main(["demo", "--out", str(tmp_path), *["--json"] * as_json]) == 0
+    printed = capsys.readouterr()
+    assert "digits" in printed.err
+    where = str((tmp_path / "index.html").resolve())
+    found = json.loads(printed.out)["files"]["index.html"] if as_json else printed.out.strip()
+    assert found == where
 
 
 @pytest.mark.parametrize("below", ["", "report"])

@@ -18,7 +18,7 @@ pytest.importorskip("plotly")
 pytest.importorskip("skops")
 
 from browser import external, opened
-from orthodrome import cli
+from orthodrome import KernelPCA, cli, save
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import write_tps
 
@@ -458,6 +458,31 @@ def test_columns_of_a_model_are_looked_for_by_name(trees, here, capsys):
     printed = run(capsys, "predict", "classification/model.orthodrome", "less.csv", code=1)
     assert "less.csv" in printed.err
     assert "shade" in printed.err
+
+
+def test_predictions_are_not_written_over_a_folder(trees, here, capsys):
+    columns = ["height", "girth", "age", "shade"]
+    save(KernelPCA(2).fit(blobs()[0]), here / "model", notes={"columns": columns})
+    (here / "there").mkdir()
+    printed = run(capsys, "predict", "model", trees, "--out", "there", code=1)
+    assert "--out there is a folder; name a file for the table." in printed.err
+
+
+def test_a_table_for_a_model_of_landmarks(trees, here, capsys):
+    save(KernelPCA(2), here / "model", notes={"kind": "shapes"})
+    printed = run(capsys, "predict", "model", trees, code=1)
+    assert "trees.csv is a table, and the model has learned from landmarks (TPS)." in printed.err
+
+
+def test_a_model_without_notes_takes_columns_as_they_come(here, capsys):
+    X, _ = blobs()
+    save(KernelPCA(2).fit(X), here / "model")
+    table = write_csv(here / "a.csv", list("abcd"), X[:3])
+    assert len(run(capsys, "predict", "model", table).out.splitlines()) == 4
+    narrow = write_csv(here / "b.csv", list("abc"), X[:3, :3])
+    printed = run(capsys, "predict", "model", narrow, code=1)
+    assert "orthodrome: model has no answer for " in printed.err
+    assert "X has 3 features, but KernelPCA is expecting 4 features" in printed.err
 
 
 # ---------------------------------------------------------------------- processes and pages

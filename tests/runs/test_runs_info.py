@@ -1,6 +1,7 @@
 """What `describe` says is true of the data, and what it foretells is near what is measured."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -141,6 +142,11 @@ def test_kernel_of_shapes():
     assert flat.reach.mean_angle == pytest.approx(info.reach.mean_angle)
 
 
+def test_lines_about_shapes():
+    lines = described(np.random.default_rng(0).normal(size=(6, 5, 2))).lines()
+    assert lines[0].startswith("data: 6 shapes of 5 landmarks in 2 dimensions")
+
+
 def test_shapes_in_three_dimensions_have_no_kernel():
     info = describe(table(np.random.default_rng(0).normal(size=(10, 5, 3))))
     assert info.kernel is None
@@ -191,6 +197,13 @@ def test_a_flat_cap_is_where_both_methods_agree():
     pga = KernelPGA(1, kernel="linear").fit_transform(X)
     pca = KernelPCA(1, kernel="linear").fit_transform(X)
     assert np.allclose(np.abs(pga), np.abs(pca), rtol=0.02, atol=2e-3)
+
+
+def test_opposite_directions_have_no_mean_to_reach_from():
+    info = described([[1.0, 0.0], [-1.0, 0.0]])
+    assert info.kernel == "linear"
+    assert info.reach is None
+    assert any(note.startswith("How far the data reach is not defined: ") for note in info.notes)
 
 
 def test_words_for_wide_data():
@@ -553,3 +566,19 @@ def _timed(*words):
         [sys.executable, "-m", "orthodrome", *map(str, words)], capture_output=True, check=True
     )
     return done.stdout, time.perf_counter() - begin
+
+
+def test_where_nobody_tells_of_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr("orthodrome.runs.memory._MEMINFO", tmp_path / "none")
+    monkeypatch.setattr("orthodrome.runs.memory._LIMITS", ())
+    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
+    assert available_memory() == 2_048_000
+    monkeypatch.delattr(os, "sysconf")  # as on Windows
+    assert available_memory() is None
+    assert resident_memory() is None
+    assert memory_refusal(2**70, "x") is None
+    info = describe(table(cloud(40)), n_components=2, probe=False)
+    assert info.available_bytes is None
+    assert not any("memory" in line for line in info.lines() if line.startswith("available"))
+    assert overheads._age() == pytest.approx(time.process_time(), abs=1.0)

@@ -1,9 +1,12 @@
 """Files of data: what is read, and what is refused with the file, the place and advice."""
 
 import io
+import os
+import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +222,11 @@ def test_zero_bytes_far_into_the_file(write):
     refused(write("a.csv", content), "line 40002", "zero bytes")
 
 
+def test_half_a_letter_at_the_end_of_utf16(write):
+    content = "a,b\n1,2\n".encode("utf-16")
+    refused(write("a.csv", content + b"1"), "line 3", "the text is not utf-16")
+
+
 def test_endless_line(write, monkeypatch):
     monkeypatch.setattr("orthodrome.runs.inputs.text._LONGEST_LINE", 1000)
     refused(write("a.csv", "a,b\n1," + "2" * 2000), "line 2", "longer than")
@@ -254,6 +262,22 @@ def test_options_of_tps_files_only(write):
     path = write("a.csv", "a\n1\n")
     refused(path, "--labels", "--label", labels=path)
     refused(path, "--label-regex", label_regex="(a)")
+    refused(path, "not a TPS file, and --keep-negative is for those", keep_negative=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    refused(tmp_path / "a.csv", "is not a regular file; save the data in one")
+
+
+def test_a_file_that_may_not_be_read(write, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    path = write("a.csv", "a\n1\n")
+    monkeypatch.setattr(Path, "open", forbidden)
+    refused(path, "cannot be opened: you may not read it")
 
 
 def test_long_values_are_shortened(write):
@@ -405,6 +429,13 @@ def test_npy_refused(tmp_path, array, words):
     refused(tmp_path / "a.npy", *words)
 
 
+def test_npy_has_neither_labels_nor_names(tmp_path):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    refused(tmp_path / "a.npy", "holds one array, without a column 'k' for --label", label="k")
+    np.save(tmp_path / "b.npy", np.zeros((4, 5, 2)))
+    refused(tmp_path / "b.npy", "landmarks, which have no columns for --columns", columns=["x1"])
+
+
 def test_npy_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(20))
     content = (tmp_path / "a.npy").read_bytes()
@@ -486,6 +517,34 @@ def test_parquet(tmp_path):
     refused_path = tmp_path / "b.parquet"
     refused_path.write_bytes(b"PAR1 no")
     refused(refused_path, "parquet")
+
+
+def test_parquet_refused(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+
+    def written(names, *columns):
+        parquet.write_table(pyarrow.table(list(map(pyarrow.array, columns)), names=names), path)
+        return path
+
+    numbers = [1.0, float("inf")]
+    refused(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
+    refused(written(["a", "a"], numbers, numbers), "several columns called 'a'")
+    refused(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns and no rows: 'a'")
+    monkeypatch.setattr(memory, "available_memory", lambda: 100)
+    refused(written(["a"], numbers), "2 rows, would take about 432 B of memory", "--columns")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.png"])
+def test_a_fault_within_an_extra_is_not_that_it_is_absent(write, monkeypatch, name):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
+
+    path = write(name, "PAR1")
+    monkeypatch.setattr("importlib.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="packaging"):
+        (read_image if name.endswith("png") else read_data)(path)
 
 
 def test_parquet_without_pyarrow(write, monkeypatch):
@@ -597,7 +656,7 @@ def test_specimens_that_cannot_be_told_apart(write):
     refused(write("a.tps", tps(with_image=False, same_id=True)), "share", labels=labels)
 
 
-def test_tps_refused(write, tmp_path):
+def test_tps_refused(write, tmp_path, monkeypatch):
     path = write("a.tps", tps())
     refused(path, "--labels FILE", "--label-regex", label="species")
     refused(path, "no columns", columns=["x1"])
@@ -609,6 +668,15 @@ def test_tps_refused(write, tmp_path):
         read_data(path, labels=tmp_path / "labels.csv")
     with pytest.raises(InputError, match="folder"):
         read_data(path, labels=tmp_path)
+    table = write("labels.csv", "ID,kind\n11,a\n")
+    monkeypatch.setattr(memory, "available_memory", lambda: path.stat().st_size)
+    refused(path, "of memory", "Take a part of the specimens")
+    monkeypatch.setattr("orthodrome.runs.inputs.landmarks.memory_refusal", lambda *_: None)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1)
+    with pytest.raises(
+        InputError, match=r"labels\.csv would take about .* of memory.*available\.$"
+    ):
+        read_data(path, labels=table)
 
 
 # ---------------------------------------------------------------------------- images
@@ -678,6 +746,27 @@ def test_images_refused(tmp_path, write, monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(InputError, match="of memory"):
         read_image(tmp_path / "b.png")
+
+
+def png_of(width, height):
+    """A PNG file that promises so many pixels, and has none."""
+
+    def chunk(kind, content):
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    parts = [(b"IHDR", struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)), (b"IEND", b"")]
+    parts.insert(1, (b"IDAT", zlib.compress(b"")))
+    return PNG[:8] + b"".join(chunk(*part) for part in parts)
+
+
+@needs("PIL")
+def test_images_that_promise_too_much(write, monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    with pytest.raises(InputError, match=r"a damaged image: its header promises 9000 x 9000 pix"):
+        read_image(write("a.png", png_of(9000, 9000)))
+    with pytest.raises(InputError, match=r"too large an image: .*exceeds limit"):
+        read_image(write("a.png", png_of(30_000, 30_000)))
 
 
 def test_images_without_pillow(tmp_path, monkeypatch):

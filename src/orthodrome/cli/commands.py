@@ -185,8 +185,6 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
             except (ValueError, OSError, MissingExtraError, ImportError, MemoryError) as error:
                 sys.stderr.write(f"orthodrome: {_words(error)}\n")
                 raise typer.Exit(FAILED) from None
-            except typer.Exit:
-                raise
             except Exception as error:
                 if os.environ.get("ORTHODROME_DEBUG"):
                     raise
@@ -568,11 +566,8 @@ def _test_rows(path: str, train: Data, **options: Any) -> tuple[Data, str]:
     columns = list(train.columns) if train.kind == "table" and _has_names(path) else None
     try:
         return _read_as(train.kind, path, columns, **options)
-    except UnknownColumnError as error:
-        if error.name != options.get("label"):
-            raise
-    # a file without the column of labels can still be predicted
-    return _read_as(train.kind, path, columns)
+    except UnknownColumnError:  # of the labels: a file without them can still be predicted
+        return _read_as(train.kind, path, columns)
 
 
 def _read_as(kind: str, path: str, columns: list[str] | None, **options: Any) -> tuple[Data, str]:

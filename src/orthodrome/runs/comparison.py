@@ -84,10 +84,7 @@ class Comparison:
     def best(self) -> Compared:
         """The largest area; among areas that are as good as equal, the simplest method."""
         top = max(self.methods, key=lambda each: each.quality.area)
-        for each in self.methods:  # the simplest first
-            if not _differs(top, each):
-                return each
-        return top
+        return next(each for each in self.methods if not _differs(top, each))  # the simplest first
 
     def recommendation(self) -> str:
         """Say in words which method to use, and how clear that is."""
