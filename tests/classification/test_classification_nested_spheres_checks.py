@@ -1,5 +1,8 @@
 """scikit-learn's own battery for nested spheres as features, with nothing switched off."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -55,3 +58,23 @@ def test_no_tag_switches_a_check_off(estimator):
     assert not tags.input_tags.allow_nan
     assert tags.target_tags.required
     assert NestedSpheresClassifier(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"C": 1e300}, "C of NestedSpheresClassifier must be between .*; got 1e\\+300"),
+        ({"p": "cv", "cv": []}, r"must be an integer >= 2, or .* for folds; got \[\]: it has no"),
+        ({"p": "cv", "cv": "many"}, "cv of NestedSpheresClassifier must be .*; got 'many': "),
+    ],
+)
+def test_what_is_no_penalty_and_no_fold(options, words):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    with pytest.raises(ValueError, match=words):
+        NestedSpheresClassifier(2, kernel=Gaussian(), **options).fit(X, np.arange(12) % 2)
+
+
+def test_points_without_a_place_are_not_recognised():
+    nowhere = SimpleNamespace(_coordinates=lambda X: np.full((len(X), 3), np.nan))
+    labels = np.array([0, 1])
+    assert NestedSpheresClassifier()._accuracy(nowhere, None, labels, labels) == 0.0

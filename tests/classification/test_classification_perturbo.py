@@ -595,3 +595,20 @@ def test_kernels_of_specimens_without_preimages_name_the_mean():
         message = f"and {type(kernel).__name__} is none; take reference='mean'"
         with pytest.raises(ValueError, match=message):
             PerTurbo(kernel, geodesic=True).fit(X, labels)
+
+
+def test_the_temperature_does_not_fall_for_ever():
+    """Of weights beyond all doubt, the nearly equal residuals would ask for less and less."""
+    residuals = np.array([[0.0, 1.0], [0.0, 1e-4]])
+    least = residual_temperature(residuals, np.array([0, 0]), np.full(2, 1e15))
+    assert least == pytest.approx(0.5 * (1 + 1e-4) / 1e4)
+
+
+def test_points_that_are_left_out_may_come_in_blocks(monkeypatch):
+    X, y = three_classes()
+    options = {"n_components": 3, "alpha": "loo"}
+    whole = fit(X, y, **options)
+    monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 40)
+    blocks = fit(X, y, **options)
+    assert blocks.alpha_ == pytest.approx(whole.alpha_)
+    np.testing.assert_allclose(blocks.class_residuals(X), whole.class_residuals(X), atol=1e-12)

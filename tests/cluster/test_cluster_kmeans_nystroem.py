@@ -168,6 +168,17 @@ def test_where_it_stands_in_auto(Estimator, monkeypatch):
     assert fit(Estimator, np.tile(X[:90], (2, 1)), solver="auto").n_landmarks_ is None
 
 
+def test_pre_images_need_no_features_of_many_rows(monkeypatch):
+    X = blobs()
+    exact = HypersphericalKMeans(K, kernel=Gaussian(sigma=2.0), random_state=0).fit(X)
+    rule = sys.modules["orthodrome.eigen.leading"]
+    monkeypatch.setattr(rule, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(rule, "_KRYLOV_ROWS", 100)
+    many = HypersphericalKMeans(K, kernel=Gaussian(sigma=2.0), random_state=0).fit(X)
+    assert many.n_landmarks_ is None
+    np.testing.assert_array_equal(many.cluster_centers_, exact.cluster_centers_)
+
+
 @every_estimator
 def test_what_is_refused(Estimator):
     X = blobs()

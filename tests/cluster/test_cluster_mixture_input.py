@@ -12,7 +12,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from laws_mixture import every_kind, every_update
 from optional import optional
 from orthodrome import GeodesicMixture
+from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian, Polynomial
+from orthodrome.metrics import clustering_error
 
 pd = optional("pandas")
 
@@ -274,3 +276,12 @@ def test_a_floor_below_rounding_leaves_no_nan(covariance, reg_covar):
     assert np.isfinite(model.lower_bound_)
     assert np.all(np.isfinite(model.score_samples(X)))
     assert len(set(model.labels_)) == 3
+
+
+def test_a_list_of_batches_is_the_array():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    options = {"n_modes": 2, "kernel": Gaussian(sigma=2.0), "random_state": 0}
+    solver = Nystroem(n_landmarks=60, random_state=0)
+    lists = GeodesicMixture(2, solver=solver, **options).fit([X[:25], X[25:]])
+    whole = GeodesicMixture(2, solver=solver, **options).fit(X)
+    assert clustering_error(lists.predict(X), whole.predict(X)) < 0.2

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import importlib.util
 import io
 import json
 import os
@@ -488,3 +489,26 @@ def test_openml_that_breaks_off_is_a_reason_and_no_warning(register, openml, mon
     register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=8),))
     with pytest.raises(FileNotFoundError, match="URLError: <urlopen error unknown page>"):
         load("small")
+
+
+def test_openml_needs_pandas(register, cache, monkeypatch):
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=7),))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "pandas" else find(name)
+    )
+    with pytest.raises((FileNotFoundError, ImportError), match="Tables of OpenML need pandas: pip"):
+        load("small")
+
+
+def test_openml_behind_a_proxy_is_not_looked_up_here(register, openml, cache, monkeypatch):
+    """The proxy knows the address; this machine may not."""
+
+    def unknown(*_):
+        raise OSError("no such host")
+
+    source = Source(data_id=7, options={"labels": {"yes": "a", "no": "b"}})
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(source,))
+    monkeypatch.setattr("socket.getaddrinfo", unknown)
+    monkeypatch.setenv("https_proxy", "http://localhost:9")
+    assert load("small").data.shape == (3, 2)

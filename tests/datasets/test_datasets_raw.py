@@ -15,8 +15,8 @@ import pytest
 from orthodrome.datasets import available
 from orthodrome.datasets._fingerprint import arrays_sha256
 from orthodrome.datasets._motion import joint_positions, parse_amc, parse_asf
-from orthodrome.datasets._raw import converted, unpacked
-from orthodrome.datasets._readers import read_fields
+from orthodrome.datasets._raw import _numbers, converted, unpacked
+from orthodrome.datasets._readers import read_fields, read_picture
 from orthodrome.datasets._registry import Source, registry
 from real_data import load_or_skip, real_folder
 
@@ -547,3 +547,43 @@ def test_real_motion_files_give_the_recorded_arrays(name):
         pytest.skip(f"the motion files are not in {real_folder()}; set ORTHODROME_DATA")
     content = converted([file.read_bytes() for file in files], entry.sources[0], entry)
     assert arrays_sha256(read_fields(content, entry)) == entry.arrays_sha256
+
+
+def test_a_file_that_unpacks_to_far_too_much_is_refused(monkeypatch):
+    monkeypatch.setattr("orthodrome.datasets._raw._ALWAYS_ALLOWED", 1000)
+    bomb = gzip.compress(bytes(10**6))
+    most = 200 * len(bomb)
+    with pytest.raises(ValueError, match=rf"its {len(bomb)} bytes unpack to more than {most}$"):
+        unpacked(bomb, "https://example.org/a.gz")
+
+
+def test_a_machine_without_memory_is_not_a_broken_archive(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("orthodrome.datasets._raw._read_bounded", full)
+    with pytest.raises(MemoryError):
+        unpacked(gzip.compress(b"x"), "https://example.org/a.gz")
+
+
+def test_words_are_no_table_of_numbers():
+    with pytest.raises(ValueError, match=r"^The file is no table of numbers: could not convert"):
+        _numbers(["1,2", "3,x"], {})
+
+
+def test_pictures_that_promise_too_much_or_do_not_fit(monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    buffer = io.BytesIO()
+    image.new("L", (4, 4)).save(buffer, format="PNG")
+    assert read_picture(buffer.getvalue(), "a.png").shape == (4, 4)
+    promise = "its header promises 4 x 4 pixels"
+    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", lambda *_: promise)
+    with pytest.raises(ValueError, match=rf"^a\.png is not a readable picture: {promise}\.$"):
+        read_picture(buffer.getvalue(), "a.png")
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", full)
+    with pytest.raises(MemoryError):
+        read_picture(buffer.getvalue(), "a.png")

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -477,3 +478,36 @@ def test_leading_beyond_the_rank_and_without_a_positive_diagonal():
     late[38, 39] = late[39, 38] = 1.0  # beyond the rows that are looked at first
     with pytest.raises(ValueError, match=r"not positive definite .* candidate 38 "):
         leading(DenseGram(late), 2, solver="nystroem")
+
+
+def test_a_callable_kernel_is_evaluated_by_one_thread_at_a_time():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    kernel = Gaussian(sigma=2.0)
+    callers = set()
+
+    def called(A, B):
+        callers.add(threading.get_ident())
+        return kernel(A, B)
+
+    solver = Nystroem(n_landmarks=12, random_state=0)
+    ours = KernelPGA(2, kernel=called, solver=solver).fit(X)
+    callers.clear()
+    found = ours.transform(X[:5])
+    assert callers == {threading.get_ident()}
+    twin = KernelPGA(2, kernel=kernel, solver=solver).fit(X).transform(X[:5])
+    np.testing.assert_allclose(found, twin, atol=1e-8)
+
+
+def test_a_tolerance_that_takes_no_landmark_is_refused():
+    with pytest.raises(
+        ValueError, match=r"tol of the nystroem solver must be below 1, or no landmark .*; got 1"
+    ):
+        Nystroem(tol=1.0)
+
+
+def test_the_callback_is_told_of_the_landmarks():
+    A = np.random.default_rng(0).normal(size=(20, 5))
+    told, solver = [], Nystroem(n_landmarks=4, random_state=0)
+    leading(DenseGram(A @ A.T), 2, solver=solver, callback=told.append)
+    assert [entry["n_landmarks"] for entry in told] == [4]
+    assert told[0].keys() >= {"trace_error", "max_residual"}

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from laws_decomposition import assert_same, same_signs
 from orthodrome import KernelPCA, KernelPGA, load, save
+from orthodrome.decomposition.partial import PartialFit
 from orthodrome.eigen import FeatureMoments, Nystroem
 from orthodrome.kernels import Gaussian, Linear, Polynomial
 
@@ -381,3 +382,22 @@ def test_components_that_were_interrupted_are_computed_again(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             known.transform(data(n=5))
     np.testing.assert_array_equal(known.transform(data(n=5)), expected)
+
+
+def test_dask_arrays_are_for_fit():
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(
+        ValueError, match="partial_fit of KernelPCA takes no dask array; give it to"
+    ):
+        model().partial_fit(dask.from_array(data()))
+
+
+def test_there_are_no_features_before_there_are_landmarks():
+    with pytest.raises(ValueError, match="There are no landmarks yet"):
+        _ = PartialFit().features
+
+
+def test_a_name_that_no_fit_sets_is_none_of_a_partial_fit():
+    ours = model().partial_fit(data())
+    with pytest.raises(AttributeError, match="nonsense_"):
+        _ = ours.nonsense_

@@ -25,6 +25,7 @@ import orthodrome
 from laws_decomposition import assert_same, every_estimator, held_out, training
 from optional import optional
 from orthodrome import KernelPCA, KernelPGA
+from orthodrome._core.progress import ProgressBar, reporting
 from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
 
 pd = optional("pandas")
@@ -340,3 +341,22 @@ def test_a_forked_child_fits_too():
         [sys.executable, "-c", script], env=environment, timeout=120, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_bar_that_is_there_is_not_joined_by_another(capsys):
+    pytest.importorskip("rich")
+    bar = ProgressBar()
+    model = KernelPCA(2, verbose=True).set_callbacks(bar)
+    model.fit(training(n=30))
+    assert model._skl_callbacks == [bar]
+    assert capsys.readouterr().out.count("KernelPCA") == 1
+
+
+def test_who_is_told_of_progress_leaves_other_callbacks_alone():
+    recorder, told = Recorder(), []
+    model = KernelPCA(2).set_callbacks(recorder)
+    with reporting(model, told.append):
+        model.fit(training(n=30))
+    assert model._skl_callbacks == [recorder]
+    assert recorder.events[-1] == "teardown"
+    assert told[-1] == pytest.approx(1.0)

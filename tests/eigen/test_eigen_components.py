@@ -1,5 +1,7 @@
 """From eigenpairs to components: how many there are, what they are, and what is rounding."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,15 @@ def test_rounding_is_in_proportion_to_the_points(scale, dtype):
     for components in (found, scaled):
         assert np.count_nonzero(components.eigenvalues) == 1
         assert np.all(np.any(components.coefficients != 0, axis=0) == (components.eigenvalues > 0))
+
+
+def test_a_fraction_that_rounding_keeps_out_of_reach_is_all_there_is():
+    problem = SimpleNamespace(shape=(3, 3), trace=lambda: 1.0)
+    asked = []
+
+    def solve(k, initial):
+        asked.append(k)
+        return leading(np.diag([0.5, 0.3, 0.2 - 1e-12]), k)
+
+    assert len(solve_components(problem, 1 - 1e-14, solve).values) == 3
+    assert asked == [3]

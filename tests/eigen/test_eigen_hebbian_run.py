@@ -448,3 +448,18 @@ def test_starts_of_any_length_come_to_unit_length(gain, length):
     lengths = np.einsum("ij,ij->i", found.coefficients @ K, found.coefficients)
     if gain != "constant" or length > 1:  # which is slow to grow
         np.testing.assert_allclose(lengths, 1.0, atol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [((3, 3), "has nan on the diagonal"), ((3, 4), "has NaN or infinity")],
+)
+def test_what_is_not_finite_is_told_by_its_row(place, words):
+    """A matrix may have been changed since it was looked through."""
+    A = np.random.default_rng(0).normal(size=(60, 3))
+    changed = A @ A.T
+    changed[place] = changed[place[::-1]] = np.nan
+    gram = DenseGram(A @ A.T)
+    gram.matrix = changed
+    with pytest.raises(ValueError, match=f"hebbian needs finite numbers; row 3 of .* {words}"):
+        hebbian(gram, 2, random_state=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
+from orthodrome.eigen.pursuit import _best_direction, projection_pursuit, spatial_median
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 
@@ -134,3 +134,9 @@ def test_directions_are_counted(p):
     told = []
     projection_pursuit(cloud(), np.ones(80), 3, p=p, callback=told.append)
     assert told == [1, 2, 3]
+
+
+def test_points_that_are_all_at_the_centre_have_a_direction():
+    direction, steps = _best_direction(np.zeros((4, 3)), np.full(4, 0.25), 1.0, 10)
+    np.testing.assert_allclose(np.linalg.norm(direction), 1.0)
+    assert steps >= 0

@@ -17,6 +17,7 @@ from orthodrome.gram import (
     pivots,
 )
 from orthodrome.gram import landmarks as landmarks_module
+from orthodrome.gram.feature_gram import FeatureRows
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
 
 WAYS = ("rpcholesky", "uniform", "k-means++")
@@ -472,3 +473,22 @@ def test_the_matrix_of_features_says_whether_they_are_recomputed(storage):
     landmarks = choose_landmarks(kernel, X, 5, random_state=0)
     gram = FeatureGram(nystroem_features(kernel, X, landmarks, storage=storage))
     assert gram.recomputes == (storage == "recompute")
+
+
+def test_landmarks_of_unlike_lengths_are_refused():
+    X = np.eye(3)
+    with pytest.raises(ValueError, match=r"^Landmarks must be .* or points of the data: X of Gaus"):
+        choose_landmarks(Gaussian(sigma=1.0).fit(X), X, 2, landmarks=[[1.0, 2.0, 3.0], [1.0]])
+
+
+def test_new_points_of_a_precomputed_kernel_have_features():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    K = Gaussian(sigma=2.0)(X, X)
+    found = [
+        nystroem_features(kernel, data, choose_landmarks(kernel, data, 5, landmarks=np.arange(5)))
+        for kernel, data in ((Gaussian(sigma=2.0).fit(X), X), (Precomputed(), K))
+    ]
+    ours, given = (each.of(new).toarray() for each, new in zip(found, (X[:4], K[:4]), strict=True))
+    np.testing.assert_allclose(ours, given, atol=1e-12)
+    rows = FeatureRows(found[0])
+    np.testing.assert_array_equal(rows.rows([3, 1]), found[0].toarray()[[3, 1]])

@@ -9,8 +9,11 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome.gram import RowCheck, as_source, kind_of, spread_rows
-from orthodrome.gram.sources import block_rows, block_sums, rows_named
+from orthodrome._core.digest import digest
+from orthodrome.gram import RowCheck, as_source, gram_operator, kind_of, spread_rows
+from orthodrome.gram.dask_gram import DaskGram
+from orthodrome.gram.degree import Degree
+from orthodrome.gram.sources import added, block_rows, block_sums, rows_named
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 
 zarr = pytest.importorskip("zarr")
@@ -301,3 +304,30 @@ def test_nothing_reads_more_than_a_block(tmp_path):
     source = as_source(Narrow(), Gaussian(), KernelPCA())
     assert np.allclose(source.sums(moments, 1, along=[np.ones(N)])[0], data().sum(axis=0))
     assert np.array_equal(source.take(np.array([9_999, 1])), data()[[9_999, 1]])
+
+
+def test_no_rows_and_single_numbers_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="KernelPCA takes at least one row; the batches have none"):
+        as_source([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA())
+    flat = zarr.create_array(str(tmp_path / "flat.zarr"), shape=(5,), dtype=float)
+    with pytest.raises(ValueError, match=r"KernelPCA takes rows of features.* of shape \(5,\)"):
+        as_source(flat, Gaussian(sigma=1.0), KernelPCA())
+
+
+def test_of_batches_without_rows_nothing_is_made():
+    empty = as_source([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA(), reset=False)
+    with pytest.raises(ValueError, match="There is no row to add up"):
+        empty.sums(moments, 2)
+    with pytest.raises(ValueError, match="Rows can be taken of batches that have been counted"):
+        empty.take(np.array([0]))
+    assert added((3.0,), None) == (3.0,)
+
+
+def test_what_a_matrix_is_says_more_than_its_numbers():
+    X = data(n=12)
+    kernel = Gaussian(sigma=1.0).fit(X)
+    gram = gram_operator(kernel, X)
+    plain, shifted = (Degree(gram, shift=shift) for shift in (0.0, 0.5))
+    assert digest(plain) == digest(Degree(gram, shift=0.0)) != digest(shifted)
+    lazy = [DaskGram(kernel, da.from_array(Y, chunks=4)) for Y in (X, X, 2 * X)]
+    assert digest(lazy[0]) == digest(lazy[1]) != digest(lazy[2])

@@ -29,6 +29,8 @@ from orthodrome.kernels import (
     Sigmoid,
     as_kernel,
 )
+from orthodrome.kernels._profiles import profile_of
+from orthodrome.preimage.domains import domain_of
 
 pd = optional("pandas")
 
@@ -441,3 +443,41 @@ def test_a_damaged_sparse_array_is_refused():
     X.indices[2] = 10**6
     with pytest.raises(ValueError, match="X of Gaussian is a damaged sparse array"):
         Gaussian(sigma=1.0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: Polynomial(coef0=10**400),
+            r"coef0 of Polynomial must be a finite number; got 10+",
+        ),
+        (lambda: Matern(sigma=1.0, nu=1e-301), r"nu of Matern must be at least .*; got 1e-301"),
+        (lambda: FromCallable("linear"), r"function of FromCallable must be callable\(X, Y\); got"),
+    ],
+)
+def test_parameters_that_no_kernel_has(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()(np.eye(3), np.eye(3))
+
+
+def test_products_without_a_buffer():
+    kernel = Linear()
+    a, b = (kernel.prepare(np.arange(6.0).reshape(n, -1)) for n in (3, 3))
+    np.testing.assert_array_equal(kernel.evaluate(a, b), a.coordinates @ b.coordinates.T)
+
+
+def test_more_entries_than_32_bits_can_count_are_refused(monkeypatch):
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    monkeypatch.setattr(type(matrix), "nnz", 2**31)
+    with pytest.raises(
+        ValueError, match=r"Laplacian takes at most 2³¹ - 1 stored .*; got 2147483648"
+    ):
+        Laplacian().prepare(matrix)
+
+
+def test_only_functions_of_a_distance_have_a_profile_and_a_fixed_point():
+    with pytest.raises(TypeError, match="Linear is no function of a distance"):
+        profile_of(Linear())
+    with pytest.raises(TypeError, match="Linear has no fixed point"):
+        domain_of(Linear(), np.eye(3))

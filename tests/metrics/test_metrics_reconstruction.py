@@ -1,5 +1,7 @@
 """Reconstruction errors, eq. (22) of KHA, against the whole matrix."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -232,3 +234,11 @@ def test_what_holds_no_numbers_is_refused_by_name():
             reconstruction_error(np.eye(2), given)
         with pytest.raises(ValueError, match=r"(operator|Gram matrix) of .* must hold"):
             reconstruction_error(given, np.eye(2))
+
+
+def test_a_matrix_with_nan_is_refused_by_its_row():
+    K = np.eye(4)
+    K[2, 1] = K[1, 2] = np.nan  # as a kernel may have it, which nobody looks through before
+    gram = SimpleNamespace(shape=(4, 4), rows=K.__getitem__)
+    with pytest.raises(ValueError, match="The matrix must be finite; row 1 has NaN or infinity"):
+        module._residual(gram, np.zeros((1, 4)))

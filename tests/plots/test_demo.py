@@ -3,6 +3,7 @@
 import html
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.metrics import neighborhood_area, neighborhood_preservation
 from orthodrome.plots.demo import Settings, run_demo
 from orthodrome.plots.demo.geodesic import METHODS, Comparison
-from orthodrome.plots.demo.geodesic_page import _verdict
+from orthodrome.plots.demo.geodesic_page import _far_words, _verdict
+from orthodrome.plots.demo.page import _accuracy_words, _curve_words
 from orthodrome.plots.demo.studies import load_wine_study
 
 SMALL = Settings(folds=2, counts=(1, 2, 4), training=200, validation=50, directions=60)
@@ -211,3 +213,30 @@ def test_screenshot_is_not_blank(browser, page, tmp_path, width):
 def test_dark_mode_is_dark(browser, page, tmp_path):
     picture = screenshot(browser, page, tmp_path / "dark.png", color_scheme="dark")
     assert picture.getpixel((2, 2)) < 60
+
+
+def test_words_where_one_kernel_always_wins():
+    study = SimpleNamespace(counts=(2, 4))
+    accuracy = SimpleNamespace(
+        embedded={"gaussian": np.array([[0.9, 0.5]]), "linear": np.array([[0.8, 0.6]])}
+    )
+    words = _accuracy_words(study, accuracy)
+    assert "With 2 components the Gaussian kernel wins in every fold." in words
+    assert "With 4 components plain PCA wins in every fold." in words
+    assert "neither" not in words
+
+
+def test_words_where_no_point_is_far():
+    words = _far_words(SimpleNamespace(far=0))
+    assert words.startswith("All points lie less than a quarter of a great circle from the mean")
+
+
+def test_words_where_the_way_back_is_exact():
+    settings = SimpleNamespace(counts=(2, 4))
+    worse, better = np.array([2.0, 2.0]), np.array([1.0, 1.0])
+    study = SimpleNamespace(
+        validation_error={"linear": worse, "gaussian": better},
+        clean_error={"linear": better, "gaussian": worse},
+    )
+    words = _curve_words(study, settings)
+    assert "PCA's way back is the exact inverse of its projection" in words

@@ -1,15 +1,18 @@
 """Figures: what they show, that they show all of it, and what they refuse."""
 
+import importlib
 import itertools
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from orthodrome import KernelPCA, KernelPGA, plots
-from orthodrome.plots._matplotlib import house_style, png
+from orthodrome.plots._matplotlib import house_style, png, require_matplotlib
+from orthodrome.plots.interactive import require_plotly
 from orthodrome.plots.palette import COLORS, MARKERS, class_style, line_style
 
 pytest.importorskip("matplotlib")
@@ -359,3 +362,37 @@ def test_png_is_the_same_for_the_same_figure():
         first, second = (png(plots.spectrum([2.0, 1.0])) for _ in range(2))
     assert first == second
     assert first.startswith(b"\x89PNG")
+
+
+def test_curves_below_zero_keep_their_range():
+    figure = plots.curves([1, 2], {"a": [-3.0, 1.0]}, xlabel="x", ylabel="y")
+    assert figure.axes[0].get_ylim()[0] < -3
+
+
+def test_spectrum_needs_ratios():
+    with pytest.raises(ValueError, match="needs explained_variance_ratio_ and KMeans has none"):
+        plots.spectrum(KMeans(2, n_init=1).fit(np.eye(4)))
+
+
+def broken(name):
+    raise ModuleNotFoundError("No module named 'numpy.core'", name="numpy.core")
+
+
+def absent(name):
+    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize(
+    ("require", "words"),
+    [
+        (require_matplotlib, r"^Plots need matplotlib: pip install 'orthodrome\[plot\]'$"),
+        (require_plotly, r"^Interactive plots need plotly: pip install 'orthodrome\[plot\]'$"),
+    ],
+)
+def test_what_is_absent_is_named_and_what_is_broken_is_told(monkeypatch, require, words):
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(plots.MissingExtraError, match=words):
+        require()
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match=r"numpy\.core"):
+        require()

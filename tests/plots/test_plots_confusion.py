@@ -157,3 +157,10 @@ def test_draws_into_given_axes():
 def test_confusion_refuses(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         plots.confusion(*arguments, **options)
+
+
+def test_classes_of_several_kinds_are_told_apart_as_texts():
+    figure = plots.confusion(
+        np.array([None, 1, "b"], dtype=object), np.array([None, "b", "b"], dtype=object)
+    )
+    assert names(figure.axes[0].yaxis) == ["1", "None", "b"]

@@ -562,3 +562,16 @@ def test_only_declared_scripts_run(browser, tmp_path):
         assert shown.page.evaluate("window.smuggled") is None
         refused = [c for c in shown.complaints if "Content Security Policy" in c]
         assert len(refused) >= 2
+
+
+def test_classes_and_values_of_several_kinds():
+    names, codes = interactive._merged_classes(np.array([None, 2, "a", 2], dtype=object))
+    assert [names[code] for code in codes] == ["None", "2", "a", "2"]
+    assert interactive._values(np.array([3, 4])) == [3, 4]
+
+
+def test_of_too_many_rows_without_classes_some_are_drawn(monkeypatch):
+    monkeypatch.setattr(interactive, "MAX_POINTS", 7)
+    shown = Scatter(np.arange(40.0).reshape(20, 2), "Twenty points.")._shown
+    assert len(shown) == 7
+    assert np.all(np.diff(shown) > 0)

@@ -19,7 +19,12 @@ from laws_preimage import (
     starts,
 )
 from orthodrome.kernels import Exponential, Gaussian, Matern, RationalQuadratic
-from orthodrome.preimage import fixed_point, preimage
+from orthodrome.preimage import (
+    fixed_point,
+    fixed_point_preimages,
+    preimage,
+    radial_preimages,
+)
 
 every_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
 smooth_kernel = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
@@ -254,3 +259,14 @@ def test_more_starts_never_hurt():
     beta = expansions("all", len(X))
     few, many = (preimage(kernel, X, beta, n_starts=n).similarity for n in (1, len(X) + 5))
     assert np.all(many >= few - 1e-12)
+
+
+def test_of_radial_kernels_both_ways_in_are_one():
+    rng = np.random.default_rng(0)
+    X, coefficients = rng.normal(size=(20, 2)), rng.random((3, 20))
+    kernel = Gaussian(sigma=2.0).fit(X)
+    one, other = (
+        find(kernel, X, coefficients.__getitem__, 3)
+        for find in (radial_preimages, fixed_point_preimages)
+    )
+    np.testing.assert_array_equal(one.points, other.points)

@@ -24,7 +24,7 @@ from orthodrome.preimage import (
     left_out_preimages,
     preimage,
 )
-from orthodrome.preimage.domains import leading
+from orthodrome.preimage.domains import domain_of, leading
 from orthodrome.spaces import (
     as_complex,
     centroid_size,
@@ -484,3 +484,12 @@ def test_specimens_may_lie_anywhere():
     beta = np.random.default_rng(0).dirichlet(np.ones(12), size=3)
     a, b = (preimage(VeroneseWhitney(0.5), Z, beta).points for Z in (X, moved(X, 5)))
     assert apart(VeroneseWhitney(), a, b).max() < 1e-5
+
+
+def test_shapes_that_nothing_pulls_stay_where_they_are():
+    X = np.random.default_rng(0).normal(size=(6, 5, 2))
+    kernel = VeroneseWhitney().fit(X)
+    domain = domain_of(kernel, kernel.validate(X))
+    z, length = domain.followed(domain.points[0], np.zeros(6))
+    np.testing.assert_array_equal(z, domain.points[0])
+    assert length == 0.0

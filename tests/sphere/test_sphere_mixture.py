@@ -446,6 +446,17 @@ def test_components_begin_anew_at_the_least_likely_points():
         np.testing.assert_array_equal(begun.means[2], points[-1])
 
 
+def test_the_least_likely_of_points_without_weights():
+    points, y, _ = three_arms(30)
+    first = room.first_mixture(points, one_hot(y, 3) / 90, "full", 1e-4, of_a_point=1 / 90)
+    source = as_source(np.split(points, 3), Linear(), KernelPCA(kernel="linear"))
+    found = []
+    for cloud in (BlockCloud(source), BlockCloud(source, np.ones(90))):
+        found.append(cloud.least_likely(cloud.expected(first), 4))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other)
+
+
 @pytest.mark.parametrize("n_there", [1, 60])
 def test_components_do_not_begin_at_points_of_weight_0(n_there):
     points, y, _ = three_arms(30)
@@ -557,3 +568,11 @@ def test_samples_are_unit_vectors_with_their_components(kind):
 
 def test_kinds_are_scikit_learns():
     assert sorted(room.COVARIANCES) == sorted(KINDS)
+
+
+def test_the_callback_sees_the_history():
+    points = np.eye(3)[np.arange(30) % 3] + 0.1
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    told = []
+    found = fit(points, np.arange(30) % 3, max_iter=3, callback=told.append)
+    assert told == list(found.history)

@@ -615,3 +615,13 @@ def test_bad_points():
         chain.points(np.ones((2, 3)))
     with pytest.raises(ValueError, match="dimension must be from 1 to 5"):
         chain.projected(ellipsoid(), 6)
+
+
+def test_where_second_derivatives_are_too_many_least_squares_lead_on(monkeypatch):
+    """As with more coordinates than eigenvalues are computed of."""
+    points = unit(np.random.default_rng(0).normal(size=(12, 4)))
+    whole = fit_subsphere(points, np.ones(12), p=1.0, great=True)
+    monkeypatch.setattr(_subspheres, "_MOST_SADDLES", 0)
+    found = fit_subsphere(points, np.ones(12), p=1.0, great=True)
+    assert found.converged
+    assert found.objective == pytest.approx(whole.objective, rel=1e-6)
