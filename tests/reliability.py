@@ -153,7 +153,7 @@ def longer(kept: Kept) -> list[Longer]:
         for name in elsewhere.NAMES
     ]
     total = coverage_rooms.with_sum(kept.coverage["rooms"])["all"] if kept.coverage else None
-    lines = "not measured" if total is None else f"{coverage_rooms.share(total):.1f} %"
+    lines = "not measured" if total is None else coverage_rooms.in_short(kept.coverage)
     return [
         _mutants(kept.mutants),
         Longer(

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import coverage_rooms
+import orthodrome
 
 MODULE = """\
 def sign(x):
@@ -53,6 +55,8 @@ def test_a_measurement_is_told_by_rooms(tmp_path, monkeypatch):
     coverage_rooms.keep(coverage_rooms.report(tmp_path / ".coverage"))
     kept = json.loads(coverage_rooms.STORE.read_text())
     assert kept["missing"] == {"left/sign.py": "4, 8-10"}
+    there = {"4": "return -1", "8": "while x:", "9": "x -= 1", "10": 'return "never"'}
+    assert kept["statements"] == {"left/sign.py": there}
 
 
 def test_ways_between_lines_that_run_are_named():
@@ -67,3 +71,86 @@ def test_ways_between_lines_that_run_are_named():
 )
 def test_runs_of_numbers(numbers, text):
     assert coverage_rooms.spans(numbers) == text
+
+
+# Why a line is not run ----------------------------------------------------------------------------
+
+
+def test_statements_are_whole_and_of_blocks_the_head():
+    source = """\
+@cache
+def f(
+    x,
+):
+    try:
+        raise ValueError(
+            "one "
+            "two"
+        )
+    except (
+        ValueError,
+    ):
+        if x: return
+"""
+    assert coverage_rooms.statements(source) == {
+        2: "def f( x, ):",
+        5: "try:",
+        6: 'raise ValueError( "one " "two" )',
+        10: "except ( ValueError, ):",
+        13: "if x: return",
+    }
+
+
+def test_places_are_single_lines_and_ways():
+    found = list(coverage_rooms.places("3, 7-9, 12->15, 5->-1"))
+    assert found == [("3", 3), ("7", 7), ("8", 8), ("9", 9), ("12->15", 12), ("5->-1", 5)]
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(coverage_rooms, "REASONS", tmp_path / "uncovered.toml")
+    (tmp_path / "uncovered.toml").write_text(
+        '["left/a.py"]\nraise = "A guard."\n"if os.name ==" = "Only elsewhere."\n'
+    )
+    there = {"3": "raise", "4": "raise ValueError", "8": 'if os.name == "nt":', "9": "return 1"}
+    return {
+        "date": "today",
+        "commit": "abc",
+        "rooms": {"left": dict.fromkeys(coverage_rooms.COUNTS, 9) | {"num_statements": 27}},
+        "missing": {"left/a.py": "3-4, 9, 8->10", "left/b.py": "3"},
+        "statements": {"left/a.py": there},
+    }
+
+
+def test_reasons_are_told_beside_the_lines_and_what_has_none_is_counted(kept):
+    lines = coverage_rooms.told(kept)
+    start = lines.index("- `left/a.py`")
+    assert lines[start : start + 6] == [
+        "- `left/a.py`",
+        "  - 3: A guard.",
+        "  - 4, 9: *unexplained*",
+        "  - 8->10: Only elsewhere.",
+        "- `left/b.py`",
+        "  - 3: *unexplained*",
+    ]
+    assert coverage_rooms.n_unexplained(kept) == 3
+    assert any("3 lines and branches are unexplained" in line for line in lines)
+    assert coverage_rooms.in_short(kept) == "50.0 %, 3 lines and branches unexplained"
+
+
+def test_without_reasons_all_is_unexplained(kept):
+    coverage_rooms.REASONS.unlink()
+    assert coverage_rooms.n_unexplained(kept) == 5
+
+
+def test_every_reason_is_about_a_statement_that_is_there():
+    """What is tested, changed or gone needs no reason any more."""
+    stale = []
+    for name, entries in coverage_rooms.reasons().items():
+        source = (Path(orthodrome.__file__).parent / name).read_text(encoding="utf-8")
+        there = coverage_rooms.statements(source).values()
+        for piece, why in entries.items():
+            if not any(coverage_rooms.is_about(piece, each) for each in there):
+                stale.append(f"{name}: {piece}")
+            assert why.endswith("."), f"{name}: {piece}"
+    assert stale == []
