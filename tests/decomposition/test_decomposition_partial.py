@@ -252,6 +252,19 @@ def test_a_batch_that_is_too_large_is_refused_where_it_comes(kernel):
     np.testing.assert_array_equal(ours.eigenvalues_, at_once.eigenvalues_)
 
 
+def test_a_batch_of_no_weight_counts_for_nothing():
+    X, weights = data(n=60), np.ones(60)
+    weights[20:40] = 0
+    ours = KernelPCA(K, random_state=0).partial_fit(X[20:40], sample_weight=np.zeros(20))
+    ours.partial_fit([X[:20], X[20:40], X[40:]], sample_weight=weights)
+    at_once = KernelPCA(K, random_state=0).partial_fit(X[weights > 0])
+    np.testing.assert_allclose(ours.eigenvalues_, at_once.eigenvalues_, rtol=1e-9)
+    assert ours.n_samples_seen_ == 80
+    alone = KernelPCA(K).partial_fit(X[20:40], sample_weight=np.zeros(20))
+    with pytest.raises(ValueError, match="All rows that KernelPCA has seen have the weight 0"):
+        alone.transform(X)
+
+
 def test_a_missing_value_is_named_by_its_row_in_the_stream():
     X = data()
     ours = model().partial_fit(X[:1000])

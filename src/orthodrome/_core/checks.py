@@ -227,13 +227,19 @@ def check_random_state(value: Any, owner: str) -> None:
 
 
 def check_sample_weight(
-    sample_weight: ArrayLike | None, n_samples: int, owner: str, dtype: Any = None
+    sample_weight: ArrayLike | None,
+    n_samples: int,
+    owner: str,
+    dtype: Any = None,
+    *,
+    all_zero: bool = False,
 ) -> NDArray[np.float64] | None:
     """Return the weights as float64 of shape (n_samples,), or None where there are none.
 
     Weights stand for repetition: they are finite, not negative, and not all zero. Equal weights
     are kept as given, since a weight of 2 everywhere means twice the data. Where they multiply
-    numbers of a `dtype`, their sum must not take those beyond what it can hold.
+    numbers of a `dtype`, their sum must not take those beyond what it can hold. Those of one batch
+    among others may be `all_zero`.
     """
     if sample_weight is None:
         return None
@@ -254,6 +260,8 @@ def check_sample_weight(
             f"sample_weight of {owner} must not be negative; entry {row} is {weights[row]:g}."
         )
     if not np.any(weights > 0):
+        if all_zero:
+            return weights
         raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):

@@ -246,7 +246,7 @@ class KernelPCA(SpectralDecomposition):
         for batch, given in batches_of(X, sample_weight, kernel, owner):
             with rows_named(batch, state.n_seen, owner):
                 rows = kernel.validate(batch, estimator=self, reset=state.n_seen == 0)
-            weights = check_sample_weight(given, rows.shape[0], owner, rows.dtype)
+            weights = check_sample_weight(given, rows.shape[0], owner, rows.dtype, all_zero=True)
             with rows_named(batch, state.n_seen, owner):
                 state = state.with_batch(self, rows, weights, solver)
         if state.n_seen == 0:

@@ -96,6 +96,11 @@ class PartialFit:
         if self.landmarks is not None:
             return self
         X, w = stacked(self.rows), np.concatenate(self.weights)
+        if not np.any(w):
+            raise ValueError(
+                f"All rows that {type(estimator).__name__} has seen have the weight 0; give some "
+                "with another one to partial_fit."
+            )
         kernel = clone(estimator._kernel_object()).fit_validated(X, w)
         landmarks = landmarks_for(estimator, kernel, X, w, solver, 1.0)
         fresh = PartialFit(self.n_seen, kernel=kernel, landmarks=landmarks)
