@@ -199,7 +199,7 @@ def told(kept: dict[str, Any] | None) -> list[str]:
 def in_short(kept: dict[str, Any]) -> str:
     """The share of all rooms, and how much of the rest is unexplained."""
     percent = share(with_sum(kept["rooms"])["all"])
-    return f"{percent:.1f} %, {n_unexplained(kept)} lines and branches unexplained"
+    return f"{percent:.1f} % of lines and branches, {n_unexplained(kept)} of the rest unexplained"
 
 
 def keep(said: dict[str, Any]) -> None:

@@ -37,6 +37,9 @@ COUNTS = HERE / "counts.json"
 
 RED, GREEN = "🟥 red", "🟩 green"
 RUNS = 20  # without a failure, in a row, before there is reason to say that no test is flaky
+COVERED = 90.0  # percent of lines and branches together that tests must run, at the least
+#: What a battery was run for: where one of these has changed since, its row says so.
+SOURCES = ("src", "tests/hardening", "tests/*.py")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,29 @@ def run(battery: Battery) -> Counts:
         return Counts.of(report.read_text(encoding="utf-8")).now()
 
 
+def is_stale(commit: str) -> bool:
+    """Whether the source, or the batteries, are not those that a commit had.
+
+    A plus marks changes that were never committed. Where there is no git, nobody knows.
+    """
+    if not commit:
+        return False
+    named = commit.removesuffix("+")
+    try:
+        known = _git("rev-parse", "--verify", "--quiet", "HEAD")
+        before = _git("merge-base", "--is-ancestor", named, "HEAD")
+        same = _git("diff", "--quiet", named, "HEAD", "--", *SOURCES)
+    except OSError:  # there is no git
+        return False
+    return known and (commit != named or not (before and same))
+
+
+def _git(*arguments: str) -> bool:
+    """Whether git says yes."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+    return done.returncode == 0
+
+
 # ---------------------------------------------------------------------------- the page
 
 
@@ -152,8 +178,6 @@ def longer(kept: Kept) -> list[Longer]:
         else f"{name}: not run"
         for name in elsewhere.NAMES
     ]
-    total = coverage_rooms.with_sum(kept.coverage["rooms"])["all"] if kept.coverage else None
-    lines = "not measured" if total is None else coverage_rooms.in_short(kept.coverage)
     return [
         _mutants(kept.mutants),
         Longer(
@@ -168,8 +192,17 @@ def longer(kept: Kept) -> list[Longer]:
             "; ".join(wheel),
             "make test-wheel test-oldest",
         ),
-        Longer("coverage", bool(total and total["num_statements"]), lines, "make coverage"),
+        _coverage(kept.coverage),
     ]
+
+
+def _coverage(coverage: dict[str, Any] | None) -> Longer:
+    total = coverage_rooms.with_sum(coverage["rooms"])["all"] if coverage else None
+    if not total or not total["num_statements"]:
+        return Longer("coverage", False, "not measured", "make coverage")
+    share = coverage_rooms.share(total)
+    numbers = f"{coverage_rooms.in_short(coverage)}, {COVERED:g} % asked for"
+    return Longer("coverage", share >= COVERED, numbers, "make coverage")
 
 
 def _mutants(mutants: dict[str, Any] | None) -> Longer:
@@ -215,14 +248,17 @@ def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
         f"Written by `tests/reliability.py` (`make reliability`) on {date}; do not edit. A case is "
         "one test with one set of parameters, the slow ones included; many of them look at many "
         "inputs. *Found* counts what was wrong when the battery was written and has been mended "
-        "since. A battery with a failure, or without a case, is red.",
+        "since. A battery with a failure, or without a case, is red. One that was run before the source "
+        "or the batteries last changed is not, but the page says so.",
         "",
         "| battery | state | cases | failing | skipped | found and mended | run | command |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for battery, counts in results:
         cells = [battery.name, state(counts), counts.cases, counts.failed, counts.skipped]
-        cells += [len(battery.found), f"{counts.date} at {counts.commit}", f"`{battery.command}`"]
+        when = f"{counts.date} at {counts.commit}"
+        when += ", older than the source" if is_stale(counts.commit) else ""
+        cells += [len(battery.found), when, f"`{battery.command}`"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     still = sum(counts.failed for _, counts in results)
     found = sum(len(battery.found) for battery, _ in results)

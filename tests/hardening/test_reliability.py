@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +26,16 @@ BATTERY = reliability.Battery("Storms", "Wind.", ["tests/storms.py"], ["A leak."
 
 def row_of(report):
     counts = replace(reliability.Counts.of(report), date="today", commit="abc")
+    return row_with(counts)
+
+
+def row_with(counts):
     text = reliability.page([(BATTERY, counts)], reliability.Kept(), "today")
     return next(line for line in text.splitlines() if line.startswith("| Storms")), text
 
 
-def test_a_row_says_what_pytest_reports():
+def test_a_row_says_what_pytest_reports(monkeypatch):
+    monkeypatch.setattr(reliability, "is_stale", lambda commit: False)
     row, text = row_of(REPORT.format(errors=0, failures=0))
     green, command = reliability.GREEN, "`pytest tests/storms.py`"
     assert row == f"| Storms | {green} | 7 | 0 | 2 | 2 | today at abc | {command} |"
@@ -45,6 +52,45 @@ def test_a_failure_turns_its_row_red(counts):
 
 def test_a_battery_without_cases_is_red():
     assert reliability.state(reliability.Counts()) == reliability.RED
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def committed(folder, name, text):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", name)
+    return git(folder, "rev-parse", "--short=10", "HEAD").strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_battery_that_is_older_than_the_source_is_told(tmp_path, monkeypatch):
+    """Its row stays green: nothing has failed. What is no source may change."""
+    monkeypatch.setattr(reliability, "ROOT", tmp_path)
+    assert not reliability.is_stale("abc")  # of no repository
+    git(tmp_path, "init", "--quiet")
+    first = committed(tmp_path, "src/sums.py", "a = 1")
+    later = committed(tmp_path, "docs/page.md", "A page.")
+    assert [reliability.is_stale(each) for each in (first, later, later + "+", "")] == [
+        *(False, False),
+        *(True, False),
+    ]
+    green = reliability.Counts(cases=3, date="today", commit=first)
+    assert "today at" in row_with(green)[0]
+    assert "older than the source" not in row_with(green)[0]
+    for name in ("src/sums.py", "tests/hardening/test_sums.py", "tests/plain.py"):
+        known = git(tmp_path, "rev-parse", "--short=10", "HEAD").strip()
+        committed(tmp_path, name, f"a = 2  # {name}")
+        assert reliability.is_stale(known)
+    row, _ = row_with(green)
+    assert f"| today at {first}, older than the source |" in row
+    assert reliability.GREEN in row
+    assert reliability.is_stale("0123456789")  # a commit that nobody knows
 
 
 def test_a_bug_turns_its_row_red(tmp_path, monkeypatch):
@@ -103,6 +149,35 @@ import orthodrome._core.files as files
 files._write_atomically = lambda target, data: pathlib.Path(target).write_bytes(data)
 """,
     ),
+    "Absent packages": (
+        "test_absent.py::test_what_needs_an_extra_names_it_in_one_line[a page to click]",
+        # in the child, which is told by a file that Python reads when it starts
+        """
+import pathlib
+pathlib.Path(__file__).with_name("sitecustomize.py").write_text('''
+import orthodrome.plots.interactive as interactive
+def require_plotly():
+    import plotly
+interactive.require_plotly = require_plotly
+''')
+""",
+    ),
+    "Parameters": (
+        "test_parameters.py::test_absurd_values_are_taken_or_refused_in_words[KernelPCA, auto]",
+        """
+import orthodrome.decomposition.spectral as spectral
+spectral._is_number_of_components = lambda n: True
+""",
+    ),
+    "Mutants": (
+        "../sphere/test_sphere_streamed.py::"
+        "test_a_step_leads_as_far_along_the_sphere_as_it_is_long[0.5]",
+        """
+from orthodrome.sphere.streamed import _View
+right = _View.along
+_View.along = lambda self, step: right(self, 1.1 * step)
+""",
+    ),
 }
 
 
@@ -112,8 +187,9 @@ def test_a_bug_of_the_library_turns_its_battery_red(name, tmp_path, monkeypatch)
     """A plugin of pytest brings the bug in before the tests import anything."""
     test, bug = BUGS[name]
     (battery,) = (each for each in reliability.batteries() if each.name == name)
-    assert f"tests/hardening/{test.partition('::')[0]}" in battery.tests
-    one = replace(battery, tests=[f"tests/hardening/{test}"])
+    test = f"tests/hardening/{test}".replace("hardening/../", "")
+    assert test.partition("::")[0] in battery.tests
+    one = replace(battery, tests=[test])
     assert reliability.state(reliability.run(one)) == reliability.GREEN
     (tmp_path / "with_a_bug.py").write_text(bug)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
@@ -121,6 +197,10 @@ def test_a_bug_of_the_library_turns_its_battery_red(name, tmp_path, monkeypatch)
     counts = reliability.run(one)
     assert (counts.cases, counts.failed) == (1, 1)
     assert reliability.state(counts) == reliability.RED
+
+
+def test_every_battery_has_a_bug_that_it_sees():
+    assert set(BUGS) == {battery.name for battery in reliability.batteries()}
 
 
 def test_every_module_of_this_folder_belongs_to_a_battery():
@@ -159,6 +239,10 @@ FINE = reliability.Kept(
 FAILED = {"failed": ["tests.x::test_y"]}
 
 
+def of_coverage(**counts):
+    return FINE.coverage | {"rooms": {"gram": COVERED | counts}}
+
+
 def red_of(kept):
     return [each.name for each in reliability.longer(kept) if each.state == reliability.RED]
 
@@ -186,6 +270,9 @@ def with_why(*said):
         ("the wheel elsewhere", {"elsewhere": {"newest": THERE | {"tests": 0}, "oldest": THERE}}),
         ("coverage", {"coverage": None}),
         ("coverage", {"coverage": FINE.coverage | {"rooms": {}}}),
+        ("coverage", {"coverage": of_coverage(missing_lines=4)}),
+        ("coverage", {"coverage": of_coverage(num_branches=20, missing_branches=3)}),
+        ("coverage", {"coverage": of_coverage(missing_lines=30)}),
     ],
 )
 def test_what_is_missing_or_wrong_is_red(what, change):
@@ -206,6 +293,11 @@ def test_the_status_counts_what_takes_longer(tmp_path, monkeypatch, capsys, kept
     monkeypatch.setattr(reliability.Kept, "stored", lambda: kept)
     assert reliability.main() == (kept is not FINE)
     assert ("Red: coverage" in capsys.readouterr().err) == (kept is not FINE)
+
+
+def test_coverage_is_told_beside_what_is_asked_for():
+    (told,) = (each for each in reliability.longer(FINE) if each.name == "coverage")
+    assert told.numbers == "90.0 % of lines and branches, 90 % asked for"
 
 
 def test_a_mutant_that_was_left_for_a_reason_may_speak_of_open_sets():
