@@ -1,8 +1,8 @@
 """Data that nobody wishes for: what the battery "degenerate data" gives to every estimator.
 
-A case is data, the kernel they are for, and what must come of a fit: an answer, a refusal, or
-either of them, which may depend on the estimator. A twin is the same data told plainly, for which
-the answers must be the same.
+A case is data, the kernel they are for, and what must come of a fit: an answer or a refusal, which
+may depend on the estimator. There is no case of which rounding decides. A twin is the same data
+told plainly, for which the answers must be the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from laws_shapes import three_leaves, two_kinds_of_matrices
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
+    KernelKMeans,
     KernelPCA,
     KernelPGA,
     KernelPNS,
@@ -30,7 +31,7 @@ from orthodrome import (
 )
 from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
 
-ANSWERED, REFUSED, EITHER = "answered", "refused", "either"
+ANSWERED, REFUSED = "answered", "refused"
 Outcome = Callable[[Configuration], str]
 
 N = 12
@@ -48,7 +49,7 @@ class Case:
     weight: Any = None
     options: Any = None  # of the estimator: a function of its configuration
     outcome: str | Outcome = ANSWERED
-    new_outcome: str = ANSWERED  # what the methods do with the new rows
+    new_outcome: str | Outcome = ANSWERED  # what the methods do with the new rows
     twin: Case | None = None
     tolerance: float = 1e-6  # of the answers, beside those of the twin
     #: For which configurations the twin says the same.
@@ -56,6 +57,10 @@ class Case:
 
     def expected(self, configuration: Configuration) -> str:
         return self.outcome if isinstance(self.outcome, str) else self.outcome(configuration)
+
+    def expected_of_new(self, configuration: Configuration) -> str:
+        outcome = self.new_outcome
+        return outcome if isinstance(outcome, str) else outcome(configuration)
 
     @property
     def classes(self) -> Any:
@@ -91,49 +96,71 @@ def on_sphere(configuration: Configuration) -> str:
     return REFUSED if configuration.sphere else ANSWERED
 
 
-def with_lengths(configuration: Configuration) -> str:
-    """Squared lengths of less than nothing are no lengths; who looks at none may take them."""
-    return REFUSED if configuration.sphere else EITHER
+def with_lengths(*, mean: str = ANSWERED) -> Outcome:
+    """Squared lengths of less than nothing are no lengths; who looks at none takes them.
+
+    Hebbian steps look at the diagonal, landmarks at what is left of it. Graphs look at sums of
+    rows, and classifiers at the mean of the diagonal, for which all lengths together decide.
+    """
+
+    def outcome(configuration: Configuration) -> str:
+        solver = solver_of(configuration)
+        steps = solver == "hebbian" and configuration.make is KernelPCA
+        if configuration.sphere or configuration.make is RobustKernelPCA:
+            return REFUSED
+        if steps or solver == "nystroem":
+            return REFUSED
+        return mean if is_graph(configuration) or has_residuals(configuration) else ANSWERED
+
+    return outcome
 
 
-def with_a_mean(configuration: Configuration) -> str:
+def with_a_mean(then: Outcome) -> Outcome:
     """A direction of no length has no Log map: means of the sphere refuse what cancels.
 
     So do graphs, whose degrees are negative then; and the linear kernel has no pre-images.
     """
-    options = configuration.options.values()
-    means = configuration.make in (KernelPGA, GeodesicMixture) or "karcher" in options
-    refuses = means or "mean" in options or is_graph(configuration) or configuration.inputs
-    return REFUSED if refuses else of_some_variance(configuration)
+
+    def outcome(configuration: Configuration) -> str:
+        options = configuration.options.values()
+        means = configuration.make in (KernelPGA, GeodesicMixture) or "karcher" in options
+        refuses = means or "mean" in options or is_graph(configuration) or configuration.inputs
+        return REFUSED if refuses else then(configuration)
+
+    return outcome
 
 
 def of_two_points_that_cancel(configuration: Configuration) -> str:
     """There are three clusters to find, and folds to make."""
-    if configuration.is_clustering:
+    if configuration.is_clustering or by_folds(configuration):
         return REFUSED
-    return with_a_mean(configuration)
+    return with_a_mean(on_a_circle)(configuration)
 
 
-def of_no_points(graph: str) -> Outcome:
+def of_no_points(
+    graph: str, *, steps: str = REFUSED, centers: str = ANSWERED, seen: set[type] | None = None
+) -> Outcome:
     """Similarities that no points have.
 
-    Landmarks may be some of which nothing is wrong, and k-means on the sphere sees its centres
-    alone. Eigenvectors, and k-means in the flat, are defined all the same.
+    Eigenvectors, and k-means in the flat, are defined all the same; so are class residuals, which
+    look at the points of a class alone. Of Hebbian `steps`, of k-means on the sphere, which sees
+    its `centers` alone, and of landmarks, of which some are drawn, the matrix decides: `seen` are
+    those that see nothing wrong with it by theirs.
     """
 
     def outcome(configuration: Configuration) -> str:
         solver = solver_of(configuration)
         if not configuration.matrices:
             return REFUSED
-        if solver == "nystroem" or configuration.make is HypersphericalKMeans:
-            return EITHER
+        if solver == "nystroem":
+            return ANSWERED if configuration.make in (seen or ()) else REFUSED
+        if configuration.make is HypersphericalKMeans:
+            return centers
         if configuration.sphere or configuration.make is RobustKernelPCA:
             return REFUSED
-        if has_residuals(configuration):
-            return EITHER
         if is_graph(configuration):
             return graph
-        return EITHER if solver == "hebbian" else ANSWERED
+        return steps if solver == "hebbian" else ANSWERED
 
     return outcome
 
@@ -155,28 +182,29 @@ def supervised(configuration: Configuration) -> str:
     return REFUSED if configuration.is_classifier else ANSWERED
 
 
-def of_some_variance(configuration: Configuration) -> str:
-    """Without a spread there are no subspheres to measure residuals from, nor p to choose."""
-    scores = set(configuration.options) <= {"n_components", "sphere"}
-    nested = configuration.make is NestedSpheresClassifier
-    return EITHER if nested and not scores else ANSWERED
+def by_folds(configuration: Configuration) -> bool:
+    """Whether it makes folds, for which two classes of two points must be there."""
+    return configuration.options.get("p") == "cv"
 
 
-def at_least(n_clusters: int) -> Outcome:
+def on_a_circle(configuration: Configuration) -> str:
+    """What spans a circle or less leaves no subspheres to measure residuals from."""
+    return REFUSED if configuration.options.get("features") == "paper" else ANSWERED
+
+
+def at_least(n_clusters: int, *, circle: bool = True) -> Outcome:
     """Of fewer points than clusters, or than classes, there is nothing to find."""
 
     def outcome(configuration: Configuration) -> str:
         if configuration.is_clustering:
             return REFUSED if n_clusters < 3 else ANSWERED
-        if configuration.is_classifier:
-            return REFUSED if n_clusters < 2 else of_some_variance(configuration)
-        return ANSWERED
+        if by_folds(configuration):
+            return REFUSED
+        if configuration.is_classifier and n_clusters < 2:
+            return REFUSED
+        return on_a_circle(configuration) if circle else ANSWERED
 
     return outcome
-
-
-def either(_: Configuration) -> str:
-    return EITHER
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -217,7 +245,7 @@ def few_points() -> dict[str, Case]:
         "one point": Case(X[:1], outcome=at_least(1)),
         "two points": Case(X[:2], outcome=at_least(2)),
         "two equal points": Case(X[[0, 0]], outcome=at_least(2)),
-        "three points": Case(X[:3], outcome=at_least(3)),
+        "three points": Case(X[:3], outcome=at_least(3, circle=False)),
         "two equal points and another": Case(X[[0, 0, 1]], outcome=at_least(3)),
         "fewer points than components": Case(
             X,
@@ -243,9 +271,9 @@ def coinciding() -> dict[str, Case]:
     line = rng.gumbel(size=(N, 1))
     turns = 2 * np.pi * np.arange(N) / N
     return {
-        "all equal": Case(np.tile(X[:1], (N, 1)), outcome=of_some_variance),
-        "all zero": Case(np.zeros((N, 3)), outcome=of_some_variance),
-        "two places": Case(X[[0, 1] * 6], outcome=of_some_variance),
+        "all equal": Case(np.tile(X[:1], (N, 1)), outcome=on_a_circle),
+        "all zero": Case(np.zeros((N, 3)), outcome=on_a_circle),
+        "two places": Case(X[[0, 1] * 6], outcome=on_a_circle),
         "three places": Case(X[np.arange(N) // 4]),
         "a constant column": Case(np.insert(X, 1, 7.0, axis=1), twin=Case(X)),
         "a huge constant column": Case(np.insert(X, 1, 1e8, axis=1), twin=Case(X)),
@@ -253,7 +281,7 @@ def coinciding() -> dict[str, Case]:
         "collinear": Case(line * [2.0, -3.0, 6.0], twin=Case(7.0 * line)),
         "equidistant": Case(np.eye(N)),
         "a regular polygon": Case(np.column_stack([np.cos(turns), np.sin(turns)])),
-        "nearly equal": Case(X[0] + 1e-13 * rng.normal(size=(N, 3)), outcome=of_some_variance),
+        "nearly equal": Case(X[0] + 1e-13 * rng.normal(size=(N, 3))),
         "nearly equal pairs": Case(X[np.arange(N) // 2] * (1 + 1e-15 * np.arange(N)[:, None])),
         "points at the mean": Case(np.vstack([X, 2 * X.mean(axis=0) - X, [X.mean(axis=0)] * 2])),
         "more columns than rows": Case(rng.normal(size=(6, 400))),
@@ -279,8 +307,8 @@ def extreme() -> dict[str, Case]:
         "denormal values": Case(np.rint(X) * 5e-324, outcome=REFUSED),
         "columns of 1e-150 and 1e150": Case(X * [1e-150, 1.0, 1e150]),
         "far from zero": Case(far, twin=Case(far - 1e9)),
-        "an outlier of 1e6": Case(with_entry(X, 1e6), outcome=of_some_variance),
-        "an outlier of 1e150": Case(with_entry(X, 1e150), outcome=of_some_variance),
+        "an outlier of 1e6": Case(with_entry(X, 1e6)),
+        "an outlier of 1e150": Case(with_entry(X, 1e150), outcome=on_a_circle),
         "1e18 in single precision": Case(
             single * np.float32(2.0**60), twin=Case(single), tolerance=1e-3
         ),
@@ -290,7 +318,7 @@ def extreme() -> dict[str, Case]:
         "large integers": Case(whole * 2**55, twin=Case(whole.astype(float))),
         "booleans": Case(X.mean() < X, twin=Case((X.mean() < X).astype(float))),
         "numbers as objects": Case(X.astype(object), twin=Case(X)),
-        "numbers as texts": Case(X.astype(str), outcome=either, twin=Case(X)),
+        "numbers as texts": Case(X.astype(str), twin=Case(X)),
     }
 
 
@@ -301,11 +329,11 @@ def scales() -> dict[str, Case]:
     for power in range(-12, 13, 3):
         kernel = Gaussian(sigma=10.0**power)
         # landmarks leave out the rest, to which points are then orthogonal
-        some = of_some_variance if power > 0 else landmarks_alone
+        some = landmarks_alone if power < 0 else on_a_circle if power > 6 else always
         found[f"sigma 1e{power}"] = Case(X, kernel=kernel, outcome=some)
         if abs(power) in (6, 12):
             found[f"sigma 1e{power} in single precision"] = Case(
-                X.astype(np.float32), kernel=kernel, outcome=some
+                X.astype(np.float32), kernel=kernel, outcome=on_a_circle if power > 0 else some
             )
     found["sigma 1e-160"] = Case(X, kernel=Gaussian(sigma=1e-160), outcome=REFUSED)
     found["sigma 1e160"] = Case(X, kernel=Gaussian(sigma=1e160), outcome=REFUSED)
@@ -315,7 +343,7 @@ def scales() -> dict[str, Case]:
 def landmarks_alone(configuration: Configuration) -> str:
     """Nested spheres have no place for a point that is orthogonal to all landmarks."""
     nested = configuration.make is KernelPNS and solver_of(configuration) == "nystroem"
-    return EITHER if nested else ANSWERED
+    return REFUSED if nested else ANSWERED
 
 
 def classes() -> dict[str, Case]:
@@ -324,11 +352,11 @@ def classes() -> dict[str, Case]:
     still = np.where((y == "oak")[:, None], X[2], X)
     odd = {
         "a class of one": Case(X, alone),
-        "classes of one": Case(X[:3], CLASSES, outcome=of_some_variance),
+        "classes of one": Case(X[:3], CLASSES, outcome=at_least(3, circle=False)),
         "a class without variance": Case(still, y),
         "classes without variance": Case(X[np.arange(N) % 3], y),
         "classes of equal points": Case(np.tile(X[:4], (3, 1)), np.repeat(CLASSES, 4)),
-        "classes in one place": Case(np.tile(X[:1], (N, 1)), y, outcome=of_some_variance),
+        "classes in one place": Case(np.tile(X[:1], (N, 1)), y, outcome=on_a_circle),
         "a class in two places": Case(X[np.arange(N) % 6], y),
     }
     none = {
@@ -351,17 +379,23 @@ def of_next_to_no_weight(configuration: Configuration) -> str:
     return REFUSED if is_graph(configuration) or hebbian else ANSWERED
 
 
+def of_next_to_no_weight_beside_one(configuration: Configuration) -> str:
+    """Beside the one they span nothing, and have no degree but by landmarks, which may lack any."""
+    graph = is_graph(configuration) and solver_of(configuration) != "nystroem"
+    return REFUSED if graph or configuration.make is KernelPNS else ANSWERED
+
+
 def weights() -> dict[str, Case]:
     X, some = good(), np.arange(N, dtype=float)
     odd = {
         "one weight": Case(X, weight=(some == 4).astype(float), outcome=at_least(1)),
         "two weights": Case(X, weight=np.isin(some, (4, 5)).astype(float), outcome=at_least(2)),
-        "huge weights": Case(X, weight=some * 1e300, outcome=of_some_variance),
+        "huge weights": Case(X, weight=some * 1e300),
         "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=of_next_to_no_weight),
         "uneven weights": Case(
             X,
             weight=np.where(some == 4, 1e12, 1e-12),
-            outcome=lambda each: EITHER if is_graph(each) or each.make is KernelPNS else ANSWERED,
+            outcome=of_next_to_no_weight_beside_one,
         ),
     }
     none = {
@@ -432,12 +466,23 @@ def new_data() -> dict[str, Case]:
         "1e300": X * 1e300,
     }
     answered = {"one row": X[:1], "1e-300": X * 1e-300}
-    either = {"1e100": X * 1e100, "far away": X + 1e6}  # orthogonal to all that is known
+    apart = {"1e100": X * 1e100, "far away": X + 1e6}
+    outcomes = ((REFUSED, refused), (ANSWERED, answered), (orthogonal, apart))
     return {
         f"new: {name}": Case(X, new=new, new_outcome=outcome)
-        for outcome, several in ((REFUSED, refused), (ANSWERED, answered), (EITHER, either))
+        for outcome, several in outcomes
         for name, new in several.items()
     }
+
+
+def orthogonal(configuration: Configuration) -> str:
+    """Points that are orthogonal to all that is known have no direction in its span.
+
+    Nested spheres need one, and so does whoever brings features by landmarks to unit length.
+    """
+    nested = configuration.make in (KernelPNS, NestedSpheresClassifier)
+    features = configuration.sphere and solver_of(configuration) == "nystroem"
+    return REFUSED if nested or features else ANSWERED
 
 
 def spheres() -> dict[str, Case]:
@@ -446,16 +491,17 @@ def spheres() -> dict[str, Case]:
     turns = 2 * np.pi * np.arange(N) / N
     circle = np.column_stack([np.cos(turns), np.sin(turns), 0 * turns])
     ring = (circle + pole) / np.sqrt(2)
-    some = with_inputs(of_some_variance)
+    some = with_inputs(on_a_circle)
+    cancel, cancel_on_a_circle = with_a_mean(always), with_a_mean(on_a_circle)
     given: dict[str, tuple[Any, Outcome]] = {
         "two antipodal points": (np.vstack([pole, -pole]), of_two_points_that_cancel),
-        "antipodal halves": (np.vstack([U[:6], -U[:6]]), with_a_mean),
-        "the antipode of the mean": (np.vstack([ring, -pole]), with_a_mean),
-        "nearly the antipode of the mean": (np.vstack([ring, [[1e-9, 0.0, -1.0]]]), with_a_mean),
-        "one antipode": (np.vstack([np.tile(pole, (N - 1, 1)), -pole]), with_a_mean),
-        "a great circle": (circle, with_a_mean),
-        "the ends of all axes": (np.vstack([np.eye(3), -np.eye(3)] * 2), with_a_mean),
-        "signs": (np.where(np.arange(N) % 2, 1.0, -1.0)[:, None], with_a_mean),
+        "antipodal halves": (np.vstack([U[:6], -U[:6]]), cancel),
+        "the antipode of the mean": (np.vstack([ring, -pole]), cancel),
+        "nearly the antipode of the mean": (np.vstack([ring, [[1e-9, 0.0, -1.0]]]), cancel),
+        "one antipode": (np.vstack([np.tile(pole, (N - 1, 1)), -pole]), cancel_on_a_circle),
+        "a great circle": (circle, cancel_on_a_circle),
+        "the ends of all axes": (np.vstack([np.eye(3), -np.eye(3)] * 2), cancel),
+        "signs": (np.where(np.arange(N) % 2, 1.0, -1.0)[:, None], cancel_on_a_circle),
         "a point at the mean": (np.vstack([ring, pole]), with_inputs(always)),
         "a ring": (ring, with_inputs(always)),
         "only the pole": (np.tile(pole, (N, 1)), some),
@@ -529,12 +575,14 @@ def gram_matrices() -> dict[str, Case]:
     rng = np.random.default_rng(0)
     wild = rng.uniform(-1, 1, size=(N, N))
     wild = (wild + wild.T) / 2
-    some = with_matrices(of_some_variance)
+    some = with_matrices(on_a_circle)
     column = Case(steps[:, None], kernel="linear")
     plain = Case(K, kernel="precomputed")
     found = {
         "ones": Case(np.ones((N, N)), outcome=some),
-        "signs of rank one": Case(np.outer(signs, signs), outcome=with_matrices(with_a_mean)),
+        "signs of rank one": Case(
+            np.outer(signs, signs), outcome=with_matrices(with_a_mean(on_a_circle))
+        ),
         "rank one": Case(
             np.outer(steps, steps), outcome=on_sphere, twin=column, alike=has_one_answer
         ),
@@ -548,17 +596,26 @@ def gram_matrices() -> dict[str, Case]:
         "nearly the diagonal": Case(
             with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_matrices(always), twin=plain
         ),
-        "indefinite": Case(with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED)),
-        "negative definite": Case(-K, outcome=with_lengths),
+        "indefinite": Case(
+            with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED, seen={KernelPNS})
+        ),
+        "negative definite": Case(-K, outcome=with_lengths(mean=REFUSED)),
         "all minus one": Case(
-            with_diagonal(np.full((N, N), -1.0), 1.0), outcome=of_no_points(graph=REFUSED)
+            with_diagonal(np.full((N, N), -1.0), 1.0),
+            outcome=of_no_points(
+                graph=REFUSED,
+                steps=ANSWERED,
+                centers=REFUSED,
+                seen={KernelPNS, KernelPCA, KernelKMeans, HypersphericalKMeans},
+            ),
         ),
         "a similarity above one": Case(
-            with_both(K, 1.4, 5, 2), outcome=of_no_points(graph=ANSWERED)
+            with_both(K, 1.4, 5, 2),
+            outcome=of_no_points(graph=ANSWERED, centers=REFUSED, seen={KernelPNS}),
         ),
         "another diagonal": Case(with_entry(K, 2.0, (5, 5)), outcome=on_sphere),
-        "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=with_lengths),
-        "negative on the diagonal": Case(with_entry(K, -1.0, (5, 5)), outcome=with_lengths),
+        "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=with_lengths()),
+        "negative on the diagonal": Case(with_entry(K, -1.0, (5, 5)), outcome=with_lengths()),
         "values of 1e300": Case(
             K * 2.0**996,
             outcome=with_matrices(of_size(small=False)),
@@ -571,7 +628,9 @@ def gram_matrices() -> dict[str, Case]:
             twin=plain,
             alike=measured_in_angles,
         ),
-        "integers": Case(np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED)),
+        "integers": Case(
+            np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED, seen={KernelPNS})
+        ),
     }
     refused = {
         "asymmetric": with_entry(K, 0.5, (5, 2)),
@@ -605,10 +664,10 @@ def shapes() -> dict[str, Case]:
     turned = np.exp(1j * np.arange(N))[:, None] * z + np.arange(N)[:, None]
     plain = Case(X, y, kernel=kernel)
     found = {
-        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=of_some_variance),
+        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=on_a_circle),
         "one": Case(X[:1], y[:1], outcome=at_least(1)),
         "one, turned and moved": Case(
-            points(np.exp(1j * np.arange(N))[:, None] * z[:1] + 3.0), y, outcome=of_some_variance
+            points(np.exp(1j * np.arange(N))[:, None] * z[:1] + 3.0), y, outcome=on_a_circle
         ),
         "turned and moved": Case(
             points(turned), y, new=points(turned), twin=plain, alike=whatever_the_order
@@ -645,8 +704,8 @@ def covariances() -> dict[str, Case]:
     kernel = LogEuclidean()
     plain = Case(X, y, kernel=kernel)
     found = {
-        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=of_some_variance),
-        "identities": Case(np.tile(np.eye(d), (N, 1, 1)), y, outcome=of_some_variance),
+        "equal": Case(np.tile(X[:1], (N, 1, 1)), y, outcome=on_a_circle),
+        "identities": Case(np.tile(np.eye(d), (N, 1, 1)), y, outcome=on_a_circle),
         "one": Case(X[:1], y[:1], outcome=at_least(1)),
         "of one number": Case(X[:, :1, :1], y),
         "of 1e150": Case(X * 2.0**498, y, twin=plain),

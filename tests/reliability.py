@@ -248,8 +248,8 @@ def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
         f"Written by `tests/reliability.py` (`make reliability`) on {date}; do not edit. A case is "
         "one test with one set of parameters, the slow ones included; many of them look at many "
         "inputs. *Found* counts what was wrong when the battery was written and has been mended "
-        "since. A battery with a failure, or without a case, is red. One that was run before the source "
-        "or the batteries last changed is not, but the page says so.",
+        "since. A battery with a failure, or without a case, is red. A row says so if the source "
+        "or the batteries have changed since it was counted.",
         "",
         "| battery | state | cases | failing | skipped | found and mended | run | command |",
         "|---|---|---|---|---|---|---|---|",

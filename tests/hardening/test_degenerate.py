@@ -1,6 +1,8 @@
 """Battery "degenerate data": for each the right answer or a clear error.
 
-Never NaN, never a hang, never an error of what lies below: not of NumPy, SciPy or LAPACK.
+Never NaN, never a hang, never an error of what lies below: not of NumPy, SciPy or LAPACK. What the
+right answer is, answers.py says from plain formulas, for the first configuration of each estimator;
+the others must agree with the twins of their data.
 """
 
 import ast
@@ -20,10 +22,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import orthodrome
+from answers import check_answers
 from degenerate import (
     ANSWERED,
     CASES,
-    EITHER,
     MOTIONS,
     PICTURES,
     REFUSED,
@@ -38,13 +40,13 @@ from laws_product import (
     FIRST,
     METHODS,
     ROUNDING,
-    WITHOUT_PREIMAGES,
     partition,
 )
 from optional import needs
 from orthodrome import (
     KernelPCA,
     KernelPGA,
+    KernelPNS,
     KernelRidgeRegressionClassifier,
     PatchDenoiser,
     PerTurbo,
@@ -145,33 +147,96 @@ def answers(model, case):
     for name in sorted(METHODS - {"inverse_transform"}):
         if hasattr(model, name):
             found[name] = attempted(lambda name=name: getattr(model, name)(new))
-    if hasattr(model, "inverse_transform") and found["transform"][1] is None:
-        some = found["transform"][0][:3]
-        restored, error = attempted(lambda: model.inverse_transform(some))
-        if error is None:
-            check_finite(restored, "inverse_transform")
-        elif not without_preimages(case.kernel):
-            found["inverse_transform"] = restored, error
     return found
 
 
-def without_preimages(kernel):
-    """Whether points of a kernel have no pre-images in general: what it is normalised from too."""
-    names = {"gaussian": "Gaussian", "linear": "Linear", "precomputed": "Precomputed"}
-    name = names[kernel] if isinstance(kernel, str) else type(kernel).__name__
-    return name in WITHOUT_PREIMAGES | {"Precomputed"}
+#: Where X has no extent in feature space, of which components would explain a share.
+NO_EXTENT = {
+    "one point",
+    "two equal points",
+    "all equal",
+    "all zero",
+    "classes in one place",
+    "sigma 1e9",
+    "sigma 1e12",
+    "sigma 1e6 in single precision",
+    "sigma 1e12 in single precision",
+    "sphere: no lengths",
+    "sphere: one column of ones",
+    "sphere: only the pole",
+    "gram: negative definite",
+    "gram: of one point",
+    "gram: ones",
+    "gram: zeros",
+    "shapes: equal",
+    "shapes: one",
+    "shapes: one, turned and moved",
+    "matrices: equal",
+    "matrices: identities",
+    "matrices: one",
+}
+#: Where k(x, x) of new rows, which a matrix does not say, cannot be guessed from its diagonal.
+NO_DIAGONAL = {
+    "gram: another diagonal",
+    "gram: rank one",
+    "gram: zero on the diagonal",
+    "gram: negative on the diagonal",
+}
+
+
+def may_refuse(model, name, method):
+    """Whether a method has nothing to say of a case, though it was fitted to it.
+
+    These are all pairs of a method and what a case is like; everything else is answered.
+    """
+    if method == "score" and isinstance(model, (KernelPCA, KernelPGA)):
+        return name in NO_EXTENT or (isinstance(model, KernelPCA) and name in NO_DIAGONAL)
+    return method in ("sample", "inverse_transform") and CASES[name].kernel == "precomputed"
 
 
 def sums(model, case):
-    """What is said of all new rows together, and rows that are drawn."""
+    """What is said of all new rows together, rows that are drawn, and inputs of coordinates."""
     found = {}
-    more = (case.classes,) if is_classifier(model) else ()
+    more = (
+        (case.classes[: 0 if case.new_rows is None else len(case.new_rows)],)
+        if is_classifier(model)
+        else ()
+    )
     for name in ("score", "bic", "aic"):
         if hasattr(model, name):
             found[name] = attempted(lambda name=name: getattr(model, name)(case.new_rows, *more))
     if hasattr(model, "sample"):
         found["sample"] = attempted(lambda: model.sample(3))
+    if hasattr(model, "inverse_transform"):
+        some = model.embedding_[:3]
+        found["inverse_transform"] = attempted(lambda: model.inverse_transform(some))
     return found
+
+
+def check_sums(model, name, expected):
+    """All is answered, but what a case has no answer for, and what new rows are refused for."""
+    given = CASES[name]
+    for method, (found, refusal) in sums(model, given).items():
+        of_new = method in ("score", "bic", "aic")
+        none = may_refuse(model, name, method) and not isinstance(model, KernelPNS)
+        refused = none or (of_new and expected == REFUSED)
+        assert (refusal is not None) == refused, f"{method}: {refusal or 'it is answered'}"
+        if refusal is None:
+            check_finite(found, method)
+    if given.kernel == "precomputed":
+        check_without_inputs(model)
+
+
+def check_without_inputs(model):
+    """What a matrix is no answer for is answered where inputs are given, or not asked for."""
+    found = []
+    if hasattr(model, "sample"):
+        found += [model.sample(3, space=space, random_state=0) for space in ("embedding", "sphere")]
+    if hasattr(model, "inverse_transform") and not isinstance(model, KernelPNS):
+        inputs = np.arange(2.0 * len(model.embedding_)).reshape(-1, 2)
+        found += [model.inverse_transform(model.embedding_[:3], inputs=inputs)]
+        assert found[-1].shape == (len(model.embedding_[:3]), 2)
+    check_finite(found, "without inputs")
 
 
 def check_attributes(model):
@@ -184,10 +249,23 @@ def check_attributes(model):
 
 # The battery --------------------------------------------------------------------------------------
 
+#: What is known to be wrong, and why.
+WRONG = {
+    ("KernelSpectralClustering, dense", "an outlier of 1e150"): (
+        "eleven points that the kernel does not tell apart get two labels, and predict gives them "
+        "one: the third eigenvector is any of ten"
+    ),
+}
+
+
+def marks_of(name, case):
+    slow = [] if name in FIRST.values() else [pytest.mark.slow]
+    known = WRONG.get((name, case))
+    return slow if known is None else [*slow, pytest.mark.xfail(strict=True, reason=known)]
+
+
 PRODUCT = [
-    pytest.param(
-        name, case, id=f"{name}-{case}", marks=() if name in FIRST.values() else pytest.mark.slow
-    )
+    pytest.param(name, case, id=f"{name}-{case}", marks=marks_of(name, case))
     for name, each in CONFIGURATIONS.items()
     for case, given in CASES.items()
     if given.weight is None or each.takes_weights
@@ -198,24 +276,21 @@ PRODUCT = [
 def test_the_right_answer_or_a_clear_error(name, case):
     each, given = CONFIGURATIONS[name], CASES[case]
     model, error = fitted(each, given)
-    expected = given.expected(each)
+    assert (ANSWERED if error is None else REFUSED) == given.expected(each), error
     if error is not None:
-        assert expected in (REFUSED, EITHER), error
         with pytest.raises(NotFittedError):
             check_is_fitted(model)
         return
-    assert expected in (ANSWERED, EITHER)
     check_attributes(model)
+    expected = given.expected_of_new(each)
     for method, (found, refusal) in answers(model, given).items():
-        if refusal is not None:
-            assert given.new_outcome in (REFUSED, EITHER), f"{method}: {refusal}"
-            continue
-        assert given.new_outcome in (ANSWERED, EITHER), method
-        check_finite(found, method)
-        assert len(found) == len(given.new_rows), method
-    for method, (found, refusal) in sums(model, given).items():
+        assert (ANSWERED if refusal is None else REFUSED) == expected, f"{method}: {refusal}"
         if refusal is None:
             check_finite(found, method)
+            assert len(found) == len(given.new_rows), method
+    check_sums(model, case, expected)
+    if name in FIRST.values() and expected == ANSWERED:
+        check_answers(model, given)
     if given.twin is not None and given.alike(each):
         check_same(model, each, given)
 
@@ -240,6 +315,106 @@ def check_same(model, each, given):
             np.testing.assert_allclose(one[name], expected, rtol=0, atol=atol, err_msg=name)
         else:
             np.testing.assert_array_equal(one[name], expected, err_msg=name)
+
+
+# Wrong answers, and whether they are seen ---------------------------------------------------------
+
+
+def doubled(value):
+    return 2 * np.asarray(value)
+
+
+def nothing(value):
+    return 0 * np.asarray(value)
+
+
+def exchanged(labels):
+    """Each label in the place of the next."""
+    known, places = np.unique(labels, return_inverse=True)
+    return np.roll(known, 1)[places]
+
+
+def turned(rows):
+    """Rows whose columns say what is true of the next."""
+    return np.roll(rows, 1, axis=1)
+
+
+COORDINATES = {
+    "embedding_": doubled,
+    "transform": nothing,
+    "explained_variance_ratio_": doubled,
+}
+DISTANCES = {"labels_": exchanged, "predict": exchanged, "transform": nothing, "inertia_": doubled}
+RESIDUALS = {
+    "predict": exchanged,
+    "class_residuals": doubled,
+    "predict_proba": turned,
+    "loo_residuals_": doubled,
+}
+BUGS = {
+    "KernelPCA": COORDINATES | {"eigenvalues_": doubled, "score": doubled},
+    "KernelPGA": COORDINATES | {"eigenvalues_": doubled, "geodesic_variance_": doubled},
+    "KernelPNS": COORDINATES | {"residuals_": doubled, "sphere_coordinates_": turned},
+    "RobustKernelPCA": COORDINATES | {"dispersions_": doubled},
+    "KernelKMeans": DISTANCES | {"score": doubled},
+    "HypersphericalKMeans": DISTANCES,
+    "KernelSpectralClustering": {
+        "labels_": exchanged,
+        "predict": exchanged,
+        "embedding_": doubled,
+        "eigenvalues_": doubled,
+    },
+    "GeodesicMixture": {
+        "labels_": exchanged,
+        "predict": exchanged,
+        "predict_proba": turned,
+        "score_samples": doubled,
+        "lower_bound_": doubled,
+        "means_": turned,
+        "covariances_": doubled,
+    },
+    "KernelRidgeRegressionClassifier": RESIDUALS,
+    "PerTurbo": RESIDUALS,
+    "NestedSpheresClassifier": {
+        "predict": exchanged,
+        "decision_function": turned,
+        "features_": doubled,
+    },
+}
+
+
+def with_a_bug(monkeypatch, model, name, change):
+    """What a fit says by this name is wrong: an attribute of its own, a property or a method."""
+    if name in vars(model):
+        monkeypatch.setattr(model, name, change(vars(model)[name]))
+        return
+    right = getattr(type(model), name)
+    if isinstance(right, property):
+        monkeypatch.setattr(type(model), name, property(lambda self: change(right.fget(self))))
+    else:
+        monkeypatch.setattr(model, name, lambda *given: change(right(model, *given)))
+
+
+@pytest.mark.parametrize("case", ["sigma 1e0", "a class of one", "shapes: mirrored"])
+@pytest.mark.parametrize(
+    ("make", "what"), [(make, what) for make, several in BUGS.items() for what in several]
+)
+def test_wrong_answers_are_seen(make, what, case, monkeypatch):
+    model = right_model(make, case)
+    with_a_bug(monkeypatch, model, what, BUGS[make][what])
+    with pytest.raises(AssertionError):
+        check_answers(model, CASES[case])
+
+
+@functools.cache
+def right_model(make, case):
+    model = model_of(FIRST[make], case)
+    check_answers(model, CASES[case])
+    return model
+
+
+def test_bugs_are_tried_with_every_estimator():
+    assert set(BUGS) == set(FIRST)
 
 
 # What is known of the answers ---------------------------------------------------------------------
@@ -315,7 +490,9 @@ def test_points_that_were_learned_are_recognised(name, case):
 @pytest.mark.parametrize(("sigma", "tolerance"), [(1e3, 1e-4), (1e6, 1e-3)])
 def test_a_large_scale_is_the_linear_kernel(name, sigma, tolerance):
     """Of the mean of points near together a sphere is flat: θ = d/σ, and there is no more to it."""
-    linear = KernelPCA(2, kernel="linear").fit(good()).embedding_
+    left, sizes, _ = np.linalg.svd(good() - good().mean(axis=0), full_matrices=False)
+    linear = (left * sizes)[:, :2]
+    linear = linear * np.sign((linear**3).sum(axis=0))
     found = model_of(name, f"sigma 1e{round(np.log10(sigma))}").embedding_ * sigma
     np.testing.assert_allclose(found, linear, rtol=0, atol=tolerance * np.abs(linear).max())
 

@@ -1,0 +1,558 @@
+"""What each estimator must say of the cases of degenerate.py, from the plain formulas alone.
+
+    check_answers(model, case)
+
+compares a fit in its first configuration with plain.py: embeddings up to signs, and up to turns
+where eigenvalues coincide; what is said of the new rows; shares of variance; labels and what they
+minimise; residuals of classes and predictions. Where an answer is not the only one (clusters, which
+may be another local optimum, and searches) it is held to the equations that every right one obeys.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+from sklearn.svm import LinearSVC
+
+import plain
+from degenerate import Case
+
+__all__ = ["check_answers"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A case as plain matrices, in units in which the largest number is about 1.
+
+    Kernel values of the case are those here times `unit`, and its weights times `heavy`.
+    """
+
+    K: Array
+    cross: Array  # k(x, x_n) of the new rows
+    own: Array  # k(x, x) of these
+    weights: Array
+    unit: float
+    heavy: float
+    eps: float
+    knows_inputs: bool
+
+    @property
+    def p(self) -> Array:
+        return self.weights / self.weights.sum()
+
+    @property
+    def size(self) -> float:
+        """The unit of lengths."""
+        return float(np.sqrt(self.unit))
+
+    @property
+    def rounding(self) -> float:
+        """What sums of kernel values may be wrong by."""
+        return 32 * len(self.K) * self.eps * max(float(np.abs(self.K).max()), 1e-300)
+
+    @property
+    def digits(self) -> float:
+        """How near numbers must be, as a part of the largest."""
+        return 1e-7 if self.eps < 1e-10 else 3e-3
+
+    def on_sphere(self) -> Setting:
+        """The same points at length 1."""
+        radius = float(np.diagonal(self.K).mean())
+        return Setting(
+            **vars(self)
+            | {"K": self.K / radius, "cross": self.cross / radius, "own": self.own / radius}
+        )
+
+
+def setting_of(case: Case) -> Setting:
+    """Evaluate the kernel of a case by its formula."""
+    X, new = (np.asarray(rows) for rows in (case.X, case.new_rows))
+    eps = float(np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps)
+    X, new = X.astype(np.float64), new.astype(np.float64)
+    weights = np.ones(len(X)) if case.weight is None else np.asarray(case.weight, dtype=np.float64)
+    heavy = float(weights.max())
+    weights = weights / heavy
+    name = case.kernel if isinstance(case.kernel, str) else type(case.kernel).__name__.lower()
+    unit = scale = _power_of_two(np.abs(X).max())
+    if name == "precomputed":
+        K, cross = X / scale, new / scale
+        own = np.full(len(new), np.average(np.diagonal(K), weights=weights))
+    elif name == "linear":
+        unit = scale**2
+        K, cross = X / scale @ (X / scale).T, new / scale @ (X / scale).T
+        own = ((new / scale) ** 2).sum(axis=1)
+    else:
+        K, cross = _gaussian(name, X, new, weights, case.kernel)
+        unit, own = 1.0, np.ones(len(new))
+    return Setting(K, cross, own, weights, unit, heavy, eps, name != "precomputed")
+
+
+def _gaussian(name: str, X: Array, new: Array, weights: Array, kernel: Any) -> tuple[Array, Array]:
+    """Gaussian kernels of vectors, of shapes and of matrices; the latter without the factor 2."""
+    sigma = getattr(kernel, "sigma", "mean")
+    sigma = None if isinstance(sigma, str) else float(sigma)
+    if name == "gaussian":
+        scale = _power_of_two(np.abs(X - X.mean(axis=0)).max())
+        center = X[0]
+        X, new = (X - center) / scale, (new - center) / scale
+        sigma = None if sigma is None else sigma / scale
+    else:
+        scale = _power_of_two(np.abs(X).max())
+        write = plain.shapes if name == "veronesewhitney" else plain.logarithms
+        X, new = write(X / scale), write(new / scale)
+    vectors = name == "gaussian"
+    values = plain.gaussian(
+        X,
+        weights / weights.sum(),
+        sigma,
+        factor=2.0 if vectors else 1.0,
+        coarse=0.0 if vectors else 1e-14 * np.abs(X).max(),
+    )
+    return values(X), values(new)
+
+
+def _power_of_two(value: float) -> float:
+    """The power below a number, which changes no digit; of an even exponent, so that it has a root.
+
+    Of nothing it is 1.
+    """
+    return float(2.0 ** (2 * (int(np.frexp(value)[1]) // 2))) if value > 0 else 1.0
+
+
+def close(found: Any, right: Any, by: float, what: str) -> None:
+    np.testing.assert_allclose(found, right, rtol=0, atol=by, err_msg=what)
+
+
+# Eigenvectors -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The leading eigenvalues of W^½ G W^½, and what the embedding by its eigenvectors obeys.
+
+    Whatever the signs are, and however eigenvectors of one eigenvalue are turned: E is right if
+    Eᵀ W E = Λ and G W E = E Λ. So are rows of other points, G' W E Λ^-1.
+    """
+
+    G: Array
+    weights: Array
+    digits: float
+    rounding: float
+
+    def values(self, k: int) -> Array:
+        root = np.sqrt(self.weights)
+        found = np.linalg.eigvalsh(self.G * np.outer(root, root))[::-1][:k]
+        return np.maximum(np.pad(found, (0, k - len(found))), 0.0)
+
+    def check(self, E: Array, values: Array, cross: Array, new: Array) -> None:
+        """The embedding, the eigenvalues and the coordinates of new points."""
+        right = self.values(E.shape[1])
+        by = self.digits * right.max(initial=0.0) + self.rounding * self.weights.sum()
+        close(values, right, by, "eigenvalues_")
+        weighted = self.weights[:, None] * E
+        close(E.T @ weighted, np.diag(right), by, "lengths of embedding_")
+        extent = np.abs(E).max(initial=0.0) + np.sqrt(by)
+        close(self.G @ weighted, E * right, 4 * by * extent, "directions of embedding_")
+        clear = right > 1e3 * by  # the others would be divided by hardly anything
+        expected = cross @ weighted[:, clear] / right[clear]
+        errors = (4 * by * extent / right[clear]) + self.digits * np.abs(expected).max(initial=0.0)
+        assert np.all(np.abs(new[:, clear] - expected) <= errors), "transform"
+        close(new[:, right <= by / 100], 0.0, np.sqrt(by), "transform where there is no extent")
+
+
+def spectrum_of(G: Array, weights: Array, given: Setting) -> Spectrum:
+    return Spectrum(G, weights, given.digits, given.rounding)
+
+
+def check_pca(model: Any, given: Setting, case: Case) -> None:
+    G = plain.centered(given.K, given.K, given.p)
+    cross = plain.centered(given.cross, given.K, given.p)
+    found = spectrum_of(G, given.weights, given)
+    values = model.eigenvalues_ / given.unit / given.heavy
+    transformed = model.transform(case.new_rows) / given.size
+    found.check(model.embedding_ / given.size, values, cross, transformed)
+    total = float(given.weights @ np.diagonal(G))
+    check_ratio(model, values, total, given)
+    if case_has_score(given, total):
+        shares = (transformed**2).sum() / squared_from_mean(given).sum()
+        close(model.score(case.new_rows), shares, 10 * given.digits, "score")
+
+
+def squared_from_mean(given: Setting) -> Array:
+    return given.own - 2 * given.cross @ given.p + given.p @ given.K @ given.p
+
+
+def case_has_score(given: Setting, total: float) -> bool:
+    """Whether there is enough variance to take a share of, and k(x, x) of new rows is known."""
+    diagonal = np.diagonal(given.K)
+    known = given.knows_inputs or np.ptp(diagonal) < 1e-12 * np.abs(diagonal).max()
+    return known and total > 1e4 * given.rounding * given.weights.sum()
+
+
+def check_ratio(model: Any, values: Array, total: float, given: Setting) -> None:
+    """Shares of the variance, where there is any."""
+    if total > 1e3 * given.rounding * given.weights.sum():
+        close(
+            model.explained_variance_ratio_,
+            values / total,
+            given.digits,
+            "explained_variance_ratio_",
+        )
+
+
+def check_pga(model: Any, given: Setting, case: Case) -> None:
+    tangent, cross, unit = seen_from_mean(given)
+    found = spectrum_of(tangent, unit.p, unit)
+    found.check(model.embedding_, model.eigenvalues_, cross, model.transform(case.new_rows))
+    total = float(unit.p @ np.diagonal(tangent))
+    close(model.geodesic_variance_, total, unit.digits * total + unit.rounding, "variance")
+    check_ratio(model, model.eigenvalues_, total, unit)
+
+
+def seen_from_mean(given: Setting) -> tuple[Array, Array, Setting]:
+    """Inner products of Log maps at the mean, of all rows and of the new ones."""
+    unit = given.on_sphere()
+    mean = plain.karcher_mean(unit.K, unit.p)
+    tangent = plain.tangents(unit.K, unit.K, mean)
+    return tangent, plain.tangents(unit.cross, unit.K, mean), unit
+
+
+# Explicit coordinates -----------------------------------------------------------------------------
+
+
+def check_robust(model: Any, given: Setting, case: Case) -> None:
+    """Directions v that rest: v is along Σ w sign⟨v, z⟩ z, for p = 1, without those before."""
+    G = plain.centered(given.K, given.K, given.p)
+    cross = plain.centered(given.cross, given.K, given.p)
+    E, transformed = model.embedding_ / given.size, model.transform(case.new_rows) / given.size
+    total = float(given.p @ np.diagonal(G))
+    if total < 1e3 * given.rounding:
+        close(E, 0.0, np.sqrt(1e4 * given.rounding), "embedding_ of no extent")
+        close(transformed, 0.0, np.sqrt(1e4 * given.rounding), "transform of no extent")
+        return
+    close(
+        model.explained_variance_ratio_,
+        given.p @ E**2 / total,
+        given.digits,
+        "explained_variance_ratio_",
+    )
+    close(model.dispersions_ / given.size, given.p @ np.abs(E), given.digits, "dispersions_")
+    by = max(1e-6, 10 * given.digits) * np.sqrt(total)
+    for number in range(E.shape[1]):
+        e, left = E[:, number], np.sqrt(np.maximum(np.diagonal(G), 0.0))
+        if given.p @ left**2 < max(1e-9 * total, 1e3 * given.rounding):
+            counts = given.weights > 0
+            close(e[counts], 0.0, by + np.sqrt(1e4 * given.rounding), "a direction of no extent")
+            break
+        start = np.linalg.eigh(G * np.outer(given.p, given.p) ** 0.5)[1][:, -1] * given.p**0.5
+        first = G @ start / np.sqrt(start @ G @ start)
+        assert given.p @ np.abs(e) >= (1 - 1e-6) * (given.p @ np.abs(first)) - by, "dispersion"
+        signs = given.p * np.where(np.abs(e) > 1e-7 * np.abs(e).max(), np.sign(e), 0.0)
+        undecided = float((given.p * left)[signs == 0].sum())
+        length = np.sqrt(signs @ G @ signs)
+        slack = by + 4 * undecided / length * left.max()
+        close(e, G @ signs / length, slack, "a direction that rests")
+        close(transformed[:, number], cross @ signs / length, slack, "transform")
+        G, cross = G - np.outer(e, e), cross - np.outer(transformed[:, number], e)
+
+
+def check_nested(model: Any, given: Setting, case: Case) -> None:
+    """Coordinates are the kernel's; residuals and the embedding follow from axes and radii."""
+    unit = given.on_sphere()
+    n_outer = len(model.radii_) + 1 - model.n_components_
+    old, rows = twins(given)
+    E = model.embedding_
+    close(model.transform(case.new_rows)[rows], E[old], _of_angles(unit), "transform")
+    squares = unit.p @ model.residuals_**2
+    if squares.sum() > 1e-10:
+        by = 1e-6 + unit.digits
+        ratio = model.explained_variance_ratio_
+        close(ratio, squares / squares.sum(), by, "explained_variance_ratio_")
+    chain = check_chain(model, unit, n_outer, great=False)
+    if chain is not None:
+        logs = plain.log_map(*chain)
+        close(E @ E.T, logs @ logs.T, _of_angles(unit), "embedding_")
+
+
+def _of_angles(unit: Setting) -> float:
+    """What directions that are left out as rounding, 1e-12 of the trace, may change of angles."""
+    return 2e-5 if unit.eps < 1e-10 else 2e-2
+
+
+def twins(given: Setting) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training rows, and the new rows that are the same."""
+    same = np.abs(given.cross[:, None] - given.K[None]).max(axis=2) == 0
+    rows, old = np.nonzero(same)
+    return old, rows
+
+
+def check_chain(
+    model: Any, unit: Setting, n_outer: int, *, great: bool
+) -> tuple[Array, Array] | None:
+    """Return the points, and the mean, on the subsphere that n_outer others hold.
+
+    None where the chain goes on from a point that has no place on its next subsphere.
+    """
+    Y, p, by = model.sphere_coordinates_, unit.p, _of_angles(unit)
+    counts = unit.weights > 0
+    close((Y @ Y.T)[np.ix_(counts, counts)], unit.K[np.ix_(counts, counts)], by, "coordinates")
+    axes, radii = model.axes_, model.radii_
+    close(axes @ axes.T, np.eye(len(axes)), 1e-9, "axes_")
+    thetas, places = plain.chain_of_spheres(Y, axes)
+    scales = np.cumprod([1.0, *np.sin(radii)])
+    for level, (theta, radius) in enumerate(zip(thetas, radii, strict=False)):
+        close(radius, np.pi / 2 if great else p @ theta, 1e-3, "radii_")
+        residuals = model.residuals_[:, len(radii) - level]
+        close(residuals, (theta - radius) * scales[level], by, "residuals_")
+        assert p @ (theta - radius) ** 2 <= _of_least_moment(places[level], p) + by, "a subsphere"
+    if len(places) <= len(radii):
+        return None
+    plane = np.linalg.svd(places[-1], full_matrices=True)[2][:2]
+    turns = np.arctan2(*(places[-1] @ plane[::-1].T).T)
+    angle = model.residuals_[:, 0] / scales[-1]
+    best = (turns - plain.circular_mean(turns, p) + np.pi) % (2 * np.pi) - np.pi
+    near = by / max(scales[-1], 1e-9)
+    assert p @ angle**2 <= p @ best**2 + near, "the mean on the circle"
+    starts = [np.exp(1j * turns) * np.exp(-1j * sign * angle) for sign in (1, -1)]
+    start = min(starts, key=np.ptp)
+    close(start, start[0], near, "residuals_ on the circle")
+    mean = plane.T @ [start[0].real, start[0].imag]
+    for axis, radius in list(zip(axes, radii, strict=True))[n_outer:][::-1]:
+        mean = np.sin(radius) * mean + np.cos(radius) * axis
+    return places[n_outer], mean
+
+
+def _of_least_moment(points: Array, p: Array) -> float:
+    """Mean squared residuals from the great subsphere across the least direction that is there."""
+    values, vectors = np.linalg.eigh((points * p[:, None]).T @ points)
+    there = vectors[:, values > 1e-9 * values.sum()]
+    theta = plain.angles(points @ there[:, 0])
+    return float(p @ (theta - np.pi / 2) ** 2) if there.shape[1] > 2 else np.inf
+
+
+# Clusters -----------------------------------------------------------------------------------------
+
+
+def nearest(squares: Array, labels: Any, by: float | Array, what: str) -> None:
+    """No other centre is nearer than that of the label."""
+    own = squares[np.arange(len(squares)), labels]
+    assert np.all(own <= squares.min(axis=1) + by), what
+
+
+def check_k_means(model: Any, given: Setting, case: Case) -> None:
+    """Centres are means of their points, and labels the nearest of these."""
+    labels = np.asarray(model.labels_)
+    shares = (labels[:, None] == np.arange(labels.max() + 1)) * given.weights[:, None]
+    shares = shares / shares.sum(axis=0)
+    squares_of_centers = np.einsum("nc,nm,mc->c", shares, given.K, shares)
+    by = given.digits * np.abs(given.K).max() + given.rounding
+    squares = np.diagonal(given.K)[:, None] - 2 * given.K @ shares + squares_of_centers
+    if model.converged_:
+        nearest(squares, labels, by, "labels_")
+    inertia = given.weights @ squares[np.arange(len(labels)), labels]
+    close(model.inertia_ / given.heavy / given.unit, inertia, by * given.weights.sum(), "inertia_")
+    seen = given.own[:, None] - 2 * given.cross @ shares + squares_of_centers
+    distances = np.sqrt(np.maximum(seen, 0.0))
+    close(model.transform(case.new_rows) / given.size, distances, np.sqrt(by) * 2, "transform")
+    close(
+        (model.transform(case.new_rows) / given.size) ** 2,
+        np.maximum(seen, 0.0),
+        20 * by,
+        "transform",
+    )
+    if model.converged_:
+        nearest(seen, model.predict(case.new_rows), by, "predict")
+    score = -seen.min(axis=1).sum()
+    close(model.score(case.new_rows) / given.unit, score, 10 * by * len(seen), "score")
+
+
+def check_preimages(model: Any, given: Setting, case: Case) -> None:
+    """Angles from centres that are inputs; no member of a cluster would be a better centre."""
+    kept = Case(case.X, new=model.cluster_centers_, kernel=case.kernel, weight=case.weight)
+    to_centers = setting_of(kept).cross.T
+    labels, by = np.asarray(model.labels_), 10 * given.digits
+    squares = plain.angles(to_centers) ** 2
+    nearest(squares, labels, by, "labels_")
+    own = squares[np.arange(len(labels)), labels]
+    inertia = given.weights @ own
+    close(model.inertia_ / given.heavy, inertia, by * given.weights.sum(), "inertia_")
+    between = plain.angles(given.K) ** 2
+    for label in range(labels.max() + 1):
+        inside = labels == label
+        sums = given.weights[inside] @ between[np.ix_(inside, inside)]
+        assert given.weights[inside] @ own[inside] <= sums.min() + by, "a centre"
+    old, rows = twins(given)
+    close(model.transform(case.new_rows)[rows] ** 2, squares[old], by, "transform")
+    nearest(squares[old], model.predict(case.new_rows)[rows], by, "predict")
+
+
+def check_spectral(model: Any, given: Setting, case: Case) -> None:
+    """Eigenvalues of the graph; rows of its eigenvectors at length 1; labels nearest in these."""
+    graph = plain.normalized_graph(given.K, given.weights * given.heavy)
+    values, vectors = np.linalg.eigh(graph)
+    k = len(model.eigenvalues_)
+    right = values[::-1][: k + 1]
+    by = 10 * given.digits
+    E = model.embedding_
+    flat = np.ptp(given.K[np.ix_(given.weights > 0, given.weights > 0)]) < 100 * given.rounding
+    if len(values) > k and not flat:
+        close(model.eigenvalues_, right[:k], by, "eigenvalues_")
+        if right[k - 1] - right[k] > 1e-3:  # else the eigenvectors are not the only ones
+            leading = vectors[:, ::-1][:, :k]
+            lengths = np.linalg.norm(leading, axis=1)
+            # others are isolated, or are told by their neighbours
+            sure = (lengths > 1e-6) & (np.abs(graph).max(axis=1) > 0)
+            rows = leading[sure] / lengths[sure][:, None]
+            close(E[sure] @ E[sure].T, rows @ rows.T, 100 * by, "embedding_")
+    lengths = np.linalg.norm(E, axis=1)
+    assert np.all((lengths < 1e-6) | (np.abs(lengths - 1) < by) | flat), "lengths of embedding_"
+    centers = model.cluster_centers_
+    squares = plain.squared_distances(E.astype(np.float64), centers.astype(np.float64))
+    nearest(squares, model.labels_, by, "labels_")
+    for label in set(model.labels_):
+        inside = (model.labels_ == label) * given.weights
+        close(centers[label], inside @ E / inside.sum(), by, "cluster_centers_")
+    if not given.knows_inputs and np.ptp(np.diagonal(given.K)) > by:
+        return  # k(x, x) of new rows is not known, and the graph leaves it out
+    old, rows = twins(given)
+    nearest(squares[old], model.predict(case.new_rows)[rows], 1e3 * by, "predict")
+
+
+def check_mixture(model: Any, given: Setting, case: Case) -> None:
+    """Densities, memberships and the likelihood follow from weights, means and covariances."""
+    tangent, cross, unit = seen_from_mean(given)
+    kept = (slice(None), slice(None)) if given.knows_inputs else (slice(None), model._columns_)
+    rows, new = (np.asarray(each)[kept[: np.ndim(each)]] for each in (case.X, case.new_rows))
+    E, seen = model.pga_.transform(rows), model.pga_.transform(new)
+    spectrum_of(tangent, unit.p, unit).check(E, model.pga_.eigenvalues_, cross, seen)
+    close(model.weights_.sum(), 1.0, 1e-9, "weights_")
+    joint, of_new = (_joint(model, each[:, : model.n_modes_]) for each in (E, seen))
+    whole, of_rows = logsumexp(joint, axis=1), logsumexp(of_new, axis=1)
+    by, by_new = (max(1e-5, given.digits) * np.maximum(np.abs(e), 1.0) for e in (whole, of_rows))
+    close(model.lower_bound_, given.p @ whole, given.p @ by, "lower_bound_")
+    nearest(-joint, model.labels_, by, "labels_")
+    new = case.new_rows
+    assert np.all(np.abs(model.score_samples(new) - of_rows) <= by_new), "score_samples"
+    close(model.score(new), of_rows.mean(), by_new.mean(), "score")
+    proba = model.predict_proba(new)
+    close(proba.sum(axis=1), 1.0, 1e-9, "predict_proba")
+    assert np.all(np.abs(proba - softmax(of_new, axis=1)) <= by_new[:, None]), "predict_proba"
+    nearest(-of_new, model.predict(new), by_new, "predict")
+
+
+def _joint(model: Any, coordinates: Array) -> Array:
+    """log w P(y | μ, C) of coordinates of kPGA, which are Log maps at the pole."""
+    coordinates = coordinates.astype(np.float64)
+    lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
+    points = np.column_stack([np.cos(lengths), np.sinc(lengths / np.pi) * coordinates])
+    densities = plain.mixture_densities(points, model.means_, model.covariances_)
+    return densities + np.log(np.maximum(model.weights_, 1e-300))
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+
+def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> None:
+    """Residuals of new rows, and of each training row from its class without it."""
+    labels, by = np.asarray(case.classes), 1e-7 * max(np.abs(given.K).max(), 1e-300)
+    alphas = model.class_alphas_ / given.unit / given.heavy
+    inside = [(labels == label) & (given.weights > 0) for label in model.classes_]
+    if np.linalg.eigvalsh(given.K)[0] < -given.rounding:
+        return  # no points have such similarities, and so no residuals
+
+    def from_class(number: int, rows: Array, cross: Array, own: Array) -> Array:
+        K = given.K[np.ix_(rows, rows)]
+        return residual(own, cross[:, rows], K, given.weights[rows], alphas[number])
+
+    right = np.column_stack(
+        [from_class(c, inside[c], given.cross, given.own) for c in range(len(inside))]
+    )
+    found = model.class_residuals(case.new_rows) / given.unit
+    if not given.knows_inputs:  # nor k(x, x), which all classes have in common
+        found, right = (each - each.mean(axis=1, keepdims=True) for each in (found, right))
+    close(found, right, by, "class_residuals")
+    numbers = {label: number for number, label in enumerate(model.classes_)}
+    predicted = [numbers[label] for label in model.predict(case.new_rows)]
+    nearest(right, predicted, by, "predict")
+    warm = model.temperature_ / given.unit
+    if warm > 1e3 * by:
+        close(model.predict_proba(case.new_rows), softmax(-right / warm, axis=1), 1e-2, "proba")
+    if given.knows_inputs:
+        check_left_out(model, given, case, from_class, inside, by)
+
+
+def check_left_out(
+    model: Any, given: Setting, case: Case, from_class: Any, inside: Any, by: float
+) -> None:
+    """A row is left out with all its copies; without any point a class is as far as can be."""
+    flat = np.asarray(case.X).astype(np.float64).reshape(len(given.K), -1)
+    own = np.diagonal(given.K)
+    right = np.column_stack([from_class(c, rows, given.K, own) for c, rows in enumerate(inside)])
+    for row in range(len(own)):
+        copies = (flat == flat[row]).all(axis=1)
+        for number, rows in enumerate(inside):
+            if rows[row]:
+                rest, here = rows & ~copies, slice(row, row + 1)
+                found = from_class(number, rest, given.K[here], own[here])
+                right[row, number] = found[0] if rest.any() else own[row]
+    close(model.loo_residuals_ / given.unit, right, 10 * by, "loo_residuals_")
+
+
+def check_machines(model: Any, given: Setting, case: Case) -> None:
+    """Features are modes of great nested spheres, which a machine of scikit-learn tells apart."""
+    chain, unit = model.decomposition_, given.on_sphere()
+    check_chain(chain, unit, 0, great=True)
+    features = model.features_
+    close(features, chain.residuals_[:, : features.shape[1]], _of_angles(unit), "features_")
+    old, rows = twins(given)
+    if not len(rows):
+        return
+    close(model.features_of(case.new_rows)[rows], features[old], _of_angles(unit), "features_of")
+    size = float(np.sqrt(np.mean(features**2)))
+    if size < 100 * _of_angles(unit):
+        return  # angles are rounding beside what is left out
+    machine = LinearSVC(dual=False).fit(features / size, case.classes)
+    right = np.atleast_2d(machine.decision_function(features[old] / size).T).T
+    found = np.atleast_2d(model.decision_function(case.new_rows).T).T[rows]
+    by = 1e-2 * np.abs(right).max()
+    close(found, right, by, "decision_function")
+    if right.shape[1] == 1:
+        right = np.column_stack([-right, right])
+    numbers = {label: number for number, label in enumerate(model.classes_)}
+    predicted = [numbers[label] for label in model.predict(case.new_rows)[rows]]
+    nearest(-right, predicted, 2 * by, "predict")
+
+
+def check_answers(model: Any, case: Case) -> None:
+    """Compare what a fit says with what is right; AssertionError names what is not."""
+    given = setting_of(case)
+    name = type(model).__name__
+    double = {"eps": float(np.finfo(np.float64).eps)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if name == "KernelRidgeRegressionClassifier":
+            check_residuals(model, Setting(**vars(given) | double), case, plain.ridge_residual)
+        elif name == "PerTurbo":
+            check_residuals(model, Setting(**vars(given) | double), case, plain.perturbation)
+        else:
+            CHECKS[name](model, given, case)
+
+
+CHECKS = {
+    "KernelPCA": check_pca,
+    "KernelPGA": check_pga,
+    "KernelPNS": check_nested,
+    "RobustKernelPCA": check_robust,
+    "KernelKMeans": check_k_means,
+    "HypersphericalKMeans": check_preimages,
+    "KernelSpectralClustering": check_spectral,
+    "GeodesicMixture": check_mixture,
+    "NestedSpheresClassifier": check_machines,
+}

@@ -1,0 +1,209 @@
+"""Slow and obvious answers for a dozen points, in NumPy alone: nothing here is the library's.
+
+All of it takes Gram matrices by their formula. Weights p sum to 1; a row of weight 0 counts for
+nothing, and is answered like a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "angles",
+    "centered",
+    "chain_of_spheres",
+    "circular_mean",
+    "gaussian",
+    "karcher_mean",
+    "log_map",
+    "logarithms",
+    "mixture_densities",
+    "normalized_graph",
+    "perturbation",
+    "ridge_residual",
+    "shapes",
+    "squared_distances",
+    "stretch",
+    "tangents",
+]
+
+Array = NDArray[np.float64]
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+def squared_distances(X: Array, Y: Array) -> Array:
+    return ((X[:, None] - Y[None]) ** 2).sum(axis=2)
+
+
+def gaussian(
+    X: Array, p: Array, sigma: float | None, factor: float, coarse: float = 0.0
+) -> Callable[[Array], Array]:
+    """k(x, x_n) = exp(-d²/(factor σ²)); without σ, σ² is the mean of d² over all pairs.
+
+    Distances up to `coarse` are rounding.
+    """
+
+    def squares(new: Array) -> Array:
+        found = squared_distances(new, X)
+        return np.where(found > coarse**2, found, 0.0)
+
+    square = float(p @ squares(X) @ p) if sigma is None else sigma**2
+
+    def values(new: Array) -> Array:
+        found = squares(new)
+        return np.exp(-found / (factor * square)) if square > 0 else np.where(found > 0, 0.0, 1.0)
+
+    return values
+
+
+def shapes(X: Array) -> Array:
+    """Landmarks (n, k, 2) as u u* of their pre-shapes u, written out as vectors."""
+    z = X[..., 0] + 1j * X[..., 1]
+    z = z - z.mean(axis=1, keepdims=True)
+    u = z / np.sqrt((np.abs(z) ** 2).sum(axis=1, keepdims=True))
+    products = (u[:, :, None] * u[:, None].conj()).reshape(len(X), -1)
+    return np.column_stack([products.real, products.imag])
+
+
+def logarithms(X: Array) -> Array:
+    """Symmetric matrices as their logarithms, written out as vectors."""
+    values, vectors = np.linalg.eigh(X)
+    logs = np.einsum("nij,nj,nkj->nik", vectors, np.log(values), vectors)
+    return logs.reshape(len(X), -1)
+
+
+# Flat and tangent geometry ------------------------------------------------------------------------
+
+
+def centered(cross: Array, K: Array, p: Array) -> Array:
+    """⟨Φ(x) - m, Φ(x_n) - m⟩ of k(x, x_n), with m the mean of the training points."""
+    return cross - (cross @ p)[:, None] - K @ p + p @ K @ p
+
+
+def angles(cosines: Array) -> Array:
+    return np.arccos(np.clip(cosines, -1.0, 1.0))
+
+
+def stretch(theta: Array) -> Array:
+    """θ / sin θ."""
+    return np.where(theta > 1e-6, theta / np.where(theta > 1e-6, np.sin(theta), 1.0), 1.0)
+
+
+def karcher_mean(K: Array, p: Array) -> Array:
+    """Coefficients of the mean on the sphere: steps of the mean Log map, until there is none."""
+    point = p / np.sqrt(p @ K @ p)
+    for _ in range(5000):
+        cosines = K @ point
+        pull = p * stretch(angles(cosines))
+        step = pull - (pull @ cosines) * point
+        length = np.sqrt(max(step @ K @ step, 0.0))
+        if length < 1e-15:
+            break
+        point = np.cos(length) * point + np.sin(length) / length * step
+        point = point / np.sqrt(point @ K @ point)
+    return point
+
+
+def tangents(cross: Array, K: Array, mean: Array) -> Array:
+    """⟨Log Φ(x), Log Φ(x_n)⟩ at the mean, of k(x, x_n)."""
+    new, own = cross @ mean, K @ mean
+    rows = stretch(angles(new))[:, None] * (cross - np.outer(new, own))
+    return rows * stretch(angles(own))
+
+
+def log_map(points: Array, base: Array) -> Array:
+    """Tangent vectors at a unit vector; angles by sides, which are exact where they are small."""
+    across = points - np.outer(points @ base, base)
+    length = np.linalg.norm(across, axis=1)
+    theta = 2 * np.arctan2(
+        np.linalg.norm(points - base, axis=1), np.linalg.norm(points + base, axis=1)
+    )
+    return across * (theta / np.where(length > 0, length, 1.0))[:, None]
+
+
+# Nested spheres -----------------------------------------------------------------------------------
+
+
+def chain_of_spheres(points: Array, axes: Array) -> tuple[list[Array], list[Array]]:
+    """Angles from each axis, the outermost first, and the points on each subsphere.
+
+    A point at an axis has no place on the subsphere around it: there the chain ends.
+    """
+    found, places = [], [points]
+    for axis in axes:
+        cosines = points @ axis
+        points = points - np.outer(cosines, axis)
+        length = np.linalg.norm(points, axis=1)
+        found.append(np.arctan2(length, cosines))
+        if length.min() < 1e-6:
+            break
+        points = points / length[:, None]
+        places.append(points)
+    return found, places
+
+
+def circular_mean(turns: Array, p: Array) -> float:
+    """The mean of angles: of those cut open at each of them, the one of least variance."""
+    best, mean = np.inf, 0.0
+    for cut in turns:
+        opened = (turns - cut) % (2 * np.pi)
+        variance = p @ (opened - p @ opened) ** 2
+        if variance < best - 1e-12:
+            best, mean = variance, cut + p @ opened
+    return float(mean)
+
+
+# Clusters and classes -----------------------------------------------------------------------------
+
+
+def normalized_graph(K: Array, weights: Array) -> Array:
+    """Δ^-½ (K - diag K) Δ^-½ of points that count as often as their weights say.
+
+    An isolated point, and one of weight 0, has a row of zeros.
+    """
+    own = np.diagonal(K)
+    degrees = K @ weights - own
+    isolated = (degrees <= 1e-14 * np.abs(K) @ weights) | (weights <= 0)
+    roots = np.where(isolated, 0.0, 1 / np.sqrt(np.where(isolated, 1.0, degrees)))
+    scaled = roots * np.sqrt(weights)
+    return K * np.outer(scaled, scaled) - np.diag(own * roots**2)
+
+
+def mixture_densities(points: Array, means: Array, covariances: Array) -> Array:
+    """log P(y | μ, C): normal laws of Log maps, whose frames are moved there from the pole."""
+    q = points.shape[1] - 1
+    found = []
+    for mean, covariance in zip(means, covariances, strict=True):
+        pole = np.eye(q + 1)[0]
+        # the turn that takes the pole to the mean, and leaves what is perpendicular to both
+        both = pole + mean
+        turn = np.eye(q + 1) + 2 * np.outer(mean, pole) - np.outer(both, both) / (1 + mean[0])
+        seen = log_map(points, mean) @ turn[:, 1:]
+        squares = np.einsum("ni,ij,nj->n", seen, np.linalg.inv(covariance), seen)
+        size = np.linalg.slogdet(2 * np.pi * covariance)[1]
+        found.append(-(squares + size) / 2)
+    return np.array(found).T
+
+
+def perturbation(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:
+    """k(x, x) - kᵀ (K + α W^-1)^-1 k, the residual of PerTurbo."""
+    scaled = _solved(cross, K, weights, alpha)
+    root = np.sqrt(weights)
+    return own - np.einsum("ij,ij->i", cross * root, scaled)
+
+
+def ridge_residual(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:
+    """‖Φ(x) - Σ a_n Φ(x_n)‖² with the coefficients a of a ridge regression."""
+    root = np.sqrt(weights)
+    a = _solved(cross, K, weights, alpha) * root
+    return own - 2 * np.einsum("ij,ij->i", a, cross) + np.einsum("ij,jk,ik->i", a, K, a)
+
+
+def _solved(cross: Array, K: Array, weights: Array, alpha: float) -> Array:
+    root = np.sqrt(weights)
+    regular = K * np.outer(root, root) + alpha * np.eye(len(K))
+    return (cross * root) @ np.linalg.pinv(regular, hermitian=True)
