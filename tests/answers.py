@@ -71,10 +71,11 @@ class Setting:
         )
 
 
-def setting_of(case: Case) -> Setting:
-    """Evaluate the kernel of a case by its formula."""
+def setting_of(case: Case, *, double: bool = False) -> Setting:
+    """Evaluate the kernel of a case by its formula; as who computes in double sees it, if asked."""
     X, new = (np.asarray(rows) for rows in (case.X, case.new_rows))
-    eps = float(np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps)
+    single = X.dtype == np.float32 and not double
+    eps = float(np.finfo(np.float32 if single else np.float64).eps)
     X, new = X.astype(np.float64), new.astype(np.float64)
     weights = np.ones(len(X)) if case.weight is None else np.asarray(case.weight, dtype=np.float64)
     heavy = float(weights.max())
@@ -89,12 +90,14 @@ def setting_of(case: Case) -> Setting:
         K, cross = X / scale @ (X / scale).T, new / scale @ (X / scale).T
         own = ((new / scale) ** 2).sum(axis=1)
     else:
-        K, cross = _gaussian(name, X, new, weights, case.kernel)
+        K, cross = _gaussian(name, X, new, weights, case.kernel, eps)
         unit, own = 1.0, np.ones(len(new))
     return Setting(K, cross, own, weights, unit, heavy, eps, name != "precomputed")
 
 
-def _gaussian(name: str, X: Array, new: Array, weights: Array, kernel: Any) -> tuple[Array, Array]:
+def _gaussian(
+    name: str, X: Array, new: Array, weights: Array, kernel: Any, eps: float
+) -> tuple[Array, Array]:
     """Gaussian kernels of vectors, of shapes and of matrices; the latter without the factor 2."""
     sigma = getattr(kernel, "sigma", "mean")
     sigma = None if isinstance(sigma, str) else float(sigma)
@@ -113,7 +116,7 @@ def _gaussian(name: str, X: Array, new: Array, weights: Array, kernel: Any) -> t
         weights / weights.sum(),
         sigma,
         factor=2.0 if vectors else 1.0,
-        coarse=0.0 if vectors else 1e-14 * np.abs(X).max(),
+        coarse=0.0 if vectors else 64 * eps * np.abs(X).max(),
     )
     return values(X), values(new)
 
@@ -175,7 +178,7 @@ def check_pca(model: Any, given: Setting, case: Case) -> None:
     G = plain.centered(given.K, given.K, given.p)
     cross = plain.centered(given.cross, given.K, given.p)
     found = spectrum_of(G, given.weights, given)
-    values = model.eigenvalues_ / given.unit / given.heavy
+    values = model.eigenvalues_.astype(np.float64) / given.unit / given.heavy
     transformed = model.transform(case.new_rows) / given.size
     found.check(model.embedding_ / given.size, values, cross, transformed)
     total = float(given.weights @ np.diagonal(G))
@@ -462,7 +465,8 @@ def _joint(model: Any, coordinates: Array) -> Array:
 def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> None:
     """Residuals of new rows, and of each training row from its class without it."""
     labels, by = np.asarray(case.classes), 1e-7 * max(np.abs(given.K).max(), 1e-300)
-    alphas = model.class_alphas_ / given.unit / given.heavy
+    with np.errstate(over="ignore"):  # beside weights of next to nothing
+        alphas = np.minimum(model.class_alphas_ / given.unit / given.heavy, 1e300)
     inside = [(labels == label) & (given.weights > 0) for label in model.classes_]
     if np.linalg.eigvalsh(given.K)[0] < -given.rounding:
         return  # no points have such similarities, and so no residuals
@@ -532,19 +536,19 @@ def check_machines(model: Any, given: Setting, case: Case) -> None:
 
 def check_answers(model: Any, case: Case) -> None:
     """Compare what a fit says with what is right; AssertionError names what is not."""
-    given = setting_of(case)
     name = type(model).__name__
-    double = {"eps": float(np.finfo(np.float64).eps)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        if name == "KernelRidgeRegressionClassifier":
-            check_residuals(model, Setting(**vars(given) | double), case, plain.ridge_residual)
-        elif name == "PerTurbo":
-            check_residuals(model, Setting(**vars(given) | double), case, plain.perturbation)
+        if name in RESIDUALS:
+            check_residuals(model, setting_of(case, double=True), case, RESIDUALS[name])
         else:
-            CHECKS[name](model, given, case)
+            CHECKS[name](model, setting_of(case), case)
 
 
+RESIDUALS = {
+    "KernelRidgeRegressionClassifier": plain.ridge_residual,
+    "PerTurbo": plain.perturbation,
+}
 CHECKS = {
     "KernelPCA": check_pca,
     "KernelPGA": check_pga,

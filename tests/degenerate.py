@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laws_product import Configuration, sample, solver_name
+from laws_product import CONFIGURATIONS, Configuration, sample, solver_name
 from laws_shapes import three_leaves, two_kinds_of_matrices
 from orthodrome import (
     GeodesicMixture,
@@ -734,6 +734,73 @@ CASES: dict[str, Case] = {
     for name, case in several().items()
 }
 CASES |= spheres() | gram_matrices() | shapes() | covariances()
+
+
+# Single precision ---------------------------------------------------------------------------------
+
+
+def in_single(data: Any) -> Any:
+    """Numbers in single precision, beyond which they are infinite; all else as it is."""
+    with np.errstate(over="ignore"):
+        return data.astype(np.float32) if getattr(data, "dtype", None) == np.float64 else data
+
+
+def fits_single(case: Case) -> bool:
+    """Whether a case is one of numbers in double precision whose squares are numbers in single."""
+    if getattr(case.X, "dtype", None) != np.float64 or not np.size(case.X):
+        return False
+    sizes = np.abs(case.X[np.isfinite(case.X)])
+    return bool(sizes.max(initial=0) < 1e18 and sizes[sizes > 0].min(initial=1) > 1e-18)
+
+
+def with_sums(case: Case, least: float, most: float) -> str | Outcome:
+    """The outcome, but a refusal where sums of weights are beyond what multiplies them."""
+    if case.weight is None or case.expected(CONFIGURATIONS["KernelKMeans, exact"]) == REFUSED:
+        return case.outcome
+    if least <= case.weight.sum() <= most:
+        return case.outcome
+    weighted = (KernelPCA, KernelPGA, GeodesicMixture, KernelSpectralClustering)
+    return lambda each: REFUSED if each.make in weighted else case.expected(each)
+
+
+def scaled_weights() -> dict[str, Case]:
+    """Weights beyond single precision, or at the ends of double: only their ratios count."""
+    X, some = good(), np.arange(N, dtype=float)
+    plain = Case(X, weight=some)
+    found = {
+        f"weights of {size:g}": Case(
+            X,
+            weight=some * size,
+            outcome=of_next_to_no_weight if size < 1 else ANSWERED,
+            twin=plain,
+            alike=by_ratios,
+        )
+        for size in (1e40, 1e-50, 1e300, 1e-310)
+    }
+    return {
+        name: replace(case, outcome=with_sums(case, 1e-300, 1e308)) for name, case in found.items()
+    }
+
+
+def by_ratios(configuration: Configuration) -> bool:
+    """Whether weights count beside each other alone: elsewhere they are numbers of copies."""
+    return not (is_graph(configuration) or configuration.is_classifier)
+
+
+CASES |= scaled_weights()
+
+SINGLE: dict[str, Case] = {
+    name: replace(
+        case,
+        X=in_single(case.X),
+        new=in_single(case.new),
+        twin=None,
+        outcome=with_sums(case, 1e-30, 1e30),
+        new_outcome=REFUSED if name == "new: 1e100" else case.new_outcome,  # it is infinite
+    )
+    for name, case in CASES.items()
+    if fits_single(case)
+}
 
 
 # Pictures and motions -----------------------------------------------------------------------------
