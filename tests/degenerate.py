@@ -771,7 +771,7 @@ def scaled_weights() -> dict[str, Case]:
         f"weights of {size:g}": Case(
             X,
             weight=some * size,
-            outcome=of_next_to_no_weight if size < 1 else ANSWERED,
+            outcome=of_no_degree if size < 1 else ANSWERED,
             twin=plain,
             alike=by_ratios,
         )
@@ -780,6 +780,11 @@ def scaled_weights() -> dict[str, Case]:
     return {
         name: replace(case, outcome=with_sums(case, 1e-300, 1e308)) for name, case in found.items()
     }
+
+
+def of_no_degree(configuration: Configuration) -> str:
+    """Less than one point has no degree; that which is left of a sum has a ratio to it."""
+    return REFUSED if is_graph(configuration) else ANSWERED
 
 
 def by_ratios(configuration: Configuration) -> bool:
