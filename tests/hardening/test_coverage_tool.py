@@ -135,7 +135,8 @@ def test_reasons_are_told_beside_the_lines_and_what_has_none_is_counted(kept):
     ]
     assert coverage_rooms.n_unexplained(kept) == 3
     assert any("3 lines and branches are unexplained" in line for line in lines)
-    assert coverage_rooms.in_short(kept) == "50.0 %, 3 lines and branches unexplained"
+    told = "50.0 % of lines and branches, 3 of the rest unexplained"
+    assert coverage_rooms.in_short(kept) == told
 
 
 def test_without_reasons_all_is_unexplained(kept):

@@ -255,33 +255,10 @@ def check_attributes(model):
 
 # The battery --------------------------------------------------------------------------------------
 
-#: What is known to be wrong, and why.
-WRONG = {
-    ("KernelSpectralClustering, dense", "an outlier of 1e150"): (
-        "eleven points that the kernel does not tell apart get two labels, and predict gives them "
-        "one: the third eigenvector is any of ten"
-    ),
-    ("KernelPNS, robust", "weights of 1e+40"): "a ratio of sums of residuals overflows, and warns",
-    ("KernelRidgeRegressionClassifier, given", "weights of 1e-310"): (
-        "the reciprocal of eigenvalues of 1e-309 overflows, and warns"
-    ),
-    ("PerTurbo, truncated", "weights of 1e-310"): (
-        "the reciprocal of eigenvalues of 1e-309 overflows, and warns"
-    ),
-}
-
-
-def marks_of(name, case):
-    slow = [] if name in FIRST.values() else [pytest.mark.slow]
-    known = WRONG.get((name, case))
-    if known is None:
-        return slow
-    # whether a residual there is 0 or a rounding is up to the processor
-    return [*slow, pytest.mark.xfail(strict=name != "KernelPNS, robust", reason=known)]
-
-
 PRODUCT = [
-    pytest.param(name, case, id=f"{name}-{case}", marks=marks_of(name, case))
+    pytest.param(
+        name, case, id=f"{name}-{case}", marks=() if name in FIRST.values() else pytest.mark.slow
+    )
     for name, each in CONFIGURATIONS.items()
     for case, given in CASES.items()
     if given.weight is None or each.takes_weights

@@ -297,7 +297,7 @@ def test_the_status_counts_what_takes_longer(tmp_path, monkeypatch, capsys, kept
 
 def test_coverage_is_told_beside_what_is_asked_for():
     (told,) = (each for each in reliability.longer(FINE) if each.name == "coverage")
-    assert told.numbers == "90.0 % of lines and branches, 90 % asked for"
+    assert told.numbers == "90.0 % of lines and branches, 0 of the rest unexplained, 90 % asked for"
 
 
 def test_a_mutant_that_was_left_for_a_reason_may_speak_of_open_sets():

@@ -173,7 +173,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
         X = _in_double_precision(self._kernel_object(), X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
+        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, np.float64)
         labels = check_targets(y, X.shape[0], type(self).__name__)
         weights = self._weights(labels, weights)
         present = labels if weights is None else labels[weights > 0]

@@ -59,12 +59,12 @@ class SpectralEmbedding(NamedTuple):
 
 def njw(points: Points, solve: _Solve) -> SpectralEmbedding:
     """Embed by rows of eigenvectors of the normalised graph, brought to length 1."""
-    return _graph_embedding(_graph(points), solve, unit_rows=True)
+    return _graph_embedding(points, solve, unit_rows=True)
 
 
 def ncut(points: Points, solve: _Solve) -> SpectralEmbedding:
     """Embed by rows of Δ^-½ times the eigenvectors of the normalised graph."""
-    return _graph_embedding(_graph(points), solve, unit_rows=False)
+    return _graph_embedding(points, solve, unit_rows=False)
 
 
 def kernel_pca(points: Points, solve: _Solve) -> SpectralEmbedding:
@@ -182,10 +182,13 @@ def _graph(points: Points) -> Degree:
     return graph
 
 
-def _graph_embedding(graph: Degree, solve: _Solve, *, unit_rows: bool) -> SpectralEmbedding:
+def _graph_embedding(given: Points, solve: _Solve, *, unit_rows: bool) -> SpectralEmbedding:
+    graph = _graph(given)
     pairs, weights = solve(graph), graph.weights
     values = pairs.values.astype(np.float64) - graph.shift
     vectors = _with_small_rows(graph, pairs.vectors, values)
+    if given.definite:  # what is rounding would make clusters of points that are the same to K
+        vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
     apart = graph.tells_apart()
     if not apart:
         vectors[:, 1:] = 0  # nothing but rounding, which would make clusters of equal points

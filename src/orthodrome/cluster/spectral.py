@@ -425,9 +425,11 @@ def _k_means(
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return labels and centres, clusters numbered by the first of their points.
 
-    There are no more clusters than different points.
+    There are no more clusters than points that differ by more than rounding.
     """
-    n_clusters = min(n_clusters, len(canonical_rows(points).weights))
+    unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
+    different = np.round(points / unit) if unit > 0 else points
+    n_clusters = min(n_clusters, len(canonical_rows(different).weights))
     # until no label changes: with a tolerance, rounding would decide about points near a boundary
     means = KMeans(n_clusters, n_init=n_init, tol=0.0, random_state=seed)
     found = means.fit(points, sample_weight=weights / weights.mean())

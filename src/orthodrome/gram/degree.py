@@ -178,8 +178,25 @@ class Degree(GramOperator):
         Where K is positive semidefinite, so is :math:`N + \operatorname{diag}(K_{ii}/\Delta_i)`:
         a shift by this number is enough then.
         """
+        return float(self._own_shares().max(initial=0.0))
+
+    def _own_shares(self) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # of a point that is all but isolated
-            return float(self._over_degrees(self._own).max(initial=0.0))
+            return self._over_degrees(self._own)
+
+    def held_by_matrix(
+        self, vectors: NDArray[Any], values: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        r"""Tell which eigenvectors of N are more to K than rounding.
+
+        .. math:: v^\top \Delta^{-1/2} K \Delta^{-1/2} v = \lambda + \sum_i v_i^2 K_{ii} / \Delta_i
+
+        is 0 where K does not know the points apart at which v differs, as of equal points: N
+        leaves out the similarity of each to itself, and has any such v for an eigenvector.
+        """
+        squares = vectors.astype(np.float64) ** 2
+        own = np.where(squares > 0, self._own_shares()[:, None] * squares, 0.0).sum(axis=0)
+        return np.asarray(values + own > 64 * float(np.finfo(self.dtype).eps) * (1 + own))
 
     # ------------------------------------------------------------------ the matrix
 

@@ -523,7 +523,7 @@ def _chosen(
         max(float(weights @ np.abs(found.residuals(local)) ** rule.p), np.finfo(np.float64).tiny)
         for found in (great, small)
     ]
-    ratio = 2 * n / rule.p * float(np.log(sums[0] / sums[1]))
+    ratio = 2 * n / rule.p * float(np.log(sums[0]) - np.log(sums[1]))
     limit = np.log(n) if rule.sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
 
