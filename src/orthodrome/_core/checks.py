@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,16 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 __all__ = [
     "RowError",
+    "check_callback",
     "check_choice",
     "check_classes",
     "check_columns",
     "check_finite_vector",
+    "check_flag",
     "check_integer",
+    "check_number",
     "check_numbers",
+    "check_path",
     "check_positive",
     "check_power",
     "check_random_state",
@@ -80,6 +86,10 @@ def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
     refuse_masked(values, name, owner)
     try:
         yield
+    except OverflowError:
+        raise ValueError(
+            f"{name} of {owner} must hold numbers; got an integer beyond all floats."
+        ) from None
     except (TypeError, ValueError) as error:
         if not str(error).startswith(_NO_NUMBERS):
             raise
@@ -116,6 +126,12 @@ def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> N
         raise ValueError(f"{name} of {owner} must be one of {listed}; got {value!r}.")
 
 
+def check_callback(value: Any, owner: str) -> None:
+    """Raise unless `value` can be called, or is None."""
+    if not (value is None or callable(value)):
+        raise ValueError(f"callback of {owner} must be a function or None; got {value!r}.")
+
+
 def check_finite_vector(
     values: Any, size: int | None, name: str, owner: str
 ) -> NDArray[np.float64]:
@@ -123,6 +139,7 @@ def check_finite_vector(
 
     Without a size there may be any number of them.
     """
+    refuse_masked(values, name, owner)
     try:
         vector = np.asarray(values)
     except ValueError:
@@ -131,13 +148,32 @@ def check_finite_vector(
             "lengths."
         ) from None
     shape = (vector.size if size is None else size,)
-    if vector.shape != shape or vector.dtype.kind not in "fiu" or not np.all(np.isfinite(vector)):
+    with np.errstate(over="ignore"):  # of long doubles
+        is_real = vector.dtype.kind in "fiu" and np.all(np.isfinite(vector.astype(np.float64)))
+    if vector.shape != shape or not is_real:
         count = "" if size is None else f"{size} "
         raise ValueError(
             f"{name} of {owner} must be {count}finite real numbers in one dimension; got "
             f"{vector.dtype} of shape {vector.shape}."
         )
     return vector.astype(np.float64)
+
+
+def check_flag(value: Any, name: str, owner: str) -> bool:
+    """Return `value`, or raise unless it is True or False; a text such as "no" would be true."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} of {owner} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def check_path(value: Any, name: str, owner: str) -> Path:
+    """Return `value` as a path, or raise unless it is a text or a path."""
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise ValueError(f"{name} of {owner} must be a path, as text or pathlib's; got {value!r}.")
+    if not path or "\0" in path:
+        raise ValueError(f"{name} of {owner} must be the name of a file or folder; got {path!r}.")
+    return Path(path)
 
 
 def check_columns(vectors: Any, n: int, name: str, owner: str) -> NDArray[Any]:
@@ -165,6 +201,14 @@ def check_integer(
             f"{name} of {owner} must be an integer >= {minimum}{upper}; got {value!r}."
         )
     return int(value)
+
+
+def check_number(value: Any, name: str, owner: str) -> float:
+    """Return `value` as float, or raise unless it is a finite number, of either sign."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or _is_beyond_floats(value) or not math.isfinite(value):
+        raise ValueError(f"{name} of {owner} must be a finite number; got {value!r}.")
+    return float(value)
 
 
 def check_positive(
@@ -319,6 +363,13 @@ def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     refuse_masked(y, "y", owner)
+    if isinstance(y, (list, tuple)):
+        try:
+            y = np.asarray(y)
+        except ValueError:
+            raise ValueError(
+                f"y of {owner} must be one label for each row; got lists of unlike lengths."
+            ) from None
     labels = column_or_1d(y, warn=True)
     try:
         labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from .._core.checks import check_finite_vector, check_positive, refuse_masked
 from .._core.unit import angles_from_cosines
 
 __all__ = [
@@ -130,7 +131,14 @@ def class_spectrum(
     >>> class_spectrum(np.array([[2.0, 1.0], [1.0, 2.0]])).values
     array([3., 1.])
     """
-    w = np.ones(len(gram)) if weights is None else weights
+    gram = _square(gram)
+    w = np.ones(len(gram))
+    if weights is not None:
+        w = check_finite_vector(weights, len(gram), "weights", "class_spectrum")
+        if not np.all(w > 0):
+            raise ValueError(f"weights of class_spectrum must be positive; got {w.min():g}.")
+    if entry_size is not None:
+        check_positive(entry_size, "entry_size", "class_spectrum", or_zero=True)
     matrix = _weighted(gram, w)
     eps = float(np.finfo(gram.dtype).eps)
     # |K_ij| <= √(K_ii K_jj): errors of that size have a norm of at most the trace
@@ -144,6 +152,22 @@ def class_spectrum(
         weights=w,
         rounding=_UNITS * eps * max(size, 0.0),
     )
+
+
+def _square(gram: Any) -> NDArray[Any]:
+    """Return a square matrix of real or complex numbers, in its own precision."""
+    refuse_masked(gram, "gram", "class_spectrum")
+    try:
+        matrix = np.asarray(gram)
+    except ValueError:  # lists of unlike lengths
+        matrix = np.empty((0, 0))
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
+    if not square or matrix.dtype.kind not in "fciu":
+        raise ValueError(
+            "gram of class_spectrum must be a square matrix of numbers, of at least one row; got "
+            f"{matrix.dtype} of shape {matrix.shape}."
+        )
+    return matrix if matrix.dtype.kind in "fc" else matrix.astype(np.float64)
 
 
 def _weighted(gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any]:

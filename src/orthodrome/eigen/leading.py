@@ -6,7 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.checks import (
+    check_callback,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
 from ..gram import DenseGram, GramOperator
 from .dense import Dense
 from .kha import Hebbian, HebbianResult
@@ -88,6 +94,8 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     >>> choose_solver(1_000_000, 16).solver, choose_solver(1_000_000, 16, exact=True).solver
     ('nystroem', 'krylov')
     """
+    check_integer(n, "n", "choose_solver")
+    check_integer(k, "k", "choose_solver")
     if n <= _DENSE_ROWS:
         return Choice("dense", f"n = {n} is at most {_DENSE_ROWS}: LAPACK is exact and cheap")
     if n > _KRYLOV_ROWS and not exact:
@@ -164,6 +172,7 @@ def leading(
     n = operator.shape[0]
     if check_integer(k, "k", "leading") > n:
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
+    check_callback(callback, "leading")
     options = Options(tol, max_iter, random_state, initial, memory_budget)
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.checks import check_numbers, check_sample_weight
 from .._core.status import Status
 
 __all__ = ["Eigenpairs", "orient", "orient_by_moments"]
@@ -87,7 +88,10 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDAr
     >>> orient(np.array([[1.0, -3.0], [-0.5, 1.0], [-0.5, 2.0]]))
     array([ 1., -1.])
     """
-    columns = np.asarray(embedding, dtype=np.float64)
+    columns = check_numbers(
+        embedding, "embedding", "orient", dtype=np.float64, ensure_min_features=0
+    )
+    weights = check_sample_weight(weights, len(columns), "orient")
     if weights is not None:  # a row of weight 0 is a row left out
         columns, weights = columns[weights > 0], weights[weights > 0]
     scale = np.abs(columns).max(axis=0, initial=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["CrossOperator", "GramOperator", "as_indices"]
+__all__ = ["CrossOperator", "GramOperator", "as_indices", "check_operator"]
 
 
 def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
@@ -86,4 +86,13 @@ class CrossOperator(_Operator):
     def _adjoint(self) -> LinearOperator:
         raise NotImplementedError(
             "Products with the transposed cross-Gram are not provided; use rows() or toarray()."
+        )
+
+
+def check_operator(operator: Any, owner: str, name: str = "operator") -> None:
+    """Raise unless what is given for an operator is a Gram operator."""
+    if not isinstance(operator, GramOperator):
+        raise ValueError(
+            f"{name} of {owner} must be a GramOperator; got {type(operator).__name__}. Wrap a "
+            "matrix in DenseGram."
         )

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import CrossOperator, GramOperator, as_indices
+from .._core.checks import check_sample_weight
+from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 __all__ = ["Centered", "squared_distance_to_mean"]
 
@@ -46,9 +47,10 @@ class Centered(GramOperator):
     """
 
     def __init__(self, operator: GramOperator, sample_weight: ArrayLike | None = None) -> None:
+        check_operator(operator, "Centered")
         super().__init__(shape=operator.shape, dtype=operator.dtype)
-        n = self.shape[0]
-        p = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        given = check_sample_weight(sample_weight, self.shape[0], "Centered")
+        p = np.ones(self.shape[0]) if given is None else given
         self.operator = operator
         self.recomputes = operator.recomputes
         self.weights: NDArray[np.float64] = p / p.sum()

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .base import CrossOperator, GramOperator, as_indices
+from .._core.checks import check_numbers
+from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 __all__ = ["Combined"]
 
@@ -27,13 +28,27 @@ class Combined(GramOperator):
     """
 
     def __init__(self, operator: GramOperator, combination: Any) -> None:
-        W: Any = combination if scipy.sparse.issparse(combination) else np.asarray(combination)
+        check_operator(operator, "Combined")
+        W: Any = check_numbers(
+            combination,
+            "combination",
+            "Combined",
+            accept_sparse="csr",
+            ensure_2d=False,
+            dtype=[np.float64, np.float32],
+        )
         if W.ndim == 1:
             W = scipy.sparse.diags_array(W)
         if W.ndim != 2 or W.shape[1] != operator.shape[0]:
             raise ValueError(
                 f"combination must have {operator.shape[0]} columns, one per point of the "
                 f"operator; got shape {W.shape}."
+            )
+        largest = np.abs(W.data if scipy.sparse.issparse(W) else W).max(initial=0.0)
+        if float(largest) > float(np.finfo(operator.dtype).max) ** 0.5:
+            raise ValueError(
+                f"Squares of combination of Combined overflow in {operator.dtype}; divide it by a "
+                "number."
             )
         W = W.tocsr() if scipy.sparse.issparse(W) else W
         W = W.astype(operator.dtype, copy=False)

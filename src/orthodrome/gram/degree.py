@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_sample_weight
-from .base import CrossOperator, GramOperator, as_indices
+from .._core.checks import check_finite_vector, check_number, check_sample_weight
+from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 __all__ = ["Degree", "DegreeCross"]
 
@@ -80,21 +80,26 @@ class Degree(GramOperator):
         row_numbers: ArrayLike | None = None,
         uncertainty: ArrayLike | None = None,
     ) -> None:
+        check_operator(operator, "Degree")
         super().__init__(shape=operator.shape, dtype=operator.dtype)
         n = self.shape[0]
         weights = check_sample_weight(sample_weight, n, "Degree")
+        numbers = np.arange(n)
+        if row_numbers is not None:
+            check_finite_vector(row_numbers, n, "row_numbers", "Degree")
+            numbers = np.asarray(row_numbers)
         self.operator = operator
         self.recomputes = operator.recomputes
-        self.shift = float(shift)
+        self.shift = check_number(shift, "shift", "Degree")
         self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
         self._own = operator.diagonal().astype(np.float64)
         self.degrees: NDArray[np.float64] = self._sum_rows()
         loose = np.flatnonzero(self._doubtful())
         self._sum_without_own(loose)
         if uncertainty is not None:
-            unknown = (self.degrees < 0) & (self.degrees >= -np.asarray(uncertainty))
-            self.degrees[unknown] = 0.0
-        self._check_degrees(np.arange(n) if row_numbers is None else np.asarray(row_numbers))
+            allowed = check_finite_vector(uncertainty, n, "uncertainty", "Degree")
+            self.degrees[(self.degrees < 0) & (self.degrees >= -allowed)] = 0.0
+        self._check_degrees(numbers)
         self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
             self.degrees
         )

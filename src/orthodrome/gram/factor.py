@@ -9,7 +9,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .base import GramOperator
+from .._core.checks import check_integer, check_positive
+from .base import GramOperator, check_operator
 from .nystroem import NystroemFeatures
 
 __all__ = ["Isometry", "feature_coordinates", "isometric_coordinates", "pivoted_cholesky"]
@@ -50,8 +51,12 @@ def pivoted_cholesky(
     >>> factor.T, residual
     (array([[1., 1., 1.]]), 0.0)
     """
+    check_operator(operator, "pivoted_cholesky")
+    check_positive(tol, "tol", "pivoted_cholesky", or_zero=True)
+    check_integer(max_rank, "max_rank", "pivoted_cholesky")
     left: NDArray[Any] = operator.diagonal().astype(np.float64)
-    limit = tol * float(left.max())
+    limit = min(tol, 1.0) * float(left.max())
+    max_rank = min(max_rank, len(left))
     columns = np.empty((max_rank, len(left)))  # the pages of columns not reached are never touched
     rank = 0
     while rank < max_rank and left.max() > limit:
@@ -109,6 +114,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     array([[2., 1.],
            [1., 2.]])
     """
+    check_operator(operator, "isometric_coordinates")
     matrix = operator.toarray().astype(np.float64)
     if not np.all(np.isfinite(matrix)):
         raise ValueError(

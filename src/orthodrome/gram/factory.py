@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._core.checks import check_choice
+from .._core.checks import check_choice, refuse_masked
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
 from ..kernels._prepared import Prepared
@@ -76,6 +77,7 @@ def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
     >>> gram_diagonal(Linear().fit(X), X)
     array([5., 9.])
     """
+    check_ready(kernel, X, "gram_diagonal")
     _refuse_hermitian(kernel)
     if isinstance(kernel, Precomputed):
         return np.array(np.diagonal(X))
@@ -90,6 +92,9 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     With a precomputed kernel X_new holds the values already, and X is not looked at. X may be what
     :func:`prepared_points` returned, where there are many operators with the same X.
     """
+    check_ready(kernel, X_new, "cross_operator", "X_new")
+    if not isinstance(kernel, Precomputed) and not isinstance(X, Prepared):
+        check_ready(kernel, X, "cross_operator")
     _refuse_hermitian(kernel)
     if is_dask_array(X) or is_dask_array(X_new):
         return DaskCross(kernel, X_new, X)
@@ -103,34 +108,53 @@ def prepared_points(kernel: Kernel, X: Any) -> Prepared:
     return X if isinstance(X, Prepared) else kernel.prepare(X)
 
 
-def check_ready(kernel: Any, X: Any, owner: str) -> None:
+def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     """Raise unless a kernel is fitted and X is what its ``validate`` may have returned.
 
     By the type and the shape of X alone: its values were looked at when it was validated.
     """
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
-    if isinstance(kernel, Precomputed) or is_dask_array(X):
+    _check_kernel(kernel, owner)
+    if is_dask_array(X):
         return
-    if not kernel.__sklearn_is_fitted__():
+    precomputed = isinstance(kernel, Precomputed)
+    if not (precomputed or kernel.__sklearn_is_fitted__()):
         raise NotFittedError(
             f"{type(kernel).__name__} of {owner} is not fitted: call fit(X) first."
         )
-    shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
-    if shape is None or dtype is None:
-        raise ValueError(_NOT_VALIDATED.format(owner=owner, found=type(X).__name__))
-    real = not kernel.takes_vectors or dtype in (np.float64, np.float32)
-    if not real or len(shape) < 2 or not shape[0]:
-        raise ValueError(_NOT_VALIDATED.format(owner=owner, found=f"{dtype} of shape {shape}"))
-    if kernel.takes_vectors and shape[1] != kernel.n_features_in_:
+    _check_form(kernel, X, owner, name)
+    if kernel.takes_vectors and not precomputed and X.shape[1] != kernel.n_features_in_:
         raise ValueError(
-            f"X of {owner} has {shape[1]} features; {type(kernel).__name__} was fitted to "
+            f"{name} of {owner} has {X.shape[1]} features; {type(kernel).__name__} was fitted to "
             f"{kernel.n_features_in_}."
         )
 
 
+def _check_kernel(kernel: Any, owner: str) -> None:
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
+
+
+def _check_form(kernel: Kernel, X: Any, owner: str, name: str) -> None:
+    """Raise unless X has the type and the shape of validated data."""
+    shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
+    if shape is None or dtype is None:
+        raise ValueError(_NOT_VALIDATED.format(name=name, owner=owner, found=type(X).__name__))
+    real = dtype in (np.float64, np.float32)
+    of_numbers = real or (not kernel.takes_vectors and dtype in (np.complex128, np.complex64))
+    sparse = scipy.sparse.issparse(X)
+    if not of_numbers or not _fits(shape, kernel) or (sparse and not kernel.accepts_sparse):
+        found = f"{'sparse ' * sparse}{dtype} of shape {shape}"
+        raise ValueError(_NOT_VALIDATED.format(name=name, owner=owner, found=found))
+    refuse_masked(X, name, owner)
+
+
+def _fits(shape: Any, kernel: Kernel) -> bool:
+    """Whether data of a kernel may have a shape."""
+    return len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not kernel.takes_vectors)
+
+
 _NOT_VALIDATED = (
-    "X of {owner} must be validated data of at least one row; got {found}. Give what "
+    "{name} of {owner} must be validated data of at least one row; got {found}. Give what "
     "kernel.validate(X) returns."
 )
 
@@ -147,6 +171,8 @@ def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
     """Return the storage that would be used and the reason, without doing any work."""
+    _check_kernel(kernel, "choose_storage")
+    _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
     budget = parse_bytes(memory_budget)
     needed = stored_bytes(X.shape[0], X.dtype.itemsize)

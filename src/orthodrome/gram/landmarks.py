@@ -8,6 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.checks import (
+    check_integer,
+    check_positive,
+    check_random_state,
+    check_sample_weight,
+)
 from .._core.random import one_seed
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
@@ -117,8 +123,14 @@ def choose_landmarks(
     >>> found.points.shape, found.decoder.shape
     ((2, 2), (2, 2))
     """
+    owner = "choose_landmarks"
     if not isinstance(X, RowSource):
-        check_ready(kernel, X, "choose_landmarks")
+        check_ready(kernel, X, owner)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0], owner)
+    check_integer(n_landmarks, "n_landmarks", owner)
+    check_positive(tol, "tol", owner, or_zero=True)
+    check_positive(scale, "scale", owner)
+    check_random_state(random_state, owner)
     precomputed = isinstance(kernel, Precomputed)
     if not isinstance(landmarks, str) and not _are_rows(landmarks):
         if precomputed:

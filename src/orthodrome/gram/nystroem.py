@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.checks import check_choice, check_positive
 from .._core.files import temporary_map
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
+from .factory import check_ready
 from .landmarks import Landmarks
 from .sources import OutOfSpanError
 
@@ -55,6 +57,10 @@ def nystroem_features(
     >>> bool(np.allclose(features.toarray() @ features.toarray().T, kernel(X)))
     True
     """
+    owner = "nystroem_features"
+    check_ready(kernel, X, owner)
+    check_positive(scale, "scale", owner)
+    check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
     values: _Values
     if isinstance(kernel, Precomputed):
         values = _GivenValues(X, landmarks.indices, scale)

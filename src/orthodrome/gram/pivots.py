@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
 from .._core.random import one_seed
 from .._core.threads import run_over_rows
-from .base import GramOperator
+from .base import GramOperator, check_operator
 
 __all__ = [
     "PARTS",
@@ -122,6 +122,7 @@ def partial_cholesky(
     ((6, 2), True)
     """
     owner = "partial_cholesky"
+    check_operator(operator, owner)
     check_integer(max_rank, "max_rank", owner)
     check_positive(tol, "tol", owner, or_zero=True)
     check_random_state(random_state, owner)
@@ -165,7 +166,10 @@ def pilot_size(n: int, count: int) -> int:
 
 def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
     """Return numbers of rows that a user gives, in 0 .. n-1."""
-    rows = np.asarray(given)
+    try:
+        rows = np.asarray(given)
+    except ValueError:  # lists of unlike lengths
+        rows = np.array("lists of unlike lengths", dtype=object)
     if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
         raise ValueError(
             "Landmarks given as rows must be integers in one dimension, at least one; got "

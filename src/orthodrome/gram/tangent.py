@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.checks import check_finite_vector
 from .._core.digest import sketch
 from .._core.unit import angles_from_cosines, check_no_antipodes
-from .base import CrossOperator, GramOperator, as_indices
+from .base import CrossOperator, GramOperator, as_indices, check_operator
 from .unit import squared_radius
 
 __all__ = ["Tangent"]
@@ -47,18 +48,19 @@ class Tangent(GramOperator):
     def __init__(
         self, operator: GramOperator, base_point: ArrayLike, cosines: ArrayLike | None = None
     ) -> None:
+        check_operator(operator, "Tangent")
         super().__init__(shape=operator.shape, dtype=operator.dtype)
         self.operator = operator
         self.recomputes = operator.recomputes
-        self.base_point: NDArray[np.float64] = np.asarray(base_point, dtype=np.float64)
-        if self.base_point.shape != (self.shape[0],):
-            raise ValueError(
-                f"base_point of Tangent must have shape ({self.shape[0]},), one coefficient per "
-                f"point; got {self.base_point.shape}."
-            )
+        n = self.shape[0]
+        self.base_point: NDArray[np.float64] = check_finite_vector(
+            base_point, n, "base_point", "Tangent"
+        )
         # in float64 also over a float32 Gram: c cᵀ is subtracted from every entry
-        self.cosines: NDArray[np.float64] = np.asarray(
-            operator @ self.base_point if cosines is None else cosines, dtype=np.float64
+        self.cosines: NDArray[np.float64] = (
+            np.asarray(operator @ self.base_point, dtype=np.float64)
+            if cosines is None
+            else check_finite_vector(cosines, n, "cosines", "Tangent")
         )
         self._eps = float(np.finfo(self.dtype).eps)
         self._check_unit_length()
@@ -67,8 +69,9 @@ class Tangent(GramOperator):
 
     def _check_unit_length(self) -> None:
         squared_radius(self.operator.diagonal(), expected=1.0, what="points")
-        square = float(self.base_point @ self.cosines)
-        if abs(square - 1) > (1e-6 if self.dtype == np.float64 else 1e-3):
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = float(self.base_point @ self.cosines)
+        if not abs(square - 1) <= (1e-6 if self.dtype == np.float64 else 1e-3):
             raise ValueError(
                 f"base_point of Tangent must have unit length; its square is {square:.8g}. Divide "
                 "it by its length, the root of base_point @ operator @ base_point."

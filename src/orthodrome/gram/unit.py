@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.checks import check_positive
 from ..kernels._unit import squared_radius
-from .base import CrossOperator, GramOperator, as_indices
+from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 __all__ = ["Scaled", "squared_radius"]
 
@@ -17,9 +18,10 @@ class Scaled(GramOperator):
     """A Gram matrix times a positive number: the points, old and new, times its root."""
 
     def __init__(self, operator: GramOperator, factor: float) -> None:
+        check_operator(operator, "Scaled")
         super().__init__(shape=operator.shape, dtype=operator.dtype)
         self.operator = operator
-        self.factor = float(factor)
+        self.factor = check_positive(factor, "factor", "Scaled")
         self.recomputes = operator.recomputes
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:

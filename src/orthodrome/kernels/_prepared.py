@@ -32,6 +32,11 @@ def finite_squared_norms(X: Any) -> NDArray[Any]:
         norms = squared_norms(X)
     if not np.all(np.isfinite(norms)):
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        if np.isnan(norms[row]):
+            raise ValueError(
+                f"Row {row} has NaN: leave it out, or fill it in. Where there is none in the data, "
+                "their differences overflow; rescale them."
+            )
         raise ValueError(
             f"The values of row {row} are so large that their squares overflow in {X.dtype}; "
             "rescale the data."

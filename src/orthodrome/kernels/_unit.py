@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import RowError
+from .._core.checks import RowError, check_positive, refuse_masked
 from .._core.unit import SAME_LENGTH
 
 __all__ = ["squared_radius"]
@@ -27,7 +27,7 @@ def squared_radius(
     what : str, default="X"
         The name of the data in messages.
     """
-    values = np.asarray(diagonal, dtype=np.float64)
+    values = _as_vector(diagonal, what)
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise RowError(
@@ -44,8 +44,10 @@ def squared_radius(
             "a kernel with k(x, x) > 0, such as Gaussian.",
             row,
         )
-    radius = float(np.mean(values)) if expected is None else expected
-    tolerance = SAME_LENGTH[np.asarray(diagonal).dtype]
+    radius = float(np.mean(values))
+    if expected is not None:
+        radius = check_positive(expected, "expected", "squared_radius")
+    tolerance = SAME_LENGTH.get(getattr(diagonal, "dtype", None), SAME_LENGTH[values.dtype])
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
@@ -58,3 +60,18 @@ def squared_radius(
             other,
         )
     return radius
+
+
+def _as_vector(diagonal: Any, what: str) -> NDArray[np.float64]:
+    """Return k(x, x) of at least one point as float64, or raise."""
+    refuse_masked(diagonal, "k(x, x)", what)
+    try:
+        values = np.asarray(diagonal)
+    except ValueError:  # lists of unlike lengths
+        values = np.empty((0, 0))
+    if values.ndim != 1 or not len(values) or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"k(x, x) of {what} must be real numbers in one dimension, one for each point and at "
+            f"least one; got {values.dtype} of shape {values.shape}."
+        )
+    return values.astype(np.float64, copy=False)

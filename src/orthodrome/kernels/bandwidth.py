@@ -9,11 +9,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["Moments", "mean_squared_distance", "median_distance"]
+from .._core.checks import check_integer, check_numbers, check_sample_weight
+
+__all__ = ["Moments", "mean_square", "mean_squared_distance", "median_distance"]
 
 # Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
 _MAX_PAIRS = 2_000_000
 _SEED = 0
+_LARGEST_WEIGHT = 1e100
 
 
 class Moments(NamedTuple):
@@ -47,6 +50,18 @@ def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = No
     >>> mean_squared_distance(np.array([[0.0], [2.0]]))
     2.0
     """
+    owner = "mean_squared_distance"
+    points = check_numbers(X, "X", owner, accept_sparse="csr", dtype=[np.float64, np.float32])
+    weights = check_sample_weight(sample_weight, points.shape[0], owner)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = mean_square(points, weights)
+    if not np.isfinite(found):
+        raise ValueError(f"Squared distances between rows of X of {owner} overflow; rescale them.")
+    return found
+
+
+def mean_square(X: Any, sample_weight: NDArray[np.float64] | None = None) -> float:
+    """Return what :func:`mean_squared_distance` does, of validated data; it may be infinite."""
     n_samples = X.shape[0]
     p = (
         np.full(n_samples, 1.0 / n_samples)
@@ -104,7 +119,13 @@ def median_distance(
     sample_weight : ndarray of shape (n_samples,), optional
         Weights.
     """
-    w = np.ones(n_samples) if sample_weight is None else sample_weight
+    if not callable(pairwise):
+        raise ValueError(f"pairwise of median_distance must be a function; got {pairwise!r}.")
+    check_integer(n_samples, "n_samples", "median_distance")
+    weights = check_sample_weight(sample_weight, n_samples, "median_distance")
+    w = np.ones(n_samples) if weights is None else weights
+    if w.max() > _LARGEST_WEIGHT:  # pairs count by products of weights, of which only ratios matter
+        w = w / w.max() * _LARGEST_WEIGHT
     kept = np.flatnonzero(w > 0)
     if len(kept) * (len(kept) - 1) // 2 <= _MAX_PAIRS:
         first, second = np.triu_indices(len(kept), k=1)

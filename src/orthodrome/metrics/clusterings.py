@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._core.checks import check_sample_weight
+from .._core.checks import check_sample_weight, refuse_masked
 
 __all__ = ["clustering_error", "variation_of_information"]
 
@@ -130,6 +130,7 @@ def _contingency_of(
 
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     """Return labels as an array, or raise where there are none for some of the points."""
+    refuse_masked(labels, name, "the clusterings")
     try:
         array = column_or_1d(np.asarray(labels))
     except ValueError as error:  # about lists of unlike lengths, or about the shape
@@ -144,6 +145,11 @@ def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
         )
     if array.dtype.kind == "O" and len({type(label) for label in array}) > 1:
         raise ValueError(f"{name} must have labels of one type, all numbers or all strings.")
+    if array.dtype.kind == "O":
+        try:
+            sorted(array[:2])
+        except TypeError as error:
+            raise ValueError(f"{name} must have labels that can be sorted: {error}.") from None
     return array
 
 

@@ -15,6 +15,7 @@ from ..gram import DenseGram, GramOperator, Scaled
 __all__ = ["excess_reconstruction_error", "reconstruction_error"]
 
 _BLOCK_ELEMENTS = 2**22  # entries of the matrix looked at in one block of rows
+_LARGEST = 1e75  # of projections in units of the matrix: fourth powers of them are summed
 _EXACT = 1e-12  # relative residual of the eigenvectors that make the least error
 _DENSE_BUDGET = "2GiB"  # for the whole matrix, where so many components are asked for
 
@@ -125,7 +126,7 @@ def _checked(
     A = _rows_over_points(coefficients, gram.shape[0], "coefficients")
     largest = float(np.abs(gram.diagonal()).max())
     # a power of 2: no digit changes
-    scale = 2.0 ** math.frexp(largest)[1] if 0 < largest < math.inf else 1.0
+    scale = 2.0 ** max(math.frexp(largest)[1], -1000) if 0 < largest < math.inf else 1.0
     return (gram if scale == 1 else Scaled(gram, 1 / scale)), A * math.sqrt(scale), scale
 
 
@@ -144,13 +145,25 @@ def _projections(
 ) -> NDArray[np.float64]:
     """Return AK', shape (r, n), in float64, in units of the root of the scale."""
     if projections is None:
-        return np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
+        return _with_finite_squares(found, "coefficients")
     given = _rows_over_points(projections, gram.shape[0], "projections")
     if given.shape != A.shape:
         raise ValueError(
             f"projections must have the shape of coefficients, {A.shape}; got {given.shape}."
         )
-    return given / math.sqrt(scale)
+    with np.errstate(over="ignore"):
+        return _with_finite_squares(given / math.sqrt(scale), "projections")
+
+
+def _with_finite_squares(P: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    if not np.all(np.abs(P) <= _LARGEST):
+        raise ValueError(
+            f"{name} of the reconstruction error are so large beside the matrix that squares "
+            "overflow; divide them."
+        )
+    return P
 
 
 def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:

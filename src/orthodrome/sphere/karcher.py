@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_integer, check_positive, check_sample_weight
+from .._core.checks import check_callback, check_integer, check_positive, check_sample_weight
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_no_antipodes
@@ -136,6 +136,7 @@ def karcher_mean(
     """
     check_positive(tol, "tol", "karcher_mean", or_zero=True)
     check_integer(max_iter, "max_iter", "karcher_mean")
+    check_callback(callback, "karcher_mean")
     result = find_mean(
         points, sample_weight, tol=tol, max_iter=max_iter, initial=initial, callback=callback
     )

@@ -19,6 +19,7 @@ from .._core.unit import (
     check_unit_length,
 )
 from ..gram import GramOperator
+from ..gram.base import check_operator
 
 __all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "paired_angles"]
 
@@ -49,6 +50,7 @@ def distance(
     >>> distance([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]).round(4)
     array([1.5708, 0.    ])
     """
+    _check_gram(gram)
     a, b = _points(first, gram, "first"), _points(second, gram, "second")
     _check_dimension(b, gram, "second", a.shape[1])
     if len(a) != len(b) and 1 not in (len(a), len(b)):
@@ -91,6 +93,7 @@ def log(
     >>> log([0.0, 1.0], base_point=[1.0, 0.0]).round(4)
     array([0.    , 1.5708])
     """
+    _check_gram(gram)
     y, b = _points(points, gram, "points"), _base(base_point, gram)
     _check_dimension(y, gram, "points", len(b))
     chord, sums = _halves(y, b[None], gram)
@@ -132,6 +135,7 @@ def exp(
     >>> exp([0.0, 3.141592653589793], base_point=[1.0, 0.0]).round(4)
     array([-1.,  0.])
     """
+    _check_gram(gram)
     b = _base(base_point, gram)
     t = _vectors(tangents, "tangents")
     _check_dimension(t, gram, "tangents", len(b))
@@ -222,6 +226,11 @@ def _halves(
     short -= (_inner(short, long, gram) / np.where(near, sums, chord) ** 2)[:, None] * long
     lengths = _norms(short, gram)
     return np.where(near, lengths, chord), np.where(near, sums, lengths)
+
+
+def _check_gram(gram: Any) -> None:
+    if gram is not None:
+        check_operator(gram, "the sphere", "gram")
 
 
 def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._core.checks import (
     RowError,
+    check_callback,
     check_choice,
     check_integer,
     check_numbers,
@@ -36,6 +37,8 @@ _RANK = 1e-12
 # The part of a unit vector in the span that is rounding.
 _NO_LENGTH = 1e-12
 _SIGNIFICANCE = 0.05
+# Lengths beyond these powers of 2, which none of unit vectors has, are divided out.
+_EXTREME = 64
 # The chain goes on in new principal coordinates when so much of them is left.
 _RENEWED = 0.9
 
@@ -244,7 +247,7 @@ class NestedSpheres:
             raise ValueError(
                 f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
             )
-        local = given @ self.basis
+        local = _of_moderate_size(given) @ self.basis
         lengths = np.linalg.norm(local, axis=1)
         _refuse_outside(lengths)
         local /= lengths[:, None]
@@ -342,6 +345,7 @@ def nested_spheres(
     check_choice(sphere, CHOICES, "sphere", "nested_spheres")
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     check_integer(max_iter, "max_iter", "nested_spheres")
+    check_callback(callback, "nested_spheres")
     given = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
     check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
     weights = check_sample_weight(sample_weight, len(given), "nested_spheres")
@@ -429,6 +433,13 @@ def _chain(
     around = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
     orientation = 1.0 if share @ around**3 >= 0 else -1.0
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
+
+
+def _of_moderate_size(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return points whose squares neither over- nor underflow: divided by a power of 2, or not."""
+    powers = np.frexp(np.abs(points).max(axis=1))[1]
+    powers[np.abs(powers) < _EXTREME] = 0
+    return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
 def _refuse_outside(lengths: NDArray[np.float64]) -> None:

@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.checks import refuse_masked
 from .sweep import State
 
-__all__ = ["check_coefficients", "check_order", "check_same_matrix", "check_semidefinite"]
+__all__ = [
+    "check_coefficients",
+    "check_lengths",
+    "check_order",
+    "check_same_matrix",
+    "check_semidefinite",
+]
 
 _N_SAMPLED = 32  # rows that stand for all
+_LARGEST = 1e75  # fourth powers of what is larger overflow
 
 
 def check_semidefinite(operator: Any) -> None:
@@ -58,7 +66,8 @@ def _indefinite(fact: str) -> str:
 
 def check_coefficients(initial: Any, r: int, n: int) -> NDArray[np.float64]:
     """Return the coefficients to start from, shape (r, n)."""
-    A = np.asarray(initial)
+    refuse_masked(initial, "initial", "hebbian")
+    A = _as_array(initial)
     if A.shape != (r, n) or A.dtype.kind not in "fiu":
         raise ValueError(
             f"initial of hebbian must be an array of real numbers of shape ({r}, {n}), one row of "
@@ -68,6 +77,25 @@ def check_coefficients(initial: Any, r: int, n: int) -> NDArray[np.float64]:
         row, column = np.argwhere(~np.isfinite(A))[0]
         raise ValueError(f"initial of hebbian has {A[row, column]} at ({row}, {column}).")
     return A.astype(np.float64)
+
+
+def check_lengths(A: NDArray[np.float64], diagonal: NDArray[Any]) -> None:
+    """Raise where coefficients to start from are too large for a matrix with this diagonal."""
+    with np.errstate(over="ignore"):
+        length = float(np.abs(A).sum(axis=1).max()) * float(np.abs(diagonal).max()) ** 0.5
+    if not length <= _LARGEST:
+        raise ValueError(
+            f"initial of hebbian has components of length {length:.2g}, the powers of which "
+            "overflow; divide the coefficients so that they have length 1."
+        )
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    """Return an array; of lists of unlike lengths one that fits nothing."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.array("lists of unlike lengths", dtype=object)
 
 
 def check_same_matrix(state: State, operator: Any, what: str) -> None:
@@ -88,7 +116,8 @@ def check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
     """Return the samples in the order of their visits, one row per pass."""
     if order is None:
         return None
-    indices = np.asarray(order)
+    refuse_masked(order, "order", "hebbian")
+    indices = _as_array(order)
     fits = indices.ndim == 2 and indices.shape[0] >= n_passes and indices.shape[1] == n
     if not fits or indices.dtype.kind not in "iu" or np.any((indices < 0) | (indices >= n)):
         raise ValueError(

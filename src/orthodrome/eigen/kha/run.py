@@ -13,14 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core.checks import check_choice, check_integer, check_positive, check_random_state
+from ..._core.checks import (
+    check_callback,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
 from ..._core.digest import digest
 from ..._core.random import one_seed
 from ..._core.status import Status
 from ..._core.threads import single_threaded_blas
 from ...gram import DenseGram, GramOperator
 from .checkpoint import Checkpoint, Saved
-from .checks import check_coefficients, check_order, check_same_matrix, check_semidefinite
+from .checks import (
+    check_coefficients,
+    check_lengths,
+    check_order,
+    check_same_matrix,
+    check_semidefinite,
+)
 from .gains import Gains, choose_gains
 from .ritz import Ritz, component_pairs, estimate_residuals, raw_pairs, rayleigh_ritz
 from .starts import STARTS, start_from, start_with
@@ -39,6 +51,7 @@ _MOST_DAMPING = 2.0**-20
 # Full gains would undo a good start, small ones would leave a bad one as it is: t begins at as many
 # passes as one over the residual of a pilot, within these limits (experiments/kha/starts.py).
 _HEAD_STARTS = (3.0, 1000.0)
+_MOST_ZEROS = 2**24  # coefficients: a few components too many do no harm
 
 
 @dataclass(frozen=True)
@@ -216,6 +229,11 @@ def hebbian(
     if not isinstance(operator, GramOperator):
         operator = DenseGram(operator)
     r = check_integer(n_components, "n_components", "hebbian")
+    if r > operator.shape[0] and r * operator.shape[0] > _MOST_ZEROS:
+        raise ValueError(
+            f"n_components of hebbian is {r}, and a matrix of {operator.shape[0]} rows has no more "
+            "components than these: the others would be zeros."
+        )
     check_integer(n_passes, "n_passes", "hebbian", minimum=0)
     if block_size is not None:
         check_integer(block_size, "block_size", "hebbian")
@@ -223,13 +241,14 @@ def hebbian(
     check_positive(tol, "tol", "hebbian", or_zero=True)
     check_choice(start, STARTS, "start", "hebbian")
     check_choice(polish, (True, False), "polish", "hebbian")
-    if not (callback is None or callable(callback)):
-        raise ValueError(f"callback of hebbian must be a function or None; got {callback!r}.")
+    check_callback(callback, "hebbian")
     check_random_state(random_state, "hebbian")
     if checkpoint_seconds is not None:
         check_positive(checkpoint_seconds, "checkpoint_seconds", "hebbian", or_zero=True)
     gains = choose_gains(gain, eta0, mu, xi, operator.shape[0], operator.diagonal())
     given = _check_initial(initial, r, operator.shape[0], gains)
+    if isinstance(given, np.ndarray):
+        check_lengths(given, operator.diagonal())
     orders = check_order(order, n_passes, operator.shape[0])
     check_semidefinite(operator)
     file, saved = None, None

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_positive
 from .._prepared import Prepared, finite_squared_norms
-from ..bandwidth import Moments, mean_squared_distance, median_distance
+from ..bandwidth import Moments, mean_square, median_distance
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
@@ -228,7 +228,7 @@ def resolve_sigma(
     return scale_by_rule(
         kernel,
         X.dtype,
-        mean_square=lambda: mean_squared_distance(X, sample_weight),
+        mean_square=lambda: mean_square(X, sample_weight),
         median=lambda: median_distance(
             lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
         ),
