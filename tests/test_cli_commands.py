@@ -243,7 +243,8 @@ def test_shapes(leaves, here, capsys, labels):
 
 def test_aligned_shapes(leaves, here, capsys):
     X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
-    write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
+    with pytest.warns(UserWarning, match="negative='keep'"):
+        write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
     printed = run(capsys, "embed", "aligned.tps", code=1)
     assert "aligned.tps, line" in printed.err
     assert "--keep-negative" in printed.err

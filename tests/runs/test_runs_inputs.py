@@ -247,6 +247,7 @@ def test_a_single_name_of_a_column_may_be_a_text(write):
 
 def test_missing_label(write):
     refused(write("a.csv", "a,k\n1,x\n2,\n"), "line 3", "'k'", "no label", label="k")
+    refused(write("a.csv", "a,k\n1,x\n2,NaN\n"), "line 3", "'k'", "no label", label="k")
 
 
 def test_paths(tmp_path, write):
@@ -639,6 +640,7 @@ def test_which_column_of_the_second_file(write):
         ("ID,label\n11,a\n12,b\n", ["1 of 3", "'13'"]),
         ("ID,label\n11,a\n12,b\n13,c\n12,d\n", ["line 5", "'12'", "line 3"]),
         ("ID,label\n11,a\n12,\n13,c\n", ["line 3", "no label", "'12'"]),
+        ("ID,label\n11,a\n12,nan\n13,c\n", ["line 3", "no label", "'12'"]),
         ("ID\n11\n12\n13\n", ["second one"]),
         ("ID,label\n", ["no rows"]),
         (PNG, ["PNG"]),

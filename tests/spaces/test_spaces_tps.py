@@ -85,6 +85,7 @@ def wholly_missing(points):
     return np.where(np.isnan(points).any(axis=-1, keepdims=True), np.nan, points)
 
 
+@pytest.mark.filterwarnings("ignore:.*negative coordinates only:UserWarning")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents())
 def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
@@ -334,7 +335,8 @@ def test_curves_that_are_dropped_stop_nothing_and_lose_nothing():
 @pytest.mark.parametrize("missing", ["error", "nan"])
 def test_negative_positions_are_never_lost_silently(missing, tmp_path):
     centred = POINTS - POINTS.mean(axis=1, keepdims=True)
-    write_tps(tmp_path / "a.tps", centred)
+    with pytest.warns(UserWarning, match=r"of specimen 2 .* read_tps\(path, negative='keep'\)"):
+        write_tps(tmp_path / "a.tps", centred)
     with pytest.raises(ValueError, match=r"line \d+: negative .* line \d+ has .*negative='keep'"):
         read_tps(tmp_path / "a.tps", missing=missing)
     kept = read_tps(tmp_path / "a.tps", missing=missing, negative="keep").landmarks

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from orthodrome._core.checks import check_path
 from orthodrome._core.files import write_atomically
 
 __all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "Folder", "cache_folder", "data_folders", "keep"]
@@ -68,14 +69,18 @@ def data_folders(data_home: Folder | None) -> list[Path]:
         Without repetition; they need not exist.
     """
     named = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
-    folders = [_at_home(folder, name) for name, folder in named.items() if folder]
+    folders = [
+        _at_home(folder, name)
+        for name, folder in named.items()
+        if not (folder is None or (isinstance(folder, str) and not folder))
+    ]
     return list(dict.fromkeys([*folders, cache_folder()]))
 
 
 def _at_home(folder: Folder, name: str) -> Path:
     """Return a folder that a user named, with the home that a leading ~ stands for."""
     try:
-        return Path(folder).expanduser()
+        return check_path(folder, name, "the data sets").expanduser()
     except RuntimeError:
         raise ValueError(
             f"{name}: nobody knows the home folder that {str(folder)!r} begins with. Write it out."

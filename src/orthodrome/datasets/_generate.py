@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from sklearn.utils import check_random_state
+
+from orthodrome._core.checks import (
+    check_finite_vector,
+    check_flag,
+    check_integer,
+    check_positive,
+)
+from orthodrome._core.memory import format_bytes
+from orthodrome._core.random import as_random_state
 
 __all__ = [
     "make_landmark_shapes",
@@ -18,6 +24,9 @@ __all__ = [
     "make_spirals",
     "make_von_mises_fisher",
 ]
+
+#: More than half a terabyte of them is no sample.
+_MOST_NUMBERS = 2**36
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -73,11 +82,12 @@ def make_von_mises_fisher(
     ((50, 100), 3)
     """
     owner = "make_von_mises_fisher"
-    _check_integer(owner, "n_samples", n_samples, 1)
-    _check_integer(owner, "n_dimensions", n_dimensions, 2)
-    _check_integer(owner, "sphere_dimension", sphere_dimension, 1, n_dimensions - 1)
-    _check_real(owner, "concentration", concentration)
-    generator = check_random_state(random_state)
+    check_integer(n_samples, "n_samples", owner)
+    check_integer(n_dimensions, "n_dimensions", owner, minimum=2)
+    check_integer(sphere_dimension, "sphere_dimension", owner, minimum=1, maximum=n_dimensions - 1)
+    concentration = check_positive(concentration, "concentration", owner, or_zero=True)
+    _refuse_large(owner, n_samples * n_dimensions, n_dimensions * (sphere_dimension + 1))
+    generator = as_random_state(random_state, owner)
     basis = _random_basis(n_dimensions, sphere_dimension + 1, mean_direction, generator)
     north = np.eye(sphere_dimension + 1)[0]
     if concentration == 0:
@@ -95,12 +105,8 @@ def _random_basis(
     """Orthonormal columns, uniformly random but for the direction of the first."""
     vectors = generator.standard_normal((n_dimensions, n_vectors))
     if first is not None:
-        direction = np.asarray(first, dtype=np.float64)
-        if direction.shape != (n_dimensions,) or not np.isfinite(direction).all():
-            raise ValueError(
-                "The 'mean_direction' parameter of make_von_mises_fisher must hold n_dimensions="
-                f"{n_dimensions} finite numbers. Got an array of shape {direction.shape} instead."
-            )
+        owner = "make_von_mises_fisher"
+        direction = check_finite_vector(first, n_dimensions, "mean_direction", owner)
         largest = np.abs(direction).max()
         if largest == 0:
             raise ValueError(
@@ -163,11 +169,13 @@ def make_spirals(
     ((7, 2), [0, 0, 0, 1, 1, 2, 2])
     """
     owner = "make_spirals"
-    _check_integer(owner, "n_arms", n_arms, 1)
-    _check_integer(owner, "n_samples", n_samples, n_arms)
-    _check_real(owner, "noise", noise)
-    _check_real(owner, "n_turns", n_turns)
-    generator = check_random_state(random_state)
+    check_integer(n_arms, "n_arms", owner)
+    check_integer(n_samples, "n_samples", owner, minimum=n_arms)
+    noise = check_positive(noise, "noise", owner, or_zero=True)
+    n_turns = check_positive(n_turns, "n_turns", owner, or_zero=True)
+    check_flag(shuffle, "shuffle", owner)
+    _refuse_large(owner, 2 * n_samples)
+    generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_arms, shuffle, generator)
     radius = 0.1 + 0.9 * np.sqrt(generator.uniform(size=n_samples))
     angle = 2 * np.pi * (n_turns * radius + labels / n_arms)
@@ -220,10 +228,12 @@ def make_noisy_circles(
     [0.5, 0.5, 1.0, 1.0]
     """
     owner = "make_noisy_circles"
-    _check_integer(owner, "n_circles", n_circles, 1)
-    _check_integer(owner, "n_samples", n_samples, n_circles)
-    _check_real(owner, "noise", noise)
-    generator = check_random_state(random_state)
+    check_integer(n_circles, "n_circles", owner)
+    check_integer(n_samples, "n_samples", owner, minimum=n_circles)
+    noise = check_positive(noise, "noise", owner, or_zero=True)
+    check_flag(shuffle, "shuffle", owner)
+    _refuse_large(owner, 2 * n_samples)
+    generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_circles, shuffle, generator)
     angle = generator.uniform(0.0, 2 * np.pi, size=n_samples)
     return _noisy_plane_points((labels + 1) / n_circles, angle, noise, generator), labels
@@ -284,11 +294,13 @@ def make_landmark_shapes(
     ((12, 5, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
     """
     owner = "make_landmark_shapes"
-    _check_integer(owner, "n_classes", n_classes, 1)
-    _check_integer(owner, "n_samples", n_samples, n_classes)
-    _check_integer(owner, "n_landmarks", n_landmarks, 3)
-    _check_real(owner, "variation", variation)
-    generator = check_random_state(random_state)
+    check_integer(n_classes, "n_classes", owner)
+    check_integer(n_samples, "n_samples", owner, minimum=n_classes)
+    check_integer(n_landmarks, "n_landmarks", owner, minimum=3)
+    check_flag(shuffle, "shuffle", owner)
+    variation = check_positive(variation, "variation", owner, or_zero=True)
+    _refuse_large(owner, 2 * n_samples * n_landmarks, 4 * n_classes * n_landmarks)
+    generator = as_random_state(random_state, owner)
     templates = _shape_templates(n_classes, n_landmarks, generator)
     labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
     noise_shape = (n_samples, n_landmarks)
@@ -336,22 +348,8 @@ def _noisy_plane_points(
     return np.asarray(points + noise * generator.standard_normal(points.shape))
 
 
-def _check_integer(
-    owner: str, name: str, value: Any, minimum: int, maximum: int | None = None
-) -> None:
-    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if is_integer and value >= minimum and (maximum is None or value <= maximum):
-        return
-    allowed = f">= {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    raise ValueError(
-        f"The {name!r} parameter of {owner} must be an integer {allowed}. Got {value!r} instead."
-    )
-
-
-def _check_real(owner: str, name: str, value: Any) -> None:
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_real and math.isfinite(value) and value >= 0):
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be a finite number >= 0. "
-            f"Got {value!r} instead."
-        )
+def _refuse_large(owner: str, *sizes: int) -> None:
+    """Raise where arrays of so many numbers are beyond any memory."""
+    if max(sizes) > _MOST_NUMBERS:
+        size = min(8 * max(sizes), 10**24)
+        raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; ask for less.")

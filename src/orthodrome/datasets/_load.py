@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from orthodrome._core.checks import check_flag
 from orthodrome.datasets._download import obtain
 from orthodrome.datasets._find import (
     absent_message,
@@ -195,6 +196,15 @@ def load(
     >>> wine.data.shape, wine.target_names.tolist()
     ((178, 13), ['1', '2', '3'])
     """
+    flags = {
+        "return_X_y": return_X_y,
+        "as_frame": as_frame,
+        "verify": verify,
+        "download_if_missing": download_if_missing,
+        "verbose": verbose,
+    }
+    for flag, value in flags.items():
+        check_flag(value, flag, "load")
     entry = find_entry(name, registry())
     folders = data_folders(data_home)
     found = find_content(entry, folders)

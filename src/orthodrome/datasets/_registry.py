@@ -181,7 +181,7 @@ def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:
     entry : DatasetEntry
         The facts about the set.
     """
-    if name in entries:
+    if isinstance(name, str) and name in entries:
         return entries[name]
     near = difflib.get_close_matches(str(name), entries, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""

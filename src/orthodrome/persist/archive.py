@@ -65,6 +65,8 @@ def pack(dumped: bytes, notes: Mapping[str, Any]) -> bytes:
 
 def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes as they will be read again; what JSON cannot hold exactly is refused."""
+    if not isinstance(notes, Mapping):
+        raise ValueError(f"notes of a model file must be a dictionary; got {notes!r}.")
     given = dict(notes)
     try:
         same = json.loads(json.dumps(given, allow_nan=False)) == given

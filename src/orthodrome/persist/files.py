@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from .._core.checks import check_flag, check_path
 from .._core.files import write_atomically
 from .allowed import ARRAYS, OBJECTS, SCALARS, SPARSE, names_of
 from .archive import check, pack
@@ -74,10 +75,10 @@ def save(
         raise ValueError(
             f"save takes an estimator, a kernel or a pipeline of them; got {type(model).__name__}."
         )
-    target = Path(path)
+    target = check_path(path, "path", "save")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
-    data = pack(skops.dumps(plain_copy(model)), notes or {})
+    data = pack(skops.dumps(plain_copy(model)), {} if notes is None else notes)
     check(data)  # what is written can be loaded
     write_atomically(target, data)
 
@@ -116,7 +117,8 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     save : writes the file, with an example.
     """
     skops = _require_skops()
-    data = _read(Path(path))
+    check_flag(with_notes, "with_notes", "load")
+    data = _read(check_path(path, "path", "load"))
     try:
         notes = check(data)
         model = skops.loads(data, trusted=_TRUSTED)

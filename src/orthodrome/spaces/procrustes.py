@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_choice, check_sample_weight
+from .._core.checks import check_choice, check_sample_weight, refuse_masked
 from .._core.compiled import compiled
 from .shapes import centroid_size, complex_preshapes, form_of, in_form, mean_preshape, rotated_to
 
@@ -175,7 +175,14 @@ def procrustes_align(
 
 def _one_preshape(reference: ArrayLike, k: int) -> NDArray[Any]:
     """Return the pre-shape of a single specimen, (k,) complex, (k, 2) or (2k,), of k landmarks."""
-    array = np.asarray(reference)
+    refuse_masked(reference, "reference", "procrustes_align")
+    try:
+        array = np.asarray(reference)
+    except ValueError:
+        raise ValueError(
+            "reference of procrustes_align must be the landmarks of one specimen; got lists of "
+            "unlike lengths."
+        ) from None
     found = complex_preshapes(array[None], "reference")[0]
     if len(found) != k:
         raise ValueError(f"reference has {len(found)} landmarks, and the specimens have {k}.")

@@ -22,7 +22,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_sample_weight
+from .._core.checks import check_sample_weight, refuse_masked
 
 __all__ = [
     "as_complex",
@@ -103,6 +103,7 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
     """Return the array, or raise where its shape or its numbers are none of landmarks."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
+    refuse_masked(X, name, "the landmarks")
     try:
         array = np.asarray(X)
     except ValueError:
@@ -111,7 +112,7 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
         _refuse_ragged(X, name)
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name} must hold numbers; got {array.dtype}.") from None
     if array.ndim == 3 and array.shape[2] == 3:
         raise ValueError(

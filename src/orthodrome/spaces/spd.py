@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from .._core.checks import check_sample_weight, numbers_expected
+from .._core.checks import check_sample_weight, numbers_expected, refuse_masked
 
 __all__ = [
     "check_spd",
@@ -208,6 +208,7 @@ def _symmetric(X: ArrayLike, name: str) -> NDArray[Any]:
     """Return X as an array of symmetric matrices, or raise."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but matrices must be dense.")
+    refuse_masked(X, name, "the matrices")
     try:
         array = np.asarray(X)
     except ValueError:

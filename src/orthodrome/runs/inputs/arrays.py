@@ -16,6 +16,7 @@ from ..memory import memory_refusal
 from .data import Data, InputError, columns_of_landmarks, listed, numbered_columns, shown
 from .selection import choose_columns, unknown_column
 from .tables import missing_advice
+from .text import is_no_label
 
 __all__ = ["read_npy", "read_npz"]
 
@@ -124,7 +125,14 @@ class _Arrays:
                 f"{self._path}: the array {shown(name)} of labels should have one value for each "
                 f"of the {n} rows, shape ({n},); it has {array.shape}."
             )
-        return array.astype(np.str_)
+        texts: NDArray[np.str_] = array.astype(np.str_)
+        absent = [row for row, text in enumerate(texts.tolist()) if is_no_label(text)]
+        if absent:
+            raise InputError(
+                f"{self._path}, the array {shown(name)}, row {absent[0] + 1}: there is no label. "
+                "Complete it, or remove the row."
+            )
+        return texts
 
     def columns(self, d: int) -> tuple[str, ...] | None:
         """Return names of the features, where an array of them is there."""

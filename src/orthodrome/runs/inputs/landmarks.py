@@ -16,7 +16,7 @@ from ..memory import memory_refusal
 from .data import Data, InputError, columns_of_landmarks, listed, shown
 from .selection import unknown_column
 from .tables import text_columns
-from .text import TextTable
+from .text import TextTable, is_no_label
 
 __all__ = ["read_specimens"]
 
@@ -133,7 +133,7 @@ def _joined(
     found = []
     for key in keys[kind]:
         line, cells = rows[known[key]]
-        if not cells[chosen]:
+        if is_no_label(cells[chosen]):
             raise InputError(
                 f"{labels}, line {line}, column {shown(table.names[chosen])}: there is no label "
                 f"for {shown(key)}."

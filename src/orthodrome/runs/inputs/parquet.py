@@ -17,6 +17,7 @@ from ..memory import memory_refusal
 from .data import Data, InputError, listed, shown
 from .selection import Selection, choose_columns
 from .tables import missing_advice, text_advice
+from .text import is_no_label
 
 __all__ = ["read_parquet"]
 
@@ -156,10 +157,11 @@ def _texts(table: Any, name: str) -> list[str]:
 
 def _labels(path: Path, table: Any, name: str) -> NDArray[np.str_]:
     texts = _texts(table, name)
-    if "" in texts:
+    absent = [row for row, text in enumerate(texts) if is_no_label(text)]
+    if absent:
         raise InputError(
-            f"{path}, row {texts.index('') + 1}, column {shown(name)}: there is no label. Complete "
-            "it, or remove the row."
+            f"{path}, row {absent[0] + 1}, column {shown(name)}: there is no label. Complete it, "
+            "or remove the row."
         )
     return np.array(texts, dtype=np.str_)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..memory import memory_refusal
 from .data import Data, InputError, listed, shown
 from .selection import Selection, choose_columns, likely_label
-from .text import SNIFFED_BYTES, TextTable, is_number, open_table, place
+from .text import SNIFFED_BYTES, TextTable, is_no_label, is_number, open_table, place
 
 __all__ = ["MISSING", "missing_advice", "read_table", "text_columns"]
 
@@ -96,7 +96,7 @@ class _Reading:
         return "." if "." in cell else cell.replace(",", ".")
 
     def _label(self, line: int, text: str) -> str:
-        if text:
+        if not is_no_label(text):
             return text
         where = self._place(line, self._label_name)
         raise InputError(f"{where}: there is no label. Complete it, or remove the row.")

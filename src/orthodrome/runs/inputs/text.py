@@ -18,7 +18,7 @@ from typing import IO
 
 from .data import InputError, listed, numbered_columns, shown
 
-__all__ = ["SNIFFED_BYTES", "TextTable", "is_number", "open_table", "place"]
+__all__ = ["SNIFFED_BYTES", "TextTable", "is_no_label", "is_number", "open_table", "place"]
 
 SNIFFED_BYTES = 1 << 16
 _SNIFFED_RECORDS = 20
@@ -88,6 +88,11 @@ def place(path: str, line: int, row: int, column: str | None = None) -> str:
 def is_number(cell: str) -> bool:
     """Tell whether a cell is a finite number; not "nan", nor Python's "1_000"."""
     return _NUMBER.fullmatch(cell) is not None
+
+
+def is_no_label(cell: str) -> bool:
+    """Tell whether a cell holds no label: nothing, or nan. Other words may name a class."""
+    return not cell or cell.lower() == "nan"
 
 
 def open_table(path: Path) -> TextTable:

@@ -9,7 +9,7 @@ from typing import Literal, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.checks import check_choice
+from ..._core.checks import check_choice, check_flag
 from ._parser import Lines, Parser, Points, Specimen, counted, name_and_text
 from .file import TPSFile
 
@@ -109,8 +109,7 @@ def read_tps(
     >>> leaf.ids
     ['leaf_1']
     """
-    if not isinstance(apply_scale, bool | np.bool_):  # a text such as "no" would count as true
-        raise ValueError(f"apply_scale of read_tps must be True or False; got {apply_scale!r}.")
+    check_flag(apply_scale, "apply_scale", "read_tps")
     check_choice(missing, ("error", "nan"), "missing", "read_tps")
     check_choice(negative, ("missing", "keep"), "negative", "read_tps")
     check_choice(curves, ("drop", "append"), "curves", "read_tps")

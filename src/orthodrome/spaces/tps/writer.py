@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._core.checks import check_path, refuse_masked
 from ..._core.files import errors_name, refuse_special
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
@@ -57,6 +59,12 @@ def write_tps(
         Further fields of each specimen, as `other` of :class:`TPSFile` holds them: names in
         capitals; a text with line breaks becomes several lines of that name.
 
+    Warns
+    -----
+    UserWarning
+        Where a landmark has negative coordinates only, which :func:`read_tps` takes for a missing
+        one unless it is told ``negative="keep"``.
+
     Raises
     ------
     ValueError
@@ -83,6 +91,7 @@ def write_tps(
     ID=edulis_1
     SCALE=0.05
     """
+    file = check_path(path, "path", "write_tps")
     points = _checked_points(_as_specimens(landmarks), 3, "landmarks")
     n, _, dimension = points.shape
     if n == 0:
@@ -105,14 +114,30 @@ def write_tps(
             written += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
         written += [f"{key}={text}" for key, values in texts.items() for text in values[i]]
         written += further[i]
-    _replace_file(path, "\n".join(written) + "\n")
+    _replace_file(file, "\n".join(written) + "\n")
+    _warn_of_negative(points)
 
 
 # ---------------------------------------------------------------------------- checks
 
 
+def _warn_of_negative(points: NDArray[np.float64]) -> None:
+    """Warn of landmarks that :func:`read_tps` would take for missing, or refuse."""
+    below = (points < 0).all(axis=2)
+    if below.any():
+        specimen, landmark = (int(i) for i in np.argwhere(below)[0])
+        warnings.warn(
+            f"{counted('landmark', landmark).capitalize()} of {counted('specimen', specimen)} has "
+            "negative coordinates only, which stand for a missing landmark in a TPS file; read it "
+            "back with read_tps(path, negative='keep').",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
     """Return complex and flat landmarks as (n, k, 2), all else as it is."""
+    refuse_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
     except ValueError:  # ragged: the check of points says so
@@ -150,8 +175,12 @@ def _checked_points(points: ArrayLike, n_axes: int, what: str) -> NDArray[np.flo
 
 
 def _checked_length(values: Any, n: int, what: str) -> list[Any]:
-    if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != n:
-        got = f"{len(values)} entries" if hasattr(values, "__len__") else repr(values)
+    try:
+        length = len(values)
+    except TypeError:  # of what has none
+        length = -1
+    if isinstance(values, str) or length != n:
+        got = f"{length} entries" if length >= 0 else repr(values)
         raise ValueError(
             f"{what} of write_tps must have one entry for each of the {n} specimens; got {got} "
             f"in a {type(values).__name__}."
@@ -235,7 +264,13 @@ def _field_lines(key: Any, text: Any, specimen: str) -> list[str]:
 def _scale_lines(scales: ArrayLike | None, n: int) -> list[list[str]]:
     if scales is None:
         return [[] for _ in range(n)]
-    array = np.asarray(scales)
+    refuse_masked(scales, "scales", "write_tps")
+    try:
+        array = np.asarray(scales)
+    except ValueError:
+        raise ValueError(
+            f"scales of write_tps must be {n} numbers; got lists of unlike lengths."
+        ) from None
     real = array.shape == (n,) and array.dtype.kind in "fiu"
     if not real or (array <= 0).any() or np.isinf(array).any():
         raise ValueError(
@@ -250,6 +285,11 @@ def _checked_curves(values: Any, n: int, dimension: int) -> list[list[NDArray[np
         return [[] for _ in range(n)]
     checked = []
     for index, specimen in enumerate(_checked_length(values, n, "curves")):
+        if not (specimen is None or isinstance(specimen, Sequence | np.ndarray)):
+            raise ValueError(
+                f"curves of write_tps must hold a list of curves for each specimen, or None; got "
+                f"{specimen!r} for {counted('specimen', index)}."
+            )
         own: list[NDArray[np.float64]] = []
         for number, curve in enumerate(() if specimen is None else specimen):
             what = f"{counted('curve', number)} of {counted('specimen', index)}"
