@@ -361,8 +361,8 @@ LEAVES = three_leaves()[0]
         (LEAVES, {"labels": np.arange(45.0)}, "has 45 different values, and each would be a panel"),
         (LEAVES, {"labels": [str(i) for i in range(45)]}, "labels of shapes has 45 different"),
         (LEAVES, {"n_columns": 0}, "n_columns of shapes must be an integer >= 1; got 0"),
-        (LEAVES, {"turn": np.nan}, "turn of shapes must be a finite number of degrees; got nan"),
-        (LEAVES, {"turn": "90"}, "turn of shapes must be a finite number of degrees; got '90'"),
+        (LEAVES, {"turn": np.nan}, "turn of shapes must be a finite number; got nan"),
+        (LEAVES, {"turn": "90"}, "turn of shapes must be a finite number; got '90'"),
         (LEAVES, {"turn": [90]}, "turn of shapes must be a finite number"),
     ],
 )
@@ -378,7 +378,7 @@ def test_shapes_refuses(X, options, message):
         ({"n_steps": 1}, "n_steps of shape_modes must be an integer >= 3; got 1"),
         ({"n_steps": 4}, "n_steps of shape_modes must be odd, with a middle; got 4"),
         ({"extent": 0.0}, "extent of shape_modes must be a finite number > 0; got 0.0"),
-        ({"turn": np.inf}, "turn of shape_modes must be a finite number of degrees; got inf"),
+        ({"turn": np.inf}, "turn of shape_modes must be a finite number; got inf"),
     ],
 )
 def test_shape_modes_refuses_options(model, options, message):

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.checks import check_positive, refuse_masked
 from .palette import class_style
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ __all__ = [
     "class_legend",
     "classes_of",
     "is_continuous",
+    "label_array",
     "marker_area",
     "sorted_classes",
 ]
@@ -42,20 +45,33 @@ def check_labels(labels: ArrayLike, n_samples: int, owner: str, rows: str) -> ND
 
     `owner` is the function and `rows` the argument whose rows are labelled, for the message.
     """
-    array = np.asarray(labels)
+    array = label_array(labels, "labels", owner)
     if array.shape != (n_samples,):
         raise ValueError(
             f"labels of {owner} must have shape ({n_samples},), one per row of {rows}; "
             f"got {array.shape}."
         )
-    if array.dtype == object:  # None, strings and numbers side by side have no order
-        array = array.astype(str)
     if len(np.unique(array)) > _MAX_CLASSES and not np.issubdtype(array.dtype, np.number):
         raise ValueError(
             f"labels of {owner} has {len(np.unique(array))} different values and a legend holds "
             f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
         )
     return array
+
+
+def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
+    """Return labels as an array that can be sorted, or raise."""
+    refuse_masked(labels, name, owner)
+    if scipy.sparse.issparse(labels):
+        raise ValueError(f"{name} of {owner} must be dense; call toarray() on the sparse ones.")
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        raise ValueError(
+            f"{name} of {owner} must be one label for each point; got lists of unlike lengths."
+        ) from None
+    # None, strings and numbers side by side have no order
+    return array.astype(str) if array.dtype == object else array
 
 
 def is_continuous(labels: NDArray[Any]) -> bool:
@@ -103,7 +119,9 @@ def _natural(part: str) -> tuple[int, str]:
 
 def marker_area(n_samples: int, size: float | None) -> float:
     """Return the area of a marker in points²: `size`, or what suits so many points."""
-    return float(np.clip(3000 / n_samples, 8, 36)) if size is None else size
+    if size is None:
+        return float(np.clip(3000 / n_samples, 8, 36))
+    return check_positive(size, "size", "the markers")
 
 
 def class_legend(
@@ -113,7 +131,7 @@ def class_legend(
     legend = ax.legend(
         handles,
         [" "] * len(handles),  # the real names come below, where they cannot be mathematics
-        title=title,
+        title=None if title is None else str(title),
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
         borderaxespad=0.3,

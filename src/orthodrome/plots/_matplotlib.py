@@ -36,16 +36,27 @@ def require_matplotlib() -> Any:
 def figure_of(figure: Figure | None, size: tuple[float, float]) -> Figure:
     """Return `figure`, or a new one of `size` inches that no global state knows of."""
     require_matplotlib()
-    if figure is not None:
-        return figure
     from matplotlib.figure import Figure as NewFigure
+    from matplotlib.figure import FigureBase
+
+    if figure is not None:
+        if not isinstance(figure, FigureBase):
+            raise ValueError(f"figure must be a matplotlib Figure or None; got {figure!r}.")
+        return figure
 
     return NewFigure(figsize=size, layout="constrained")
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return `ax`, or the axes of a new figure of `size` inches."""
-    return figure_of(None, size).subplots() if ax is None else ax
+    if ax is None:
+        return figure_of(None, size).subplots()
+    require_matplotlib()
+    from matplotlib.axes import Axes as AnyAxes
+
+    if not isinstance(ax, AnyAxes):
+        raise ValueError(f"ax must be matplotlib Axes or None; got {ax!r}.")
+    return ax
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from ._classes import EDGE, class_legend, marker_area
+from .._core.checks import check_numbers, numbers_expected
+from ._classes import EDGE, class_legend, label_array, marker_area
 from ._matplotlib import axes_of, require_matplotlib
 from .palette import class_style
 
@@ -132,7 +132,7 @@ def clusters(
 
 
 def _check_columns(array: ArrayLike, name: str) -> NDArray[Any]:
-    checked = check_array(array, dtype=[np.float64, np.float32], input_name=name)
+    checked = check_numbers(array, name, "clusters", dtype=[np.float64, np.float32])
     if checked.shape[1] < 2:
         raise ValueError(
             f"{name} of clusters must have at least 2 columns; got {checked.shape[1]}."
@@ -141,13 +141,14 @@ def _check_columns(array: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _check_probabilities(proba: ArrayLike, n_samples: int) -> NDArray[Any]:
-    if np.ndim(proba) not in (1, 2) or np.shape(proba)[0] != n_samples:
-        raise ValueError(
-            f"proba of clusters must have {n_samples} rows, one per row of Z; got shape "
-            f"{np.shape(proba)}."
-        )
     floats = [np.float64, np.float32]
-    values: NDArray[Any] = check_array(proba, ensure_2d=False, dtype=floats, input_name="proba")
+    with numbers_expected(proba, "proba", "clusters"):
+        shape = np.shape(proba)
+    if len(shape) not in (1, 2) or shape[0] != n_samples:
+        raise ValueError(
+            f"proba of clusters must have {n_samples} rows, one per row of Z; got shape {shape}."
+        )
+    values = check_numbers(proba, "proba", "clusters", ensure_2d=False, dtype=floats)
     rounding = 4 * np.finfo(values.dtype).eps
     if values.min() < -rounding or values.max() > 1 + rounding:
         raise ValueError(
@@ -170,14 +171,12 @@ def _number_given(places: NDArray[Any] | None, probabilities: NDArray[Any] | Non
 
 
 def _check_clusters(labels: ArrayLike, n_samples: int, n_clusters: int | None) -> _Clusters:
-    array = np.asarray(labels)
+    array = label_array(labels, "labels", "clusters")
     if array.shape != (n_samples,):
         raise ValueError(
             f"labels of clusters must have shape ({n_samples},), one per row of Z; "
             f"got {array.shape}."
         )
-    if array.dtype == object:  # None, strings and numbers side by side have no order
-        array = array.astype(str)
     found, index = np.unique(array, return_inverse=True)
     if n_clusters is None:
         return _Clusters([str(label) for label in found], index)

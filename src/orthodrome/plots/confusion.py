@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from .._core.checks import check_choice
+from ._classes import label_array
 from ._matplotlib import axes_of
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ def confusion(
 
 
 def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(y)
-    if array.dtype == object:  # None, strings and numbers side by side have no order
-        array = array.astype(str)
-    array = column_or_1d(array)
+    array = column_or_1d(label_array(y, f"y_{name}", "confusion"))
     if len(array) == 0:
         raise ValueError(f"y_{name} of confusion must hold at least one point.")
     return array
@@ -113,15 +111,20 @@ def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
 def _check_classes(
     labels: ArrayLike | None, true: NDArray[Any], predicted: NDArray[Any]
 ) -> NDArray[Any]:
-    if (true.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+    if _kind(true) != _kind(predicted):
         raise ValueError(
-            "y_true and y_pred of confusion must both be text or both be numbers; "
+            "y_true and y_pred of confusion must both be text or both be numbers, or dates; "
             f"got {true.dtype} and {predicted.dtype}."
         )
     found = np.union1d(true, predicted)
     if labels is None:
         return found
-    classes = np.asarray(labels)
+    classes = label_array(labels, "labels", "confusion")
+    if _kind(classes) != _kind(true) and classes.size:
+        raise ValueError(
+            "labels of confusion must be of the kind of y_true, text, numbers or dates; got "
+            f"{classes.dtype} beside {true.dtype}."
+        )
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
         raise ValueError("labels of confusion must be a list of different classes.")
     strange = found[~np.isin(found, classes)]
@@ -131,6 +134,14 @@ def _check_classes(
             f"{strange[0].item()!r} is absent."
         )
     return classes
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    """Return what labels are: those of one kind can be sorted together."""
+    for name, kinds in {"text": "U", "bytes": "S", "dates": "M", "durations": "m"}.items():
+        if labels.dtype.kind in kinds:
+            return name
+    return "numbers"
 
 
 def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_choice
+from .._core.checks import check_choice, check_flag, check_numbers
 from ._matplotlib import axes_of
 from .palette import class_style, line_style
 
@@ -76,14 +75,26 @@ def curves(
     """
     check_choice(xscale, _SCALES, "xscale", "curves")
     check_choice(yscale, ("linear", "log"), "yscale", "curves")
-    positions = check_array(x, ensure_2d=False, dtype=np.float64, input_name="x")
+    check_flag(markers, "markers", "curves")
+    positions = check_numbers(x, "x", "curves", ensure_2d=False, dtype=np.float64)
     if positions.ndim != 1:
         raise ValueError(f"x of curves must be one row of numbers; got shape {positions.shape}.")
     if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
-    if not values:
-        raise ValueError("values of curves must hold at least one curve.")
-    rows = {name: np.asarray(curve, dtype=np.float64) for name, curve in values.items()}
+    if not isinstance(values, Mapping) or not values:
+        raise ValueError("values of curves must be a mapping, {name: curve}, of at least one.")
+    rows = {
+        name: check_numbers(
+            curve,
+            f"values[{name!r}]",
+            "curves",
+            ensure_2d=False,
+            allow_nd=True,
+            dtype=np.float64,
+            ensure_all_finite=False,
+        )
+        for name, curve in values.items()
+    }
     for name, row in rows.items():
         if row.shape != positions.shape:
             raise ValueError(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_integer
+from .._core.checks import check_finite_vector, check_integer, check_numbers
 from ._classes import (
     EDGE,
     SCALE,
@@ -76,7 +75,7 @@ def embedding(
     ['0', '1', '2']
     """
     horizontal, vertical = _check_components(components)
-    array = check_array(Z, input_name="Z", dtype=[np.float64, np.float32])
+    array = check_numbers(Z, "Z", "embedding", dtype=[np.float64, np.float32])
     if array.shape[1] <= max(horizontal, vertical):
         raise ValueError(
             f"Z must have a column for each of components={components!r} of embedding; "
@@ -91,7 +90,7 @@ def embedding(
         ax.scatter(x, y, s=area, color=MAIN, alpha=0.8, linewidths=0)
     elif is_continuous(groups):
         points = ax.scatter(x, y, c=groups, cmap=SCALE, s=area, linewidths=0)
-        ax.figure.colorbar(points, ax=ax, label=legend_title or "")
+        ax.figure.colorbar(points, ax=ax, label="" if legend_title is None else legend_title)
     else:
         _draw_classes(ax, x, y, groups, area, legend_title)
     ax.set(xlabel=names[0], ylabel=names[1])
@@ -111,12 +110,7 @@ def _axis_names(columns: tuple[int, int], ratios: ArrayLike | None, n_columns: i
     names = [f"Component {column + 1}" for column in columns]
     if ratios is None:
         return names
-    fractions = np.asarray(ratios, dtype=np.float64)
-    if fractions.shape != (n_columns,):
-        raise ValueError(
-            f"ratios of embedding must have one entry per column of Z, {n_columns}; "
-            f"got shape {fractions.shape}."
-        )
+    fractions = check_finite_vector(ratios, n_columns, "ratios", "embedding")
     return [
         f"{name} ({fractions[column]:.1%} of the variance)"
         for name, column in zip(names, columns, strict=True)

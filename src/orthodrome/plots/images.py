@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._matplotlib import figure_of
+from .._core.checks import check_finite_vector, check_integer, check_numbers
+from ._matplotlib import figure_of, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,16 +64,17 @@ def images(
     'digits'
     """
     stacks = _check_rows(rows, shape)
+    _check_colors(cmap)
     if limits is None and all(stack.ndim == 4 for stack in stacks.values()):
         low, high = 0.0, 1.0
     elif limits is None:
         low = min(float(stack.min()) for stack in stacks.values())
         high = max(float(stack.max()) for stack in stacks.values())
     else:
-        low, high = limits
+        low, high = _check_limits(limits)
     n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
-    figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title else 0)))
+    figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0)))
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
         ax.imshow(**_drawn(stack, low, max(high, low + 1e-12), cmap))
@@ -86,11 +88,26 @@ def images(
 def _check_rows(
     rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None
 ) -> dict[str, NDArray[Any]]:
-    if not rows:
-        raise ValueError("rows of images must hold at least one row of images.")
+    if not isinstance(rows, Mapping) or not rows:
+        raise ValueError("rows of images must be a mapping, {name: images}, of at least one row.")
+    if shape is not None:
+        if not isinstance(shape, tuple | list) or len(shape) != 2:
+            raise ValueError(f"shape of images must be two integers; got {shape!r}.")
+        for side in shape:
+            check_integer(side, "shape", "images")
     stacks: dict[str, NDArray[Any]] = {}
     for name, images_ in rows.items():
-        stack = np.asarray(images_, dtype=np.float64)
+        stack = check_numbers(
+            images_,
+            f"rows[{name!r}]",
+            "images",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            dtype=np.float64,
+            ensure_all_finite=False,
+        )
         if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
             stack = stack.reshape(-1, *shape)
         in_color = stack.ndim == 4 and stack.shape[3] == 3
@@ -107,6 +124,20 @@ def _check_rows(
     if len(shapes) > 1:
         raise ValueError(f"rows of images must all have the same shape; got {sorted(shapes)}.")
     return stacks
+
+
+def _check_limits(limits: Any) -> tuple[float, float]:
+    values = check_finite_vector(limits, 2, "limits", "images")
+    return float(values[0]), float(values[1])
+
+
+def _check_colors(cmap: Any) -> None:
+    colors = require_matplotlib().colormaps
+    if not isinstance(cmap, str) or cmap not in colors:
+        raise ValueError(
+            f"cmap of images must be the name of a colour scale of matplotlib, such as 'gray'; got "
+            f"{cmap!r}."
+        )
 
 
 def _drawn(stack: NDArray[Any], low: float, high: float, cmap: str) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_integer, check_sample_weight
+from .._core.checks import check_integer, check_numbers, check_sample_weight
 from .._core.types import Data
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
@@ -26,6 +25,7 @@ __all__ = ["karcher_objective"]
 
 _MARGIN = 0.1  # of the width of the data, on each side of them
 _LEVELS = 14
+_FINEST = 10_000  # places along a side: more than any picture has
 _BLOCK = 2**21  # distances that are in memory at a time
 # Greys, as in the paper, leave all colours to the points; the darkest would hide them.
 _DARKEST = 0.65
@@ -96,8 +96,8 @@ def karcher_objective(
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['data', 'mean', 'Karcher pre-image']
     """
-    check_integer(n_grid, "n_grid", "karcher_objective", minimum=2)
-    points = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+    check_integer(n_grid, "n_grid", "karcher_objective", minimum=2, maximum=_FINEST)
+    points = check_numbers(X, "X", "karcher_objective", dtype=[np.float64, np.float32])
     if points.shape[1] != 2:
         raise ValueError(
             f"X of karcher_objective must have 2 columns, those of the plane; got "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_integer, check_positive
+from .._core.checks import check_flag, check_integer, check_number, check_positive
 from ..spaces import as_points, extrinsic_mean, procrustes_align
 from ._classes import check_labels, classes_of, is_continuous
 from ._matplotlib import figure_of
@@ -79,6 +78,8 @@ def shapes(
     points = as_points(X)
     panels = _panels(labels, len(points))
     check_integer(n_columns, "n_columns", "shapes")
+    check_flag(closed, "closed", "shapes")
+    check_flag(mean, "mean", "shapes")
     aligned = _turned(procrustes_align(points), turn, "shapes")
     means = [_mean_of(aligned[chosen]) for _, chosen, *_ in panels]
     drawn = [_thinned(aligned[chosen]) for _, chosen, *_ in panels]
@@ -156,7 +157,8 @@ def shape_modes(
     """
     check_integer(n_modes, "n_modes", "shape_modes")
     check_integer(n_steps, "n_steps", "shape_modes", minimum=3)
-    check_positive(extent, "extent", "shape_modes")
+    extent = check_positive(extent, "extent", "shape_modes")
+    check_flag(closed, "closed", "shape_modes")
     if n_steps % 2 == 0:
         raise ValueError(f"n_steps of shape_modes must be odd, with a middle; got {n_steps}.")
     amounts = np.linspace(-extent, extent, n_steps)
@@ -235,9 +237,7 @@ def _share(model: Any, mode: int) -> str:
 
 
 def _turned(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
-    if not isinstance(degrees, Real) or not np.isfinite(degrees):
-        raise ValueError(f"turn of {owner} must be a finite number of degrees; got {degrees!r}.")
-    angle = np.radians(degrees)
+    angle = np.radians(check_number(degrees, "turn", owner))
     matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     return points @ matrix
 

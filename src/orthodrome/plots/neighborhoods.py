@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
-from .._core.checks import check_choice, check_positive
+from .._core.checks import check_choice, check_numbers, check_positive
 from ._matplotlib import axes_of
 from .curves import draw_lines
 
@@ -106,7 +105,9 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float
         raise ValueError("curves of neighborhood must have names that differ as text.")
     rows: dict[str, NDArray[np.float64]] = {}
     for name, curve in ((str(name), curve) for name, curve in curves.items()):
-        row = check_array(curve, ensure_2d=False, dtype=np.float64, input_name=f"curves[{name!r}]")
+        row = check_numbers(
+            curve, f"curves[{name!r}]", "neighborhood", ensure_2d=False, dtype=np.float64
+        )
         if row.ndim != 1 or len(row) < 2:
             raise ValueError(
                 f"curves[{name!r}] of neighborhood must be Q(1), …, Q(n - 1) of at least three "

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_integer, check_positive
+from .._core.checks import check_integer, check_numbers, check_positive
 from ._matplotlib import axes_of
 from .palette import ACCENT, MAIN
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["spectrum"]
+
+_MOST_EXPLAINED = 1e6  # times the trace: rounding, and negative eigenvalues that were left out
 
 
 def spectrum(
@@ -100,7 +102,7 @@ def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
                 "pass its eigenvalues."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
-    values = check_array(model, ensure_2d=False, dtype=np.float64, input_name="eigenvalues")
+    values = check_numbers(model, "eigenvalues", "spectrum", ensure_2d=False, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"eigenvalues of spectrum must be one row; got shape {values.shape}.")
     if np.any(values < 0):
@@ -112,4 +114,9 @@ def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
     divisor = float(values.sum()) if total is None else check_positive(total, "total", "spectrum")
     if divisor <= 0:
         raise ValueError("eigenvalues of spectrum are all zero: there is nothing to explain.")
+    if not values.max() <= divisor * _MOST_EXPLAINED:
+        raise ValueError(
+            f"total of spectrum, {divisor:g}, is nothing beside the eigenvalues, of which it is "
+            "the sum; take their trace."
+        )
     return values / divisor

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from .._core.checks import check_flag, check_number, check_numbers
 from ..sphere.maps import check_unit_length
 from ._classes import (
     EDGE,
@@ -108,9 +107,10 @@ def sphere(
         name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
     }
     camera = _camera(_check_angle(tilt, "tilt"), _check_angle(turn, "turn"))
-    if ax is not None and ax.name == "3d":
-        raise ValueError("ax of sphere must be ordinary axes: the sphere is drawn as it is seen.")
+    check_flag(geodesics, "geodesics", "sphere")
     ax = axes_of(ax, (4.8, 4.4))
+    if ax.name == "3d":
+        raise ValueError("ax of sphere must be ordinary axes: the sphere is drawn as it is seen.")
     _draw_globe(ax, camera)
     lines = _draw_geodesics(ax, camera) if geodesics else {}
     n_colors = 1 if groups is None or is_continuous(groups) else len(np.unique(groups))
@@ -123,7 +123,7 @@ def sphere(
     elif is_continuous(groups):
         limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # alike on both sides
         drawn = _scatter(ax, seen, near, area, groups, cmap=SCALE, **limits)
-        ax.figure.colorbar(drawn, ax=ax, label=legend_title or "", shrink=0.75)
+        ax.figure.colorbar(drawn, ax=ax, label=legend_title, shrink=0.75)
     else:
         _draw_classes(ax, seen, near, groups, area, legend_title)
     mean = ax.scatter(
@@ -143,7 +143,7 @@ def sphere(
 
 
 def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
-    array = check_array(points, dtype=[np.float64, np.float32], input_name=name)
+    array = check_numbers(points, name, "sphere", dtype=[np.float64, np.float32])
     if array.shape[1] != 3:
         raise ValueError(
             f"{name} of sphere must have shape (n, 3); got {array.shape}. "
@@ -154,9 +154,7 @@ def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
 
 
 def _check_angle(degrees: Any, name: str) -> float:
-    if isinstance(degrees, bool) or not isinstance(degrees, Real) or not math.isfinite(degrees):
-        raise ValueError(f"{name} of sphere must be a finite number of degrees; got {degrees!r}.")
-    return math.radians(degrees)
+    return math.radians(check_number(degrees, name, "sphere"))
 
 
 def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
