@@ -1,23 +1,14 @@
 """Battery "parameters": values that no parameter is meant for are refused in words, at once."""
 
-import contextlib
 import dataclasses
-import functools
-import io
-import math
-import signal
 import sys
-import traceback
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import laws_product as product
-import orthodrome
-from bounded import MEBIBYTE, TooSlow, in_child
+from absurd import assert_nothing_found, complaint, complaints_of, quiet
 from optional import needs
 from orthodrome import KernelPCA, cli
 from orthodrome._core.memory import parse_bytes
@@ -26,51 +17,6 @@ from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
-
-PACKAGE = str(Path(orthodrome.__file__).parent)
-SECONDS_EACH = 5.0  # of computing, for a fit to a few points
-#: What is given to every parameter. Some of it is right for some of them, and is taken then.
-ABSURD = {
-    "a word": "no-such-thing",
-    "no letters": "",
-    "a number in letters": "3",
-    "another's word": "auto",
-    "bytes": b"auto",
-    "a text of NumPy": np.str_("no-such-thing"),
-    "nan": math.nan,
-    "inf": math.inf,
-    "-inf": -math.inf,
-    "-1": -1,
-    "-0.5": -0.5,
-    "0": 0,
-    "1.5": 1.5,
-    "1e300": 1e300,
-    "5e-324": 5e-324,
-    "a million millions": 10**12,
-    "beyond 64 bits": 10**30,
-    "beyond floats": 10**400,
-    "below all floats": -(10**400),
-    "True": True,
-    "None": None,
-    "1j": 1j,
-    "an empty list": [],
-    "a list": [1, 2],
-    "lists of unlike lengths": [[1.0], [2.0, 3.0]],
-    "a dictionary": {"a": 1},
-    "an array": np.array([1.0, math.nan]),
-    "an array of no axes": np.array(math.nan),
-    "a class": Gaussian,
-    "a function": len,
-    "an object": object(),
-}
-#: Functions are the caller's, and so is what they raise. Coefficients are of several points, where
-#: there is one reference, which is told.
-ALLOWED = {
-    ("kernel", "a function"),
-    ("function", "a function"),
-    ("function", "a class"),
-    ("coefficients", ""),
-}
 
 # Estimators --------------------------------------------------------------------------------------
 
@@ -122,81 +68,6 @@ def test_absurd_values_are_taken_or_refused_in_words(name):
     assert_nothing_found(
         lambda: complaints_of(model.get_params(deep=False), use_with, type(model).__name__)
     )
-
-
-def complaints_of(parameters, use, owner):
-    """Give every absurd value to each of the parameters, and return what is wrong."""
-    found = []
-    for parameter in parameters:
-        for word, value in ABSURD.items():
-            said = complaint(functools.partial(use, parameter, value), parameter, owner)
-            if said and not {(parameter, word), (parameter, "")} & ALLOWED:
-                found.append(f"{parameter} = {word}: {said}")
-    return found
-
-
-def assert_nothing_found(work):
-    def bounded():
-        signal.signal(signal.SIGPROF, too_slow)
-        with quiet():
-            return work()
-
-    outcome = in_child(bounded, seconds=120, more_memory=512 * MEBIBYTE)
-    assert outcome.code == 0, f"the process ended with {outcome.code}"
-    assert not outcome.result, "\n".join(outcome.result)
-
-
-@contextlib.contextmanager
-def quiet():
-    """Without warnings, and without progress bars."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def too_slow(*_):
-    raise TooSlow
-
-
-def complaint(use, parameter, owner):
-    """What is wrong with how a value is taken; None where it is refused as it should, or used.
-
-    What comes of a value that is used is finite, and no warning but of this library is heard.
-    A refusal is a ValueError or TypeError of this library, not of one below it, and says which
-    parameter of what was wrong; a solver may speak for the estimator that it works for. What needs
-    a package that is not there says how to install it.
-    """
-    owners = (owner, "the nystroem solver")
-    signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
-    try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            found = use()
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        strangers = [each for each in said if not issubclass(each.category, UserWarning)]
-        if strangers:
-            return f"{strangers[0].category.__name__}: {strangers[0].message}"
-        return None if is_finite(found) else "it is taken, and the answer is not finite"
-    except (ValueError, TypeError) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        words = str(error)
-        named = parameter.lower() in words.lower() and any(owner in words for owner in owners)
-        named = named or "overflow" in words
-        if last.filename.startswith(PACKAGE) and named:
-            return None
-        return f"{type(error).__name__} at {last.filename}:{last.lineno}: {words[:200]}"
-    except ImportError as error:
-        return None if "pip install 'orthodrome[" in str(error) else str(error)
-    except BaseException as error:
-        return f"{type(error).__name__}: {str(error)[:200]}"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def is_finite(answers):
-    """Whether all numbers among the answers are; classes and other objects are what they are."""
-    arrays = [np.asarray(each) for each in answers] if isinstance(answers, list) else []
-    return all(np.all(np.isfinite(each)) for each in arrays if each.dtype.kind in "fc")
 
 
 def test_what_is_taken_is_looked_at():

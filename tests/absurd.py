@@ -1,0 +1,244 @@
+"""Values that nobody means, given in bounded children, and what must not come of them."""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import math
+import signal
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+import orthodrome
+from bounded import MEBIBYTE, TooSlow, in_child
+from orthodrome.gram import CrossOperator, GramOperator
+from orthodrome.kernels import Gaussian
+
+__all__ = [
+    "ABSURD",
+    "ALLOWED",
+    "assert_nothing_found",
+    "complaint",
+    "complaints_of",
+    "is_finite",
+    "odd_arrays",
+    "quiet",
+]
+
+PACKAGE = str(Path(orthodrome.__file__).parent)
+SECONDS_EACH = 5.0  # of computing, for a fit to a few points
+#: What is given to every parameter. Some of it is right for some of them, and is taken then.
+ABSURD = {
+    "a word": "no-such-thing",
+    "no letters": "",
+    "a number in letters": "3",
+    "another's word": "auto",
+    "bytes": b"auto",
+    "a text of NumPy": np.str_("no-such-thing"),
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "-1": -1,
+    "-0.5": -0.5,
+    "0": 0,
+    "1.5": 1.5,
+    "1e300": 1e300,
+    "5e-324": 5e-324,
+    "a million millions": 10**12,
+    "beyond 64 bits": 10**30,
+    "beyond floats": 10**400,
+    "below all floats": -(10**400),
+    "True": True,
+    "None": None,
+    "1j": 1j,
+    "an empty list": [],
+    "a list": [1, 2],
+    "lists of unlike lengths": [[1.0], [2.0, 3.0]],
+    "a dictionary": {"a": 1},
+    "an array": np.array([1.0, math.nan]),
+    "an array of no axes": np.array(math.nan),
+    "a class": Gaussian,
+    "a function": len,
+    "an object": object(),
+}
+#: Functions are the caller's, and so is what they raise. Coefficients are of several points, where
+#: there is one reference, which is told.
+ALLOWED = {
+    ("kernel", "a function"),
+    ("function", "a function"),
+    ("function", "a class"),
+    ("coefficients", ""),
+}
+
+
+def complaints_of(parameters, use, owner):
+    """Give every absurd value to each of the parameters, and return what is wrong."""
+    found = []
+    for parameter in parameters:
+        for word, value in ABSURD.items():
+            said = complaint(functools.partial(use, parameter, value), parameter, owner)
+            if said and not {(parameter, word), (parameter, "")} & ALLOWED:
+                found.append(f"{parameter} = {word}: {said}")
+    return found
+
+
+def assert_nothing_found(work):
+    def bounded():
+        signal.signal(signal.SIGPROF, too_slow)
+        with quiet():
+            return work()
+
+    outcome = in_child(bounded, seconds=120, more_memory=512 * MEBIBYTE)
+    assert outcome.code == 0, f"the process ended with {outcome.code}"
+    assert not outcome.result, "\n".join(outcome.result)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without warnings, and without progress bars."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def too_slow(*_):
+    raise TooSlow
+
+
+def complaint(use, parameter=None, owner=None, refusals=(ValueError, TypeError)):
+    """What is wrong with how a value is taken; None where it is refused as it should, or used.
+
+    What comes of a value that is used is finite, and no warning but of this library is heard.
+    A refusal is a ValueError or TypeError of this library, not of one below it, and says which
+    parameter of what was wrong; a solver may speak for the estimator that it works for. What needs
+    a package that is not there says how to install it. Without a parameter and its owner, whatever
+    this library or scikit-learn's check of arrays says will do.
+    """
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = use()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        strangers = [each for each in said if not issubclass(each.category, UserWarning)]
+        if strangers:
+            return f"{strangers[0].category.__name__}: {strangers[0].message}"
+        return None if is_finite(found) else "it is taken, and the answer is not finite"
+    except refusals as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        if _is_own(error, last, parameter, owner):
+            return None
+        return f"{type(error).__name__} at {last.filename}:{last.lineno}: {str(error)[:200]}"
+    except ImportError as error:
+        return None if "pip install 'orthodrome[" in str(error) else str(error)
+    except BaseException as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        return f"{type(error).__name__} at {place}: {str(error)[:200]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _is_own(error, place, parameter, owner):
+    """Whether an error is one of this library, which says what is wrong with what."""
+    own = place.filename.startswith(PACKAGE)
+    if isinstance(error, OSError):
+        return own or bool(error.filename)
+    if parameter is None:  # what is raised, and not what Python says of an expression
+        own = own or "sklearn/utils/validation" in place.filename
+        return own and (place.line or "").startswith("raise")
+    words = str(error)
+    named = parameter.lower() in words.lower()
+    named = named and any(each in words for each in (owner, "the nystroem solver"))
+    return own and (named or "overflow" in words)
+
+
+def is_finite(answer):
+    """Whether all numbers of an answer are; classes and other objects are what they are."""
+    if isinstance(answer, GramOperator | CrossOperator):
+        return is_finite([answer @ np.ones(answer.shape[1]), answer.rows([0])])
+    if dataclasses.is_dataclass(answer):
+        return is_finite([getattr(answer, field.name) for field in dataclasses.fields(answer)])
+    if isinstance(answer, Mapping):
+        return is_finite(list(answer.values()))
+    if isinstance(answer, list | tuple):
+        return all(map(is_finite, answer))
+    if isinstance(answer, np.ndarray | np.generic | float | complex):
+        array = np.asarray(answer)
+        return array.dtype.kind not in "fc" or bool(np.all(np.isfinite(array)))
+    return True
+
+
+# Arrays ------------------------------------------------------------------------------------------
+
+
+def odd_arrays(good):
+    """What may stand in the place of a good array of numbers, by name."""
+    wide = good.astype(np.result_type(good.dtype, np.float64))
+    texts = good.astype(str).astype(object)
+    first = (0,) * good.ndim
+    return {
+        "NaN": _with(wide, first, math.nan),
+        "infinite": _with(wide, first, math.inf),
+        "all NaN": np.full_like(wide, math.nan),
+        "zeros": np.zeros_like(wide),
+        "negative": -wide,
+        "of both signs": wide * np.where(np.arange(wide.size) % 2, -1, 1).reshape(wide.shape),
+        "no rows": wide[:0],
+        "one row": wide[:1],
+        "a row too few": wide[:-1],
+        "no columns": wide[..., :0],
+        "a column too few": wide[..., :-1],
+        "an axis less": wide[0],
+        "an axis more": wide[None],
+        "its list": wide.tolist(),
+        "ragged": [*wide[:-1].tolist(), [1.0]] if good.ndim > 1 else [[1.0], [1.0, 2.0]],
+        "texts": good.astype(str),
+        "words": np.full(good.shape, "word"),
+        "texts as objects": texts,
+        "plain objects": np.full(good.shape, object()),
+        "numbers as objects": wide.astype(object),
+        "None among them": _with(wide.astype(object), first, None),
+        "dates": np.zeros(good.shape, dtype="datetime64[D]"),
+        "bytes": good.astype(str).astype("S"),
+        "complex": wide + 1j,
+        "bool": good > 0,
+        "float16": _cast(wide, np.float16),
+        "float32": _cast(wide, np.float32),
+        "longdouble": _cast(wide, np.longdouble),
+        "big-endian": wide.astype(wide.dtype.newbyteorder(">")),
+        "int8": np.sign(wide.real).astype(np.int8),
+        "uint64": np.full(good.shape, 2**63, dtype=np.uint64),
+        "1e300": 1e300 * wide,
+        "1e160": 1e160 * wide,
+        "1e-160": 1e-160 * wide,
+        "1e-300": 1e-300 * wide,
+        "denormal": 1e-320 * wide,
+        "sparse": scipy.sparse.csr_array(np.atleast_2d(wide.reshape(len(good), -1))),
+        "masked": np.ma.masked_array(wide, wide == wide[first]),
+        "read-only": _read_only(wide),
+        "every other row": np.repeat(wide, 2, axis=0)[::2],
+    }
+
+
+def _with(array, place, value):
+    changed = array.copy()
+    changed[place] = value
+    return changed
+
+
+def _cast(array, dtype):
+    if array.dtype.kind == "c":
+        dtype = {np.float16: np.complex64, np.float32: np.complex64}.get(dtype, np.clongdouble)
+    return array.astype(dtype)
+
+
+def _read_only(array):
+    kept = array.copy()
+    kept.flags.writeable = False
+    return kept
