@@ -193,6 +193,7 @@ def odd_arrays(good):
         "one row": wide[:1],
         "a row too few": wide[:-1],
         "no columns": wide[..., :0],
+        "neither rows nor columns": wide[:0, ..., :0] if good.ndim > 1 else wide[:0],
         "a column too few": wide[..., :-1],
         "an axis less": wide[0],
         "an axis more": wide[None],

@@ -330,6 +330,8 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
     """Raise unless a square matrix is finite, and symmetric to rounding, naming the worst pair."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
+    if not matrix.size:
+        raise ValueError(f"{name} must have at least one row; got none.")
     tolerance = 1e-8 if matrix.dtype == np.float64 else 1e-4
     step = max(1, 2**22 // max(1, matrix.shape[0]))
     for start in range(0, matrix.shape[0], step):
