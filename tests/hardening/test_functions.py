@@ -320,7 +320,7 @@ CASES = {
         made={"download_if_missing"},
         beyond=(OSError,),
     ),
-    "datasets.path": Case(datasets.path, {"name": "wine"}, beyond=(OSError,)),
+    "datasets.path": Case(datasets.path, {"name": "wine", "data_home": "data"}, beyond=(OSError,)),
 }
 FILES = {
     "save": Case(
@@ -459,6 +459,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with quiet():
         spaces.write_tps("good.tps", np.abs(SHAPES))
+    (tmp_path / "data" / "uci").mkdir(parents=True)
+    (tmp_path / "data" / "uci" / "wine.csv").touch()  # a path of which nobody reads the file
     return tmp_path
 
 
