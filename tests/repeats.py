@@ -97,7 +97,7 @@ def told(runs: list[dict[str, Any]]) -> list[str]:
     last, since = runs[-1], in_a_row(runs)
     others = [run["processor"] for run in runs if run["processor"]]
     lines += [
-        f"`make test` was run {len(runs)} times by `make repeat`, last on {last['date']} with "
+        f"Runs of `make test` by `make repeat`: {len(runs)}, the last on {last['date']} with "
         f"{last['tests']} tests; the last {since} of these runs had no failure. {len(others)} of "
         f"the runs computed with the BLAS kernels of another processor "
         f"({', '.join(sorted(set(others))) or 'none'}).",

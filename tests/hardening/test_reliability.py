@@ -316,7 +316,7 @@ def test_a_run_that_failed_is_told_and_ends_the_count():
     good = CLEAN
     bad = good | {"commit": "def", "processor": "Nehalem", "failed": ["tests.x::test_y[a|b]"]}
     text = "\n".join(repeats.told([good, bad, good, good]))
-    assert "run 4 times" in text
+    assert "`make repeat`: 4, " in text
     assert "the last 2 of these runs" in text
     assert "| today | def | Nehalem | `tests.x::test_y[a\\|b]` |" in text
     assert "1 of the runs computed with the BLAS kernels of another processor (Nehalem)" in text
