@@ -333,9 +333,15 @@ def check_chain(
 
 
 def _of_least_moment(points: Array, p: Array) -> float:
-    """Mean squared residuals from the great subsphere across the least direction that is there."""
+    """Mean squared residuals from the great subsphere across the least direction that is there.
+
+    Infinite where there are several, as of equidistant points: each leads to a minimum of its own.
+    """
     values, vectors = np.linalg.eigh((points * p[:, None]).T @ points)
-    there = vectors[:, values > 1e-9 * values.sum()]
+    kept = values > 1e-9 * values.sum()
+    there, sizes = vectors[:, kept], values[kept]
+    if len(sizes) > 1 and sizes[1] - sizes[0] <= 1e-6 * sizes.sum():
+        return np.inf
     theta = plain.angles(points @ there[:, 0])
     return float(p @ (theta - np.pi / 2) ** 2) if there.shape[1] > 2 else np.inf
 
@@ -438,7 +444,8 @@ def check_mixture(model: Any, given: Setting, case: Case) -> None:
     close(model.weights_.sum(), 1.0, 1e-9, "weights_")
     joint, of_new = (_joint(model, each[:, : model.n_modes_]) for each in (E, seen))
     whole, of_rows = logsumexp(joint, axis=1), logsumexp(of_new, axis=1)
-    by, by_new = (max(1e-5, given.digits) * np.maximum(np.abs(e), 1.0) for e in (whole, of_rows))
+    part = max(1e-5, 4 * given.digits)
+    by, by_new = (part * np.maximum(np.abs(each), 1.0) for each in (whole, of_rows))
     close(model.lower_bound_, given.p @ whole, given.p @ by, "lower_bound_")
     nearest(-joint, model.labels_, by, "labels_")
     new = case.new_rows
