@@ -19,6 +19,9 @@ def anonymous_memory() -> int:
 class Peak:
     """Watch the anonymous memory of this process while a block runs, and time it.
 
+    It looks every few milliseconds, and not while a call holds the interpreter's lock: what such a
+    call takes and gives back is not seen.
+
     Attributes
     ----------
     bytes : int

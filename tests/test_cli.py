@@ -75,6 +75,7 @@ def test_commands_that_cannot_be_understood(arguments, capsys):
     assert "Error" in captured.err
 
 
+@pytest.mark.slow
 def test_unknown_command_in_a_process():
     result = run("nonsense")
     assert result.returncode == 2
@@ -176,6 +177,7 @@ def test_the_demo_tells_its_page_and_its_progress(tmp_path, monkeypatch, capsys,
     assert found == where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("below", ["", "report"])
 def test_folder_that_cannot_be_written(tmp_path, below):
     pytest.importorskip("matplotlib")
@@ -189,6 +191,7 @@ def test_folder_that_cannot_be_written(tmp_path, below):
     assert (tmp_path / "file").read_text() == "in the way"
 
 
+@pytest.mark.slow
 def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
@@ -221,6 +224,7 @@ def test_importing_the_package_is_cheap():
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_interrupt_leaves_no_file(tmp_path):
     pytest.importorskip("matplotlib")
@@ -278,6 +282,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
 # ---------------------------------------------------------------------- the real thing
 
 
+@pytest.mark.slow
 def test_demo_writes_its_page_and_prints_the_path(tmp_path):
     pytest.importorskip("matplotlib")
     result = run("demo", "--out", "my report", cwd=tmp_path)

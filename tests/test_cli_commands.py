@@ -516,6 +516,7 @@ def test_interrupt_leaves_nothing(here):
     assert [path.name for path in here.iterdir()] == ["many.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes")
 def test_a_reader_that_stops_early_is_no_error(trees, capsys, here):
     run(capsys, "embed", trees, "--label", "kind", "--quiet")
@@ -527,6 +528,7 @@ def test_a_reader_that_stops_early_is_no_error(trees, capsys, here):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_a_saved_model_says_the_same_in_another_process(trees, capsys, here):
     run(capsys, "classify", trees, "--label", "kind", "--quiet")
     own = run(capsys, "predict", "classification/model.orthodrome", trees).out

@@ -31,7 +31,7 @@ def oracle(X, weights):
     return sorted((row, sum(sorted(w))) for row, w in groups.items() if sum(w) > 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(weighted_rows())
 def test_rows_against_a_dictionary(case):
     X, weights = case

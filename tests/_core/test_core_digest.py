@@ -27,7 +27,7 @@ ARRAYS = hnp.arrays(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ARRAYS)
 def test_arrays_count_by_their_content(array):
     same = [array.copy(), np.array(array, order="F"), np.array(array, order="C")]
@@ -41,7 +41,7 @@ def test_arrays_count_by_their_content(array):
         assert digest(np.concatenate([array, array[:1]])) != digest(array) or not array.size
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ARRAYS, st.data())
 def test_any_entry_counts(array, data):
     if not array.size:
@@ -303,6 +303,7 @@ def test_several_things_are_not_their_parts():
     assert digest() != digest(None)
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_same():
     """Neither addresses nor the seed of hashes enter."""
     code = (

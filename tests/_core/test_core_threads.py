@@ -181,6 +181,7 @@ with _blas._lock:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 def test_a_forked_child_may_evaluate_kernels():
     result = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)

@@ -246,6 +246,7 @@ def test_no_scores_remain_of_an_earlier_search():
 # ------------------------------------------------------------------ within scikit-learn
 
 
+@pytest.mark.slow
 def test_grid_search():
     X, y = three_classes(45)
     grid = {"n_components": [1, 3], "kernel__sigma": [0.5, 2.0], "p": [1.0, 2.0]}

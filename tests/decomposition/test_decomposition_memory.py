@@ -81,6 +81,7 @@ def test_a_matrix_beyond_the_budget_is_never_made(Estimator):
     assert measure(Estimator, n=4000, d=8, k=4, budget="16MiB")["all"] < 48 * 2**20
 
 
+@pytest.mark.slow
 @needs_proc
 @every_estimator
 def test_a_matrix_within_the_budget_is_held_by_half(Estimator):

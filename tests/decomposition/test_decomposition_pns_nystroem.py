@@ -134,6 +134,7 @@ def test_given_matrices_sparse_rows_shapes_and_points_as_landmarks():
     np.testing.assert_allclose(model.transform(shapes), model.embedding_, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_where_it_stands_in_auto_and_what_is_refused(monkeypatch):
     X = on_sphere()
     assert fit(X, solver="auto").n_landmarks_ is None

@@ -306,6 +306,7 @@ def test_fits_in_two_threads_at_once(Estimator):
     assert blas_threads() == before
 
 
+@pytest.mark.slow
 def test_fits_in_worker_processes():
     X = training(n=600)
     alone = KernelPCA(3, random_state=0).fit_transform(X)

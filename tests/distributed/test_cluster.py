@@ -108,6 +108,7 @@ def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, w
     assert max(sizes) <= max(block, square) + 10_000  # what carries the numbers
 
 
+@pytest.mark.slow
 def test_what_leaves_the_cluster_does_not_grow_with_the_rows(client, watch):
     taken = []
     for n_blocks in (10, 20):  # more rows than the sample, and than the candidates

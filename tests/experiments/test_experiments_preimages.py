@@ -103,6 +103,7 @@ def test_datum_of_a_start_is_left_out_once_or_throughout(script, monkeypatch):
     assert seen[2][0, 0] * X[0, 0] < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["square", "spiral"])
 def test_all_ways_find_the_least_value(script, name):
     row = script.one_case(name, 0, -2, 40)

@@ -350,6 +350,7 @@ def said_so(made, **words):
     file.write_text(file.read_text().replace("[none]", more + "[none]"))
 
 
+@pytest.mark.slow
 def test_what_is_run_in_part_is_said(shared, made, monkeypatch):
     text = run_all(shared, made, monkeypatch, "--full")
     assert "in part" not in text
@@ -362,6 +363,7 @@ def test_what_is_run_in_part_is_said(shared, made, monkeypatch):
     assert "- **Made <b>up</b>** (paper/made): 5 of 30 halves." in table
 
 
+@pytest.mark.slow
 def test_what_differs_is_told_of_reproduced_experiments_too(shared, made, monkeypatch):
     run_all(shared, made, monkeypatch, "--full")
     told = "- **Made <b>up</b>** (paper/made): reproduced, "
@@ -377,6 +379,7 @@ def test_what_differs_is_told_of_reproduced_experiments_too(shared, made, monkey
     assert "A published number agrees if it is within two standard errors" in text
 
 
+@pytest.mark.slow
 def test_results_say_whether_they_were_run_for_it(shared, made, monkeypatch):
     page = run_all(shared, made, monkeypatch, "--full")
     assert "which ran every experiment for it" in (made / "RESULTS.md").read_text()
@@ -388,6 +391,7 @@ def test_results_say_whether_they_were_run_for_it(shared, made, monkeypatch):
     assert "date of the run" in text
 
 
+@pytest.mark.slow
 def test_warnings_are_counted_and_shown(shared, made, monkeypatch, capsys):
     assert "Warning" not in run_all(shared, made, monkeypatch)
     script = made / "paper/made.py"
@@ -402,6 +406,7 @@ def test_warnings_are_counted_and_shown(shared, made, monkeypatch, capsys):
     assert "UserWarning: few &lt;points&gt;" in run_all(shared, made, monkeypatch, "--page")
 
 
+@pytest.mark.slow
 def test_what_moves_is_on_the_page(shared, made, monkeypatch):
     text = run_all(shared, made, monkeypatch)
     assert "data:image/gif" not in text

@@ -470,6 +470,7 @@ def test_small_p_is_used_inside_of_a_chain_of_squares(rkpns, flowers, monkeypatc
         np.testing.assert_allclose(chain.of("paper", 1.0)[c.CLEAN], expected)
 
 
+@pytest.mark.slow
 def test_largest_p_wins_a_tie(rkpns, flowers, monkeypatch):
     c = rkpns.classification
     with rkpns.common.wraps_recorded():

@@ -196,6 +196,7 @@ def test_parts_are_averaged_with_their_standard_errors(n, monkeypatch):
     assert cell("fertility", factor=0.7)["n_parts"] == cell("fertility", n.SCALED)["n_parts"] == 1
 
 
+@pytest.mark.slow
 def test_a_small_run_makes_a_page_that_says_its_size(scripts, n, flowers, monkeypatch):
     monkeypatch.setattr(n, "NEIGHBORS", 6)
     rows = n.measure(n.Size(("iris",), 1, 1, 1), quick=True)

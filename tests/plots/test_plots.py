@@ -344,6 +344,7 @@ def test_plots_touch_neither_pyplot_nor_a_display():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_missing_matplotlib_is_one_line_of_advice():
     result = run_python(
         "import sys\n"

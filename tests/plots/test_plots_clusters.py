@@ -353,6 +353,7 @@ def test_karcher_objective_refuses(arguments, message):
         plots.karcher_objective(**{"kernel": "gaussian", "X": np.eye(4)[:, :2], **arguments})
 
 
+@pytest.mark.slow
 def test_neither_touches_pyplot():
     code = (
         "import sys, numpy as np\n"

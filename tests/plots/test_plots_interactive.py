@@ -252,6 +252,7 @@ def test_scatter_refuses(options, message):
         corners(**options)
 
 
+@pytest.mark.slow
 def test_missing_plotly_is_one_line_of_advice():
     code = (
         "import sys\n"
@@ -458,6 +459,7 @@ def brightness(color):
     return sum(map(int, re.findall(r"\d+", color)[:3])) / 765
 
 
+@pytest.mark.slow
 def test_dark_follows_the_system_and_paper_is_light(browser, file):
     with opened(browser, file, color_scheme="dark") as shown:
         figure, page = find(ready(shown), "ten"), shown.page
@@ -514,6 +516,7 @@ def swipe_up(page, place):
     return page.evaluate("scrollY") - before
 
 
+@pytest.mark.slow
 def test_a_phone_shows_it_without_scrolling_sideways(browser, file):
     options = {"has_touch": True, "is_mobile": True}
     with opened(browser, file, width=400, **options) as shown:

@@ -323,6 +323,7 @@ def test_a_given_figure_is_used(leaves, model):
     png(figure)
 
 
+@pytest.mark.slow
 def test_no_state_of_matplotlib_is_touched():
     code = """if True:
         import sys

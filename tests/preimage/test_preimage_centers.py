@@ -90,6 +90,7 @@ def test_every_center_is_the_best_pre_image_of_its_cluster(kernel):
         assert value <= best.objective * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.8, 1.0, 3.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_algorithm_2_is_not_better(sigma, seed):

@@ -160,6 +160,7 @@ def test_given_starts():
     assert best.objective < far.objective
 
 
+@pytest.mark.slow
 def test_many_points_look_at_some_of_them():
     X = np.random.default_rng(0).standard_normal((1500, 2))
     few = karcher_mean_preimage(Gaussian(sigma=1.0), X)

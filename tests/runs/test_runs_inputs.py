@@ -365,6 +365,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, content, suffix):
     assert path.name in message
 
 
+@pytest.mark.slow
 def test_csv_needs_neither_pandas_nor_pyarrow(write):
     path = write("a.csv", "a,b\n1,2\n")
     code = (

@@ -86,7 +86,7 @@ def wholly_missing(points):
 
 
 @pytest.mark.filterwarnings("ignore:.*negative coordinates only:UserWarning")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents())
 def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
     landmarks, texts = case

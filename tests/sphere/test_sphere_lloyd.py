@@ -249,6 +249,7 @@ LATTICES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("X", LATTICES.values(), ids=LATTICES)
 @every_kind
 def test_ties_do_not_go_round_in_circles(kind, X):
