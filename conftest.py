@@ -1,6 +1,5 @@
 """Settings that must stand before scikit-learn, SciPy or matplotlib is imported."""
 
-import gc
 import os
 
 # Without it scikit-learn's estimator checks skip the array API tests.
@@ -13,9 +12,3 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile("fixed")
-
-
-def pytest_collection_finish():
-    """Keep tens of thousands of tests out of every later look for garbage."""
-    gc.collect()
-    gc.freeze()

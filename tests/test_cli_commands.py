@@ -425,7 +425,8 @@ def test_bad_input_is_one_line_that_names_it(trees, leaves, here, capsys, case):
     image = pytest.importorskip("PIL.Image")
     image.fromarray(np.zeros((3, 3), dtype=np.uint8)).save(here / "small.png")
     write_csv(here / "one.csv", ["a", "kind"], [[k, "ash"] for k in range(9)])
-    run(capsys, "embed", trees, "--label", "kind", "--quiet", "--out", ".")
+    if any("model" in str(one) for one in BAD[case][0]):
+        run(capsys, "embed", trees, "--label", "kind", "--quiet", "--out", ".")
     write_csv(here / "holes.csv", ["height", "girth"], [[1, 2], [3, ""], [4, 5]])
     before = sorted(path.name for path in here.iterdir())
     arguments, words = BAD[case]
@@ -544,7 +545,9 @@ def nasty(here):
     return write_csv(here / "nasty.csv", [NASTY, "<b>", "%{x}", "d'\"", f"kind{NASTY}"], rows)
 
 
-@pytest.mark.parametrize("command", ["embed", "cluster", "classify", "compare"])
+@pytest.mark.parametrize(
+    "command", ["embed", "cluster", "classify", pytest.param("compare", marks=pytest.mark.slow)]
+)
 def test_pages_are_pages_whatever_the_data_say(browser, nasty, here, capsys, command):
     more = ["-k", "3"] if command == "cluster" else []
     run(capsys, command, nasty, "--label", f"kind{NASTY}", "--out", "page", "--quiet", *more)

@@ -259,6 +259,7 @@ def assert_search_is_as_by_hand(estimator, kernel, X, output, after=(), scoring=
     return search
 
 
+@pytest.mark.slow
 @every_space
 @pytest.mark.parametrize("estimator", DECOMPOSITIONS, ids=repr)
 def test_decompositions_in_pipelines_and_searches(estimator, kernel, make):

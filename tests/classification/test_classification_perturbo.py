@@ -158,7 +158,7 @@ def test_leave_one_out_leaves_out_all_copies():
 
 
 @pytest.mark.parametrize("sigma", [0.7, 1.5, 5.0])
-@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("alpha", [0.0, pytest.param(1e-3, marks=pytest.mark.slow), 0.1, 1.0])
 @every_reference
 def test_geodesic_leave_one_out_is_near_brute_force(reference, alpha, sigma):
     """The reference is fitted again without each row; of few points and many dimensions."""

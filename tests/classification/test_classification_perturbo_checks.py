@@ -8,15 +8,17 @@ from orthodrome.kernels import Exponential
 
 ESTIMATORS = [
     PerTurbo(),
-    PerTurbo(alpha=0.01),
-    PerTurbo(alpha=0.01, alpha_scale="relative"),
     PerTurbo(alpha=0.0),
-    PerTurbo(n_components=3, alpha=0.1),
-    PerTurbo(geodesic=True),
     PerTurbo(geodesic=True, n_components=2),
-    PerTurbo(geodesic=True, reference="mean"),
     PerTurbo(geodesic=True, reference="mean", alpha=0.01, alpha_scale="relative"),
     PerTurbo(Exponential(sigma=2.0), alphas=[0.01, 0.1], memory_budget="1KiB"),
+]
+MORE = [
+    PerTurbo(alpha=0.01),
+    PerTurbo(alpha=0.01, alpha_scale="relative"),
+    PerTurbo(n_components=3, alpha=0.1),
+    PerTurbo(geodesic=True),
+    PerTurbo(geodesic=True, reference="mean"),
 ]
 
 
@@ -25,7 +27,13 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@parametrize_with_checks(MORE)
+def test_estimator_checks_of_more(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

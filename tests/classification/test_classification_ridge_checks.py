@@ -8,13 +8,15 @@ from orthodrome.kernels import Exponential
 
 ESTIMATORS = [
     KernelRidgeRegressionClassifier(),
-    KernelRidgeRegressionClassifier(alpha=0.01),
     KernelRidgeRegressionClassifier(alpha=0.0),
-    KernelRidgeRegressionClassifier(alpha=0.01, alpha_scale="relative"),
-    KernelRidgeRegressionClassifier(sigmas="auto"),
     KernelRidgeRegressionClassifier(subspace_size=5),
     KernelRidgeRegressionClassifier(class_weight="balanced"),
     KernelRidgeRegressionClassifier(Exponential(), alphas=[0.01, 0.1], memory_budget="1KiB"),
+]
+MORE = [
+    KernelRidgeRegressionClassifier(alpha=0.01),
+    KernelRidgeRegressionClassifier(alpha=0.01, alpha_scale="relative"),
+    KernelRidgeRegressionClassifier(sigmas="auto"),
 ]
 
 
@@ -30,7 +32,13 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@parametrize_with_checks(MORE, expected_failed_checks=weights_without_effect)
+def test_estimator_checks_of_more(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

@@ -8,12 +8,9 @@ from orthodrome.kernels import Exponential, Gaussian, Normalized, Polynomial
 
 ESTIMATORS = [
     KernelKMeans(),
-    KernelKMeans(3, kernel="linear", init="farthest-first", n_init=2),
     KernelKMeans(2, kernel="poly", init="random", storage="recompute", memory_budget="1KiB"),
-    KernelKMeans(solver="nystroem", n_init=2),
     KernelKMeans(3, kernel="linear", n_landmarks=5, storage="recompute", memory_budget="1KiB"),
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
-    HypersphericalKMeans(2, init="random", n_init=2, random_state=0),
     HypersphericalKMeans(centers="intrinsic"),
     HypersphericalKMeans(
         3,
@@ -24,10 +21,15 @@ ESTIMATORS = [
         storage="recompute",
         memory_budget="1KiB",
     ),
-    HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
     HypersphericalKMeans(centers="intrinsic", solver="nystroem", n_init=2),
 ]
-SLOW = [HypersphericalKMeans()]
+MORE = [
+    KernelKMeans(3, kernel="linear", init="farthest-first", n_init=2),
+    KernelKMeans(solver="nystroem", n_init=2),
+    HypersphericalKMeans(),
+    HypersphericalKMeans(2, init="random", n_init=2, random_state=0),
+    HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
+]
 
 
 # Some of the checks ask for eight clusters of four different points: four, and a warning that it is
@@ -43,12 +45,12 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.slow
 @four
-@parametrize_with_checks(SLOW)
-def test_estimator_checks_of_longer_searches(estimator, check):
+@parametrize_with_checks(MORE)
+def test_estimator_checks_of_more(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS + SLOW, ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test

@@ -11,36 +11,38 @@ from orthodrome.kernels import Exponential, Gaussian
 
 ESTIMATORS = [
     KernelPCA(),
-    KernelPCA(solver="dense"),
-    KernelPCA(solver="krylov"),
     # small bases, so that the small data of these checks are iterated on
-    KernelPCA(solver=Krylov(block_size=1, max_basis=1), n_components=1, random_state=0),
     KernelPCA(solver=Krylov(block_size=2, max_basis=1), n_components=2, random_state=0),
     # On data as small as those of these checks LAPACK stands in for hebbian. Where it is made to
     # iterate, the checks that compare weights with repetition to 1e-7 fail, as they must: it finds
     # few digits. tests/decomposition/test_decomposition_hebbian.py has its laws.
-    KernelPCA(solver="hebbian"),
     KernelPCA(solver="hebbian", n_components=2, random_state=0),
     # on data as few as those of these checks all rows are landmarks
-    KernelPCA(solver="nystroem"),
     KernelPCA(solver="nystroem", n_components=2, storage="recompute"),
+    KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
+    KernelPGA(),
+    KernelPGA(solver=Krylov(1e-10, block_size=2, max_basis=1), n_components=2, random_state=0),
+    KernelPGA(solver=Nystroem(sphere="angles"), n_components=2, storage="recompute"),
+    KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
+    KernelPGA(n_components=2, kernel=Exponential(sigma=2.0)),
+]
+MORE = [
+    KernelPCA(solver="dense"),
+    KernelPCA(solver="krylov"),
+    KernelPCA(solver=Krylov(block_size=1, max_basis=1), n_components=1, random_state=0),
+    KernelPCA(solver="hebbian"),
+    KernelPCA(solver="nystroem"),
     KernelPCA(n_components=2, kernel="rbf", storage="recompute"),
     KernelPCA(n_components=2, kernel="linear", memory_budget="1KiB"),
-    KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
     KernelPCA(n_components=2, kernel=Exponential(sigma=2.0)),
-    KernelPGA(),
     KernelPGA(solver="dense"),
     KernelPGA(solver="krylov"),
     KernelPGA(solver=Krylov(1e-10, block_size=1, max_basis=1), n_components=1, random_state=0),
-    KernelPGA(solver=Krylov(1e-10, block_size=2, max_basis=1), n_components=2, random_state=0),
     KernelPGA(solver="hebbian"),
     KernelPGA(solver="hebbian", n_components=2, random_state=0),
     KernelPGA(solver="nystroem"),
-    KernelPGA(solver=Nystroem(sphere="angles"), n_components=2, storage="recompute"),
     KernelPGA(n_components=2, kernel="rbf", storage="recompute"),
-    KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
     KernelPGA(n_components=0.9, kernel=Gaussian(sigma="median")),
-    KernelPGA(n_components=2, kernel=Exponential(sigma=2.0)),
 ]
 
 
@@ -49,7 +51,13 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.slow
+@parametrize_with_checks(MORE)
+def test_estimator_checks_of_more(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
 def test_no_tag_switches_a_check_off(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags._skip_test
@@ -67,7 +75,7 @@ def test_no_tag_switches_a_check_off(estimator):
 
 def test_small_bases_do_iterate():
     X = np.random.default_rng(0).standard_normal((30, 3))
-    for estimator in ESTIMATORS:
+    for estimator in ESTIMATORS + MORE:
         if isinstance(estimator.solver, Krylov):
             assert clone(estimator).fit(X).solver_ == "krylov"
 

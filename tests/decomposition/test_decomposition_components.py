@@ -34,7 +34,7 @@ def test_a_fraction_is_the_smallest_number_that_reaches_it(Estimator, solver, fr
     assert model.transform(X).shape == (len(X), expected)
 
 
-@pytest.mark.parametrize("solver", ["auto", "krylov"])
+@pytest.mark.parametrize("solver", ["auto", pytest.param("krylov", marks=pytest.mark.slow)])
 @every_estimator
 def test_a_fraction_that_takes_several_rounds(Estimator, solver):
     """More than the first guess of 16, so that krylov starts again from what it has."""

@@ -265,7 +265,11 @@ hebbian(operator, checkpoint=path, **json.loads(arguments))
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 @pytest.mark.parametrize(
     ("gain", "seconds", "where"),
-    [("smd", None, "visiting"), ("et", 0, "visiting"), ("et", None, "writing")],
+    [
+        ("smd", None, "visiting"),
+        pytest.param("et", 0, "visiting", marks=pytest.mark.slow),
+        ("et", None, "writing"),
+    ],
 )
 def test_killed(gain, seconds, where, tmp_path):
     """SIGKILL in the middle of a pass, or of writing: nothing can be tidied up."""

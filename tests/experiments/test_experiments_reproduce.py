@@ -285,7 +285,7 @@ def test_page_has_numbers_of_the_run(shared, made, monkeypatch, capsys):
     assert capsys.readouterr().out.strip().endswith("index.html")
 
 
-@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize("width", [pytest.param(1200, marks=pytest.mark.slow), 400])
 def test_page_reads_in_a_browser(browser, shared, made, monkeypatch, width):
     run_all(shared, made, monkeypatch)
     with opened(browser, made / "out/index.html", width=width) as shown:

@@ -172,7 +172,9 @@ def test_versions_skip_what_is_not_installed():
 PAPER = {"a4": 794 - 2 * 38, "letter": 816 - 2 * 38}  # CSS pixels, less margins of 10 mm
 
 
-@pytest.mark.parametrize("n_columns", [4, 11, 26, 60])
+@pytest.mark.parametrize(
+    "n_columns", [4, 26, *(pytest.param(n, marks=pytest.mark.slow) for n in (11, 60))]
+)
 @pytest.mark.parametrize("paper", PAPER)
 def test_no_table_is_wider_than_the_paper(browser, tmp_path, n_columns, paper):
     """Every cell lies on the sheet, and no text sticks out of its cell."""

@@ -70,6 +70,7 @@ def test_never_below_its_starts(kernel, kind):
             assert value >= objective(kernel, X, row, start) - 1e-12 * abs(value)
 
 
+@pytest.mark.slow
 @every_kernel
 def test_no_optimiser_does_better_from_the_same_starts(kernel):
     X = cloud(n=25, d=2)

@@ -70,7 +70,7 @@ def _pairs(X, x):
 
 
 @pytest.mark.parametrize("kind", ["square", "spiral"])
-@pytest.mark.parametrize("sigma", [0.2, 0.5, 2.0])
+@pytest.mark.parametrize("sigma", [pytest.param(0.2, marks=pytest.mark.slow), 0.5, 2.0])
 @pytest.mark.parametrize("starts", ["few", pytest.param("all", marks=pytest.mark.slow)])
 def test_the_optimum_is_that_of_algorithm_1(kind, sigma, starts):
     X = spread_points(kind)
