@@ -1,7 +1,7 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
 # Mutants of one room, for an hour: make mutation MUTATION="gram --minutes 60"
-# Some batteries only: make reliability BATTERY='"Degenerate data" Fuzz'
+# Some batteries only: make reliability BATTERY="Degenerate Fuzz"
 # Some benchmarks only: make bench BENCH="bench_foundation bench_sphere"
 
 PYTHON ?= python3

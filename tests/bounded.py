@@ -1,5 +1,6 @@
 """Work in a forked child: with a bound on its time, memory or files, or to be killed there."""
 
+import base64
 import json
 import os
 import resource
@@ -70,9 +71,11 @@ def in_child(
                 handler = signal.SIG_DFL if dies_of_file_size else signal.SIG_IGN
                 signal.signal(signal.SIGXFSZ, handler)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
-            result = json.dumps(work()).encode()
+            result = work()
+            # its file could not be written where files may not grow
+            answer = {"result": result, "lines": _lines_seen() if file_size is None else None}
             with os.fdopen(writing, "wb") as pipe:
-                pipe.write(result)
+                pipe.write(json.dumps(answer).encode())
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -82,7 +85,32 @@ def in_child(
     with os.fdopen(reading, "rb") as pipe:
         received = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return Outcome(code, json.loads(received) if received and code == 0 else None)
+    answer = json.loads(received) if received and code == 0 else {"result": None, "lines": None}
+    _add_lines(answer["lines"])
+    return Outcome(code, answer["result"])
+
+
+def _lines_seen() -> str | None:
+    """What coverage has seen of this process, if it looks: a child's is lost where it ends."""
+    looking = _coverage()
+    if looking is None:
+        return None
+    looking.stop()
+    return base64.b64encode(looking.get_data().dumps()).decode()
+
+
+def _add_lines(seen: str | None) -> None:
+    looking = _coverage()
+    if looking is None or seen is None:
+        return
+    data = sys.modules["coverage"].CoverageData(no_disk=True)
+    data.loads(base64.b64decode(seen))
+    looking.get_data().update(data)
+
+
+def _coverage() -> Any:
+    module = sys.modules.get("coverage")
+    return None if module is None else module.Coverage.current()
 
 
 def _addresses() -> int:

@@ -2,12 +2,12 @@
 
     python tests/reliability.py [battery ...]
 
-Which batteries there are, and what each has found, stands in batteries.toml; how many cases there
-are and how many fail is read from what pytest reports, and kept in counts.json, so that some of
-them can be run again. What other commands measure is kept beside it: the score of mutants in
-mutation.json (`make mutation`), repeated runs in runs.json (`make repeat`), coverage in
-coverage.json (`make coverage`), and the suite with the wheel in empty environments in
-elsewhere.json (`make test-wheel`, `make test-oldest`).
+A battery is called by its first word. Which batteries there are, and what each has found, stands in
+batteries.toml; how many cases there are and how many fail is read from what pytest reports, and
+kept in counts.json, so that some of them can be run again. What other commands measure is kept
+beside it: the score of mutants in mutation.json (`make mutation`), repeated runs in runs.json
+(`make repeat`), coverage in coverage.json (`make coverage`), and the suite with the wheel in empty
+environments in elsewhere.json (`make test-wheel`, `make test-oldest`).
 """
 
 from __future__ import annotations
@@ -78,8 +78,13 @@ class Battery:
     found: list[str]
 
     @property
+    def word(self) -> str:
+        """What it is called on the command line."""
+        return self.name.split()[0]
+
+    @property
     def command(self) -> str:
-        return f"pytest {' '.join(self.tests)}"
+        return f"make reliability BATTERY={self.word}"
 
 
 def batteries() -> list[Battery]:
@@ -304,14 +309,14 @@ def mutant_lines(mutants: dict[str, Any] | None) -> list[str]:
 
 
 def counted(names: list[str]) -> list[tuple[Battery, Counts]]:
-    """Run the batteries of these names, or all of them, and return what is known of each."""
+    """Run the batteries whose names begin so, or all, and return what is known of each."""
     known = json.loads(COUNTS.read_text(encoding="utf-8")) if COUNTS.exists() else {}
     there = batteries()
-    strangers = set(names) - {battery.name for battery in there}
+    strangers = set(names) - {battery.word for battery in there}
     if strangers:
         raise SystemExit(f"No battery is called {sorted(strangers)[0]!r}; see {HERE.name}.")
     for battery in there:
-        if not names or battery.name in names:
+        if not names or battery.word in names:
             known[battery.name] = asdict(run(battery))
             COUNTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return [(battery, Counts(**known.get(battery.name, {}))) for battery in there]

@@ -235,6 +235,8 @@ def test_labels_of_several_kinds_are_refused_in_words():
 
 def test_lists_of_unlike_lengths_are_refused_in_words():
     ragged = [[1.0, 2.0], [3.0]]
+    with pytest.raises(ValueError, match=r"^y of Owner must be .*; got lists of unlike lengths"):
+        check_targets(ragged, 2, "Owner")
     with pytest.raises(ValueError, match=r"^mean of Owner must be .*; got lists of unlike lengths"):
         check_finite_vector(ragged, None, "mean", "Owner")
     with pytest.raises(ValueError, match=r"^V of Owner must have shape \(2, m\).* unlike lengths"):

@@ -14,7 +14,7 @@ from laws_decomposition import assert_same, same_signs
 from orthodrome import KernelPCA, KernelPGA, load, save
 from orthodrome.decomposition.partial import PartialFit
 from orthodrome.eigen import FeatureMoments, Nystroem
-from orthodrome.kernels import Gaussian, Linear, Polynomial
+from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
 
 zarr = pytest.importorskip("zarr")
 
@@ -163,13 +163,15 @@ def test_rows_that_wait_are_copies():
     )
 
 
-def test_given_points_wait_only_for_the_scale():
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_given_points_wait_only_for_the_scale(wrapped):
     X = data()
-    ours = model(Gaussian()).partial_fit(X[:100])
+    ours = model(Normalized(Gaussian()) if wrapped else Gaussian()).partial_fit(X[:100])
     assert len(ours._partial_.rows) == 1
     ours.partial_fit(X[100:])
     assert not ours._partial_.rows
-    assert ours.kernel_.sigma_ == pytest.approx(Gaussian().fit(X).sigma_)
+    scale = (ours.kernel_.kernel_ if wrapped else ours.kernel_).sigma_
+    assert scale == pytest.approx(Gaussian().fit(X).sigma_)
     assert not model().partial_fit(X[:1])._partial_.rows
 
 

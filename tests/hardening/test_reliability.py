@@ -37,7 +37,7 @@ def row_with(counts):
 def test_a_row_says_what_pytest_reports(monkeypatch):
     monkeypatch.setattr(reliability, "is_stale", lambda commit: False)
     row, text = row_of(REPORT.format(errors=0, failures=0))
-    green, command = reliability.GREEN, "`pytest tests/storms.py`"
+    green, command = reliability.GREEN, "`make reliability BATTERY=Storms`"
     assert row == f"| Storms | {green} | 7 | 0 | 2 | 2 | today at abc | {command} |"
     assert "Open failures: 0. Found and mended: 2." in text
     assert "- A leak." in text
@@ -390,9 +390,14 @@ def test_coverage_is_told_by_rooms():
     assert "not been measured" in coverage_rooms.told(None)[-1]
 
 
+def test_every_battery_has_a_word_of_its_own():
+    words = [battery.word for battery in reliability.batteries()]
+    assert len(set(words)) == len(words)
+
+
 def test_a_battery_can_be_run_again_alone(tmp_path, monkeypatch):
     """What is known of the others stays; one that was never run is red."""
-    others = [replace(BATTERY, name=name) for name in ("Storms", "Floods", "Droughts")]
+    others = [replace(BATTERY, name=name) for name in ("Storms", "Floods of rain", "Droughts")]
     monkeypatch.setattr(reliability, "batteries", lambda: others)
     monkeypatch.setattr(reliability, "COUNTS", tmp_path / "counts.json")
     monkeypatch.setattr(reliability, "run", lambda battery: reliability.Counts(cases=3))

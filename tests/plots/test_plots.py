@@ -322,6 +322,25 @@ def test_images_refuse(rows, shape, message):
         plots.images(rows, shape=shape)
 
 
+def test_images_refuse_what_is_no_shape_and_no_colours():
+    with pytest.raises(ValueError, match="shape of images must be two integers; got 16"):
+        plots.images({"a": np.ones((2, 16))}, shape=16)
+    with pytest.raises(ValueError, match=r"must be the name of a colour scale .*; got 'grau'"):
+        plots.images({"a": np.ones((2, 4, 4))}, cmap="grau")
+
+
+def test_what_is_no_figure_and_no_axes_is_refused():
+    with pytest.raises(ValueError, match="ax must be matplotlib Axes or None; got 'here'"):
+        plots.embedding(np.ones((5, 2)), ax="here")
+    with pytest.raises(ValueError, match="figure must be a matplotlib Figure or None; got 'here'"):
+        plots.images({"a": np.ones((2, 4, 4))}, figure="here")
+
+
+def test_a_total_beside_which_eigenvalues_are_everything_is_refused():
+    with pytest.raises(ValueError, match="total of spectrum, 1e-300, is nothing beside"):
+        plots.spectrum([1e300], total=1e-300)
+
+
 # ---------------------------------------------------------------------- matplotlib
 
 

@@ -457,6 +457,11 @@ def test_npz_data_and_labels(tmp_path):
     refused(path, "'other'", "one value for each", label="other")
 
 
+def test_npz_without_a_label(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.eye(3), y=["x", "", "z"])
+    refused(tmp_path / "a.npz", "'y'", "row 2", "no label", label="y")
+
+
 def test_npz_names_of_features(tmp_path):
     np.savez(tmp_path / "a.npz", table=np.eye(2), feature_names=["a", "b"])
     data = read_data(tmp_path / "a.npz")
