@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from bounded import in_child
 from orthodrome._core import threads
 from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
 from orthodrome.kernels import Gaussian
@@ -229,3 +230,14 @@ def test_a_forked_child_does_not_wait_for_threads_that_are_gone():
         assert not limit._lock.acquire(blocking=False)
         limit.renew_lock()  # as the child does
         assert limit._lock.acquire(blocking=False)
+
+
+def test_a_lock_is_of_one_process():
+    lock = threads.LockOfOneProcess()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(lock.__enter__).result()
+        assert not lock._lock.acquire(blocking=False)
+        assert in_child(lambda: lock._lock.acquire(blocking=False)).result
+        other.submit(lock.__exit__).result()
+    with lock, lock:
+        pass

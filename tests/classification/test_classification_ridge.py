@@ -37,6 +37,7 @@ from orthodrome.kernels import (
     Linear,
     LogEuclidean,
     Normalized,
+    Sigmoid,
     VeroneseWhitney,
 )
 from real_data import load_or_skip
@@ -678,6 +679,22 @@ def test_precomputed_is_the_kernel(options):
     close(model.class_residuals(kernel(new, X)), plain.class_residuals(new), 1e-9)
     close(model.loo_residuals_, plain.loo_residuals_, 1e-9)
     close(model.loo_scores_, plain.loo_scores_)
+
+
+def test_a_kernel_that_is_not_definite_is_the_same_as_its_matrix():
+    """Residuals are then no distances, and may be below 0: what counts are their differences."""
+    X, y = three_classes(30, seed=4)
+    new = X + 0.1 * np.random.default_rng(0).standard_normal(X.shape)
+    kernel = Sigmoid(gamma=0.3, coef0=-0.5).fit(X)
+    ours = fit(X, y, kernel=kernel, alpha=0.1).class_residuals(new)
+    theirs = fit(kernel(X), y, kernel="precomputed", alpha=0.1).class_residuals(kernel(new, X))
+    assert (kernel.diag(new) - ours.max(axis=1) < 0).any()  # clipped they would be all 0
+    assert ours.min() >= 0
+    np.testing.assert_allclose(
+        ours - ours.min(axis=1, keepdims=True),
+        theirs - theirs.min(axis=1, keepdims=True),
+        atol=1e-9,
+    )
 
 
 def test_a_precomputed_matrix_of_float32():

@@ -151,6 +151,18 @@ def test_kernels_that_are_not_positive_definite(kernel):
     assert set(model.labels_) <= set(range(4))
 
 
+class Broken(Gaussian):
+    """A kernel of one's own, with values that are none."""
+
+    def evaluate(self, a, b, out=None):
+        return np.full_like(super().evaluate(a, b, out), np.nan)
+
+
+def test_kernel_values_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="Sums of kernel values are NaN or infinite"):
+        estimator("flat", 3, kernel=Broken(sigma=1.0)).fit(blobs(40))
+
+
 def test_an_iteration_that_need_not_end_is_one_warning():
     """Of a negative definite matrix points flee from their own centres."""
     K = -gaussian(blobs(40), sigma=1.0)

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -148,19 +150,17 @@ def test_landmarks_come_from_the_first_rows_and_stay():
     check_same(ours, whole, X, 1e-8)
 
 
-def test_rows_that_wait_are_copies():
-    X = data(n=90)
-    ours, buffer = KernelPCA(2, n_landmarks=20, random_state=0), np.empty((30, D))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_wait_are_copies(weighted):
+    X, w = data(n=90), np.random.default_rng(0).uniform(size=90)
+    ours = KernelPCA(2, n_landmarks=20, random_state=0)
+    buffer, weights = np.empty((30, D)), np.empty(30)
     for start in range(0, 90, 30):
-        buffer[:] = X[start : start + 30]
-        ours.partial_fit(buffer)
-    buffer[:] = 0
-    check_same(
-        ours,
-        KernelPCA(2, "gaussian", solver="nystroem", n_landmarks=20, random_state=0).fit(X),
-        X,
-        1e-8,
-    )
+        buffer[:], weights[:] = X[start : start + 30], w[start : start + 30]
+        ours.partial_fit(buffer, sample_weight=weights if weighted else None)
+    buffer[:] = weights[:] = 0
+    whole = KernelPCA(2, "gaussian", solver="nystroem", n_landmarks=20, random_state=0)
+    check_same(ours, whole.fit(X, sample_weight=w if weighted else None), X, 1e-8)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -289,6 +289,9 @@ def test_refusals_say_what_to_do():
     with pytest.raises(ValueError, match="landmarks as points"):
         KernelPCA(2, solver=Nystroem(landmarks=[1, 2])).partial_fit(X)
     assert not hasattr(KernelPGA(), "partial_fit")
+    changed = model().partial_fit(X).set_params(n_components="many")
+    with pytest.raises(ValueError, match=r"n_components of KernelPCA must be .* got 'many'"):
+        changed.transform(X)
 
 
 # ------------------------------------------------------------------ the rest of the protocol
@@ -377,6 +380,46 @@ def test_a_batch_that_is_none_is_refused_and_changes_nothing(batch, words):
         known.partial_fit(batch)
     assert known.n_samples_seen_ == 60
     np.testing.assert_array_equal(known.transform(data(n=5)), expected)
+
+
+@pytest.mark.parametrize(
+    ("batches", "weights", "words"),
+    [
+        ([None], None, "must be arrays of rows"),
+        ([[1.0, 2.0], [3.0, 4.0]], None, "must be arrays of rows"),
+        ([[[1.0, 2.0], [3.0]]], None, "A batch of KernelPCA must hold numbers"),
+        ([np.ones((2, D))] * 2, [[1.0], [1.0, 2.0]], "sample_weight of KernelPCA must hold"),
+        ([np.ones((2, D))] * 2, np.ones((4, 1)), "must be one weight per sample"),
+        ([np.ones((2, D))] * 2, np.ones(5), r"must have shape \(4,\), .* got \(5,\)"),
+    ],
+)
+def test_batches_that_are_none_are_refused(batches, weights, words):
+    given = iter(batches) if weights is None else batches
+    with pytest.raises(ValueError, match=words):
+        model().partial_fit(given, sample_weight=weights)
+
+
+def test_batches_may_be_lists_and_share_a_weight():
+    X = data(n=60)
+    once = model().partial_fit(X)
+    check_same(model().partial_fit(part.tolist() for part in (X[:20], X[20:])), once, X, 1e-10)
+    twice = model().partial_fit(X, sample_weight=np.full(60, 2.0))
+    check_same(model().partial_fit([X[:20], X[20:]], sample_weight=2.0), twice, X, 1e-10)
+
+
+def test_threads_that_ask_at_once_get_the_same():
+    """The first computes what the others wait for; without a seed each would draw landmarks."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            known = KernelPCA(2, n_landmarks=20).partial_fit(data(n=60))
+            with ThreadPoolExecutor(4) as pool:
+                asked = [pool.submit(known.transform, data(n=5)) for _ in range(4)]
+            for each in asked:
+                np.testing.assert_array_equal(each.result(), asked[0].result())
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_no_batches_at_all_are_refused():

@@ -673,7 +673,7 @@ def test_a_folder_is_no_file(tmp_path):
 
 
 def test_a_number_is_no_file():
-    with pytest.raises(ValueError, match="checkpoint must be the name of a file; got 5"):
+    with pytest.raises(ValueError, match=r"checkpoint of hebbian must be a path.* got 5"):
         run(matrix(), 5)
 
 

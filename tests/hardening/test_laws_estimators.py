@@ -16,6 +16,7 @@ A Gram matrix cannot be sorted as the rows are: random starts, and landmarks tha
 others then. Clusterings are the same partition, with other numbers, where both find the best one.
 """
 
+import copy
 import re
 import warnings
 from collections import Counter
@@ -79,7 +80,7 @@ from orthodrome.eigen.kha import solver as kha_solver
 from orthodrome.eigen.kha import sweep
 from orthodrome.gram import NystroemFeatures, tiled
 from orthodrome.gram.tiled import TiledGram
-from orthodrome.kernels import Gaussian, Normalized
+from orthodrome.kernels import Embedded, Gaussian, Normalized
 
 every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 every_estimator = pytest.mark.parametrize("name", FIRST.values())
@@ -91,6 +92,9 @@ slow = pytest.mark.slow
 ROUNDED = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 3e-4}
 #: And of searches that end by a tolerance: pre-images, subspheres.
 SEARCHED = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 3e-2}
+
+#: Parameters that are read whenever there is work to do.
+OF_EVERY_CALL = {"memory_budget"}
 
 FEW = examples(8)
 seeds, copies = st.integers(0, 2**16), st.integers(0, 4)
@@ -652,6 +656,82 @@ def test_threads_mean_nothing(name, count, monkeypatch):
     turn = turn_of(each, chosen, given)
     one, many = (said(model, given.new, frame=False) for model in both)
     assert_same(many, one, ROUNDING, np.float64, turn)
+
+
+# What is done after a fit -------------------------------------------------------------------------
+
+some_at_all_times = pytest.mark.parametrize(
+    "name",
+    [name if name in FIRST.values() else pytest.param(name, marks=slow) for name in CONFIGURATIONS],
+)
+
+
+def fitted_to_copies(each, data, weights):
+    """A model, and the arrays that it was fitted to."""
+    arrays = replace(data, X=data.X.copy(), y=data.y.copy())
+    given = weights.copy() if each.takes_weights else None
+    seed = {"random_state": 0} if each.is_random else {}
+    return fitted(each(suited(each, "Gaussian"), **seed), arrays, given), arrays, given
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+@some_at_all_times
+def test_arrays_of_the_caller_may_change_after_a_fit(name):
+    each = CONFIGURATIONS[name]
+    data = sample("Gaussian", each.n)
+    weights = np.random.default_rng(0).uniform(1, 2, each.n)
+    expected = said(fitted_to_copies(each, data, weights)[0], data.new)
+    model, arrays, given = fitted_to_copies(each, data, weights)
+    arrays.X[:] = 7.0
+    arrays.y[:] = arrays.y[0]
+    if given is not None:
+        given[1:] = 0.0
+    assert_equal(said(model, data.new), expected)
+
+
+@some_at_all_times
+def test_parameters_may_change_after_a_fit(name):
+    """They are for the next one, whether or not all was computed that can wait."""
+    each = CONFIGURATIONS[name]
+    data, weights = sample("Gaussian", each.n), np.ones(each.n)
+    expected = said(fitted_to_copies(each, data, weights)[0], data.new)
+    model, _, _ = fitted_to_copies(each, data, weights)
+    for parameter in each.takes - OF_EVERY_CALL:
+        setattr(model, parameter, "of the next fit")
+    assert_equal(said(model, data.new), expected)
+
+
+@pytest.mark.parametrize("more", [{}, {"n_components": 2}], ids=["all", "truncated"])
+def test_parameters_may_change_before_residuals_are_judged(more):
+    """With α given, leave-one-out waits until it is asked for."""
+    data = sample("Gaussian")
+    model = PerTurbo(Gaussian(sigma=2.0), alpha=0.1, **more).fit(data.X, data.y)
+    expected = said(copy.deepcopy(model), data.new)
+    for parameter in model.get_params(deep=False):
+        setattr(model, parameter, "of the next fit")
+    assert_equal(said(model, data.new), expected)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FIRST.values() if not CONFIGURATIONS[name].inputs]
+)
+def test_functions_that_write_to_what_they_get_change_nothing(name):
+    """Of a kernel of what a function makes of the data: it gets a copy."""
+    each = CONFIGURATIONS[name]
+    data = sample("Gaussian", each.n)
+    data.X.flags.writeable = data.new.flags.writeable = False
+
+    def halved(X):
+        X *= 0.5
+        return X
+
+    model = fitted(each(Embedded(halved, Gaussian(sigma=2.0))), data)
+    assert_equal(said(model, data.new), said(model, data.new))
 
 
 # Denoisers ----------------------------------------------------------------------------------------

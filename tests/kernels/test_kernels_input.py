@@ -311,6 +311,10 @@ def test_embedded_checks_what_its_function_returns():
         Embedded(lambda Z: Z[:-1], Linear())(X)
     with pytest.raises(ValueError, match="contains NaN"):
         Embedded(lambda Z: Z * np.nan, Linear())(X)
+    hidden, dates = np.ma.masked_greater(X, 0.5), np.full((3, 2), np.datetime64("2020"))
+    for given, words in ((hidden, "masked"), (dates, "datetime"), ([[10**400]], "beyond")):
+        with pytest.raises(ValueError, match=f"X of Embedded .*{words}"):
+            Embedded(np.abs, Linear())(given)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,12 @@ def test_missing_labels_are_refused(distance, missing):
         distance(np.array([missing, "a"], dtype=object), [0, 1])
 
 
+def test_missing_labels_of_pandas_are_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 1"):
+        clustering_error(pandas.Series(["x", None], dtype="string"), [1, 0])
+
+
 @pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
 def test_labels_of_several_types_are_refused(distance):
     with pytest.raises(ValueError, match="labels_true must have labels of one type"):

@@ -457,6 +457,13 @@ def test_npz_data_and_labels(tmp_path):
     refused(path, "'other'", "one value for each", label="other")
 
 
+def test_npz_labels_of_bytes(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=[b"x", b"z"])
+    assert read_data(tmp_path / "a.npz", label="y").labels.tolist() == ["x", "z"]
+    np.savez(tmp_path / "b.npz", X=np.eye(2), y=["\u00e9".encode("latin-1"), b"z"])
+    refused(tmp_path / "b.npz", "'y'", "bytes beyond ASCII", "as text", label="y")
+
+
 def test_npz_without_a_label(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(3), y=["x", "", "z"])
     refused(tmp_path / "a.npz", "'y'", "row 2", "no label", label="y")

@@ -166,6 +166,7 @@ BAD = {
     "odd": (np.ones((5, 7)), r"\(n, 2k\) .*got float64 of shape \(5, 7\)"),
     "one specimen": (np.ones(8), r"must be landmarks: .*got float64 of shape \(8,\)"),
     "complex and 3-D": (np.ones((5, 4, 2)) * 1j, r"must be landmarks: .*\(5, 4, 2\)"),
+    "dates": (np.full((1, 6), np.datetime64("2020")), "X must hold numbers; got datetime64"),
     "strings": ([["a", "b", "c", "d", "e", "f"]], "X must hold numbers; got <U1"),
     "nothing": (None, "X must be landmarks"),
     "empty": (np.empty((0, 8)), r"0 sample\(s\) in X"),

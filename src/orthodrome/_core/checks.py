@@ -278,7 +278,7 @@ def check_sample_weight(
     *,
     all_zero: bool = False,
 ) -> NDArray[np.float64] | None:
-    """Return the weights as float64 of shape (n_samples,), or None where there are none.
+    """Return a copy of the weights, float64 of shape (n_samples,), or None where there are none.
 
     Weights stand for repetition: they are finite, not negative, and not all zero. Equal weights
     are kept as given, since a weight of 2 everywhere means twice the data. Where they multiply
@@ -291,7 +291,7 @@ def check_sample_weight(
         sample_weight = np.full(n_samples, sample_weight)
     with numbers_expected(sample_weight, "sample_weight", owner):
         weights = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True
         )
     if weights.shape != (n_samples,):
         raise ValueError(

@@ -23,7 +23,14 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_threads", "one_share", "run_in_threads", "run_over_rows", "single_threaded_blas"]
+__all__ = [
+    "LockOfOneProcess",
+    "n_threads",
+    "one_share",
+    "run_in_threads",
+    "run_over_rows",
+    "single_threaded_blas",
+]
 
 Result = TypeVar("Result")
 
@@ -99,6 +106,24 @@ class _SingleThreadedBlas:
     def renew_lock(self) -> None:
         """In a forked child: the thread that may have held the lock is not there any more."""
         self._lock = threading.RLock()
+
+
+class LockOfOneProcess:
+    """A lock that a thread may take again, and that no forked child finds taken by nobody."""
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 _blas = _SingleThreadedBlas()

@@ -188,7 +188,10 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             kernels = self._trial_kernels(X, weights)
             if len(kernels) == 1 and self._judged_later():
                 self._settle(self._decomposed(training, kernels[0], partial(_advance, progress)))
-                self._later_ = {"training": replace(training, given=None, prepared=None)}
+                self._later_ = {
+                    "training": replace(training, given=None, prepared=None),
+                    "parameters": self.get_params(deep=False),
+                }
             else:
                 self._choose(training, kernels, progress)
 
@@ -449,14 +452,20 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Return what leave-one-out says; if nothing was chosen by it, only now computed."""
         check_is_fitted(self)
         if "judgement" not in self._later_:
-            training = self._prepared(self._later_["training"])
+            training = self._as_fitted()._prepared(self._later_["training"])
             with _blas_for(training):
-                trial = self._tried(training, self.kernel_, lambda fraction: None)
+                trial = self._as_fitted()._tried(training, self.kernel_, lambda fraction: None)
             self._later_ |= {
                 "judgement": self._judged(training, trial, 0),
                 "scores": [trial.scores],
             }
         return self._later_["judgement"]
+
+    def _as_fitted(self) -> Self:
+        """Return the same with the parameters of the fit, whatever they are by now."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__ | self._later_["parameters"])
+        return found
 
     @property
     def loo_score_(self) -> float:
@@ -506,7 +515,10 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         if own is None:
             size = np.maximum(taken.max(axis=1), self._mean_diagonal_)
             return leveled(remainder(size, taken), size)
-        return leveled(np.maximum(own.astype(np.float64) - taken, 0.0), own.max(axis=1))
+        found = own.astype(np.float64) - taken
+        # a kernel that is not definite makes some negative; their differences stay as they are
+        found -= np.minimum(found.min(axis=1, keepdims=True), 0.0)
+        return leveled(found, own.max(axis=1))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return the negated residuals; for two classes how much nearer the second is.

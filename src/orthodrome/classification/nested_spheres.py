@@ -212,6 +212,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             del fitting._listener
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(self.decomposition_)
+            self._circle_ = wraps_matter  # among the features
             self.svm_ = _machines(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
 
@@ -322,7 +323,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     def _features(
         self, fitted: KernelPNS, points: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the features of points of the sphere, or of the training points."""
+        """Return the features of points of the sphere, or of the training points, for a fit."""
         chain, circle = fitted.nested_spheres_, self.features == "scores"
         most = chain.n_modes if circle else chain.n_modes - 1
         if most < 1:
@@ -352,7 +353,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
-        return self._features(self.decomposition_, self.decomposition_.sphere_coordinates(X))
+        points = self.decomposition_.sphere_coordinates(X)
+        chain = self.decomposition_.nested_spheres_
+        return chain.features(points, self.n_components_, circle=self._circle_)
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return how far each point is on the side of each class.

@@ -62,7 +62,7 @@ def last_fit_kept(estimator: Any) -> Iterator[None]:
     """Leave the fitted attributes of an estimator as they were if what happens inside fails."""
 
     def fitted() -> dict[str, Any]:
-        return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+        return {name: value for name, value in list(vars(estimator).items()) if name.endswith("_")}
 
     before = fitted()
     try:

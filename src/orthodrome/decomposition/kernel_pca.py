@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from .._core.checks import check_sample_weight
+from .._core.threads import LockOfOneProcess
 from .._core.types import Data
 from ..eigen import Components, affine_map
 from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
@@ -26,6 +27,9 @@ from .spectral import SpectralDecomposition
 from .streams import OF_ROWS, FeatureStream, StreamFit, pca_of_stream
 
 __all__ = ["KernelPCA"]
+
+# Held while the components of batches are computed, by whoever asks for them first.
+_computing = LockOfOneProcess()
 
 
 class KernelPCA(SpectralDecomposition):
@@ -102,7 +106,8 @@ class KernelPCA(SpectralDecomposition):
         Coefficients of the mean over `X_fit_`: the weights, divided by their sum.
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the landmarks.
+        With nystroem, the landmarks. A copy, but for a memory map, which stays one: the model
+        needs its file as it is.
     n_landmarks_ : int or None
         With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
         entries `mean_`.
@@ -257,15 +262,25 @@ class KernelPCA(SpectralDecomposition):
 
     def _ready(self) -> None:
         """Compute the components of the batches so far, if that is still to be done."""
-        if "_partial_" in vars(self) and "kernel_" not in vars(self):
-            solver = solver_for_batches(self, self._kernel_object())
-            with last_fit_kept(self):  # what is interrupted is done again
-                keep_partial_fit(self, self._partial_, solver)
+        if not self._is_waiting():
+            return
+        with _computing:
+            if self._is_waiting():  # for no other thread has done it
+                self._check_parameters()  # they may have been changed
+                solver = solver_for_batches(self, self._kernel_object())
+                # all at once, for threads that look, and nothing of what is interrupted
+                done: Any = object.__new__(type(self))
+                done.__dict__.update(self.__dict__)
+                keep_partial_fit(done, self._partial_, solver)
+                self.__dict__.update(done.__dict__)
+
+    def _is_waiting(self) -> bool:
+        """Whether the components of batches are still to be computed."""
+        return "_partial_" in vars(self) and "kernel_" not in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        waiting = "_partial_" in vars(self) and "kernel_" not in vars(self)
-        if waiting and _is_fitted(name) and name not in OF_ROWS:
-            self._ready()
+        if "_partial_" in vars(self) and _is_fitted(name) and name not in OF_ROWS:
+            self._ready()  # or another thread has just come to it
             if name in vars(self):
                 return vars(self)[name]
         return super().__getattr__(name)

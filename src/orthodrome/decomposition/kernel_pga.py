@@ -139,7 +139,8 @@ class KernelPGA(SpectralDecomposition):
         Coefficients of the components v_q over the training points (brought to unit length).
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the landmarks.
+        With nystroem, the landmarks. A copy, but for a memory map, which stays one: the model
+        needs its file as it is.
     n_landmarks_ : int or None
         With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
         entries `mean_`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from .._core.checks import check_numbers, numbers_expected
 from .._core.threads import run_over_rows, single_threaded_blas
 from ..eigen import FeatureMoments, Nystroem, orient
 from ..gram import CenteredSums, FeatureMap, Landmarks, kind_of
@@ -214,15 +216,38 @@ def batches_of(X: Any, sample_weight: Any, kernel: Kernel, owner: str) -> Iterat
             "of batches."
         )
     start = 0
-    for part in parts:
+    weights = None
+    if sample_weight is not None and not isinstance(sample_weight, numbers.Number):
+        weights = check_numbers(
+            sample_weight, "sample_weight", owner, ensure_2d=False, dtype=np.float64
+        )
+        if weights.ndim != 1:
+            raise ValueError(
+                f"sample_weight of {owner} must be one weight per sample; got {weights.shape}."
+            )
+    for given in parts:
+        part = _rows_of(given, owner)
         stop = start + part.shape[0]
-        yield part, None if sample_weight is None else np.asarray(sample_weight)[start:stop]
+        yield part, sample_weight if weights is None else weights[start:stop]
         start = stop
-    if sample_weight is not None and len(sample_weight) != start:
+    if weights is not None and len(weights) != start:
         raise ValueError(
             f"sample_weight of {owner} must have shape ({start},), one weight per sample; got "
-            f"{np.shape(sample_weight)}."
+            f"{weights.shape}."
         )
+
+
+def _rows_of(batch: Any, owner: str) -> Any:
+    """Return a batch as what has a shape, of two dimensions or more, or raise."""
+    if not hasattr(batch, "shape"):
+        with numbers_expected(batch, "A batch", owner):
+            batch = np.asarray(batch)
+    if len(batch.shape) < 2:
+        raise ValueError(
+            f"The batches for {owner} must be arrays of rows, of two dimensions; got one of shape "
+            f"{batch.shape}. A single row is batch[None, :]."
+        )
+    return batch
 
 
 def keep_partial_fit(estimator: Any, state: PartialFit, solver: Nystroem) -> None:

@@ -173,10 +173,11 @@ class PatchDenoiser(KernelDenoiser):
             chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
             training = grid.extract_at(extended, chosen)
             model = self._fit(training, lambda: self._trial(grid, pixels, chosen, rng), rng)
-            if model is not None:
-                average, n_unfinished = _clean_patches(model, grid, extended)
-                self._warn_unless_converged(n_unfinished, n)
-                pixels += self.blend_ * (average - pixels)
+            if model is None:  # to the last bit, which float64 does not have of every number
+                return np.array(array)
+            average, n_unfinished = _clean_patches(model, grid, extended)
+            self._warn_unless_converged(n_unfinished, n)
+            pixels += self.blend_ * (average - pixels)
             return _as_dtype(pixels, array.dtype).reshape(array.shape)
 
     def _grid(self, shape: tuple[int, ...]) -> PatchGrid:

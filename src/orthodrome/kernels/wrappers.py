@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from .._core.checks import RowError, check_symmetric, refuse_masked
+from .._core.checks import RowError, check_symmetric, numbers_expected, refuse_masked
 from .._core.kinds import refuse_unread
 from .._core.types import Data
 from ._prepared import Prepared, largest_entry, least_accurate
@@ -205,18 +205,20 @@ class Embedded(KernelHolder, Kernel):
         """Check that X is a finite array of numbers, of two or more dimensions."""
         owner = self if estimator is None else estimator
         refuse_unread(X, owner)
-        return validate_data(
-            owner,
-            X,
-            reset=reset,
-            allow_nd=True,
-            dtype=[np.float64, np.float32],
-        )
+        with numbers_expected(X, "X", type(owner).__name__):
+            return validate_data(
+                owner,
+                X,
+                reset=reset,
+                allow_nd=True,
+                dtype=[np.float64, np.float32],
+            )
 
     def _embed(self, X: Any, inner: Kernel, reset: bool) -> Any:
         if not callable(self.function):
             raise ValueError(f"function of Embedded must be callable; got {self.function!r}.")
-        embedded = inner.validate(self.function(X), reset=reset)
+        # a copy: what the function writes to must be neither the caller's nor a model's
+        embedded = inner.validate(self.function(np.array(X)), reset=reset)
         if embedded.shape[0] != X.shape[0]:
             raise ValueError(
                 f"function of Embedded returned {embedded.shape[0]} rows for {X.shape[0]} samples; "

@@ -128,6 +128,13 @@ def _contingency_of(
     return _contingency(first, second, check_sample_weight(sample_weight, len(first), owner))
 
 
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas' NA is neither equal to itself nor not
+        return True
+
+
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     """Return labels as an array, or raise where there are none for some of the points."""
     refuse_masked(labels, name, "the clusterings")
@@ -135,9 +142,9 @@ def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
         array = column_or_1d(np.asarray(labels))
     except ValueError as error:  # about lists of unlike lengths, or about the shape
         raise ValueError(f"{name} must be one label for each point: {error}") from None
-    missing = array != array if array.dtype.kind in "fcOmM" else np.zeros(len(array), dtype=bool)
+    missing = array != array if array.dtype.kind in "fcmM" else np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "O":
-        missing = missing | np.array([label is None for label in array], dtype=bool)
+        missing = np.array([_is_missing(label) for label in array], dtype=bool)
     if np.any(missing):
         raise ValueError(
             f"{name} has {int(np.count_nonzero(missing))} missing labels, the first at "

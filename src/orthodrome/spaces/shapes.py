@@ -108,6 +108,8 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
         array = np.asarray(X)
     except ValueError:
         array = np.asarray(None)
+    if array.dtype.kind in "mM":  # which would become numbers without a word
+        raise ValueError(f"{name} must hold numbers; got {array.dtype}.")
     if array.dtype.kind not in "fiucb":
         _refuse_ragged(X, name)
         try:

@@ -223,6 +223,11 @@ class _GramCenters(Centers):
         # float64: a sum over a float32 Gram matrix is then as exact as its entries
         wanted = [self._wanted(run) for run in runs]
         products = np.asarray(self.gram @ np.hstack(wanted), dtype=np.float64)
+        if not np.all(np.isfinite(products)):
+            raise ValueError(
+                "Sums of kernel values are NaN or infinite; take a kernel with finite values, or "
+                "rescale the data."
+            )
         parts = np.split(products, len(runs), axis=1)
         for run, columns, part in zip(runs, wanted, parts, strict=True):
             self._take(run, columns, part)

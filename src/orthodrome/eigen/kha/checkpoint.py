@@ -6,12 +6,12 @@ import json
 import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._core.arrays import Arrays
+from ..._core.checks import check_path
 from ..._core.files import errors_name, refuse_special
 from .sweep import PHASES, State
 
@@ -50,9 +50,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, fingerprint: str, seconds: float | None) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise ValueError(f"checkpoint must be the name of a file; got {path!r}.")
-        self.path = Path(path)
+        self.path = check_path(path, "checkpoint", "hebbian")
         self._fingerprint = fingerprint
         self._seconds = seconds
         self._written = time.monotonic()

@@ -125,7 +125,13 @@ class _Arrays:
                 f"{self._path}: the array {shown(name)} of labels should have one value for each "
                 f"of the {n} rows, shape ({n},); it has {array.shape}."
             )
-        texts: NDArray[np.str_] = array.astype(np.str_)
+        try:
+            texts: NDArray[np.str_] = array.astype(np.str_)
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{self._path}: the array {shown(name)} of labels holds bytes beyond ASCII. Save "
+                "them as text."
+            ) from None
         absent = [row for row, text in enumerate(texts.tolist()) if is_no_label(text)]
         if absent:
             raise InputError(
