@@ -697,6 +697,26 @@ def test_a_kernel_that_is_not_definite_is_the_same_as_its_matrix():
     )
 
 
+def test_leave_one_out_of_a_kernel_that_is_not_definite_is_not_clipped():
+    """To the classes that a point is not of it is new: they differ as they do when it is placed."""
+    X, y = three_classes(30, seed=4)
+    kernel = Sigmoid(gamma=0.3, coef0=-0.5).fit(X)
+    model = fit(X, y, kernel=kernel, alpha=0.1)
+    left, placed = model.loo_residuals_, model.class_residuals(X)
+    assert left.min() >= 0
+    clipped = 0
+    for number, label in enumerate(model.classes_):
+        own = y == label
+        a, b = (c for c in range(len(model.classes_)) if c != number)
+        np.testing.assert_allclose(
+            left[own, a] - left[own, b], placed[own, a] - placed[own, b], atol=1e-9
+        )
+        # both below 0 before all were raised: clipped they would be equal
+        low = kernel.diag(X[own])[:, None] - placed[own] < 0
+        clipped += int(np.sum(low[:, a] & low[:, b]))
+    assert clipped
+
+
 def test_a_precomputed_matrix_of_float32():
     """Without a warning: bounds of float64 are not compared as float32."""
     X, y = three_classes()

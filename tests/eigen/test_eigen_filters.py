@@ -24,6 +24,7 @@ from orthodrome.eigen import (
     class_spectrum,
     folded_residuals,
     left_out_mean_cosines,
+    leveled,
     remainder,
 )
 from orthodrome.gram import DenseGram
@@ -267,10 +268,13 @@ def test_never_negative_never_nan(kind, X, alpha, scale, precision):
     """Duplicates and null directions and an α of every size: between 0 and k(x, x)."""
     K = (scale * gaussian(X)).astype(precision)
     spectrum = class_spectrum(K)
-    kept = kind(alpha)
-    for found in (kept.left_out(spectrum), residuals(spectrum, kept, K, np.diagonal(K))):
-        assert np.all(found >= 0)
-        assert np.all(found <= scale * (1 + 64 * np.finfo(precision).eps))
+    kept, rounding = kind(alpha), 64 * np.finfo(precision).eps * scale
+    left, placed = kept.left_out(spectrum), residuals(spectrum, kept, K, np.diagonal(K))
+    assert np.all(left >= 0)
+    assert np.all(placed >= -rounding)
+    assert np.all(leveled(placed[:, None], np.diagonal(K)) >= 0)
+    for found in (left, placed):
+        assert np.all(found <= scale + rounding)
 
 
 @every_filter

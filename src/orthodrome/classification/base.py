@@ -515,10 +515,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         if own is None:
             size = np.maximum(taken.max(axis=1), self._mean_diagonal_)
             return leveled(remainder(size, taken), size)
-        found = own.astype(np.float64) - taken
-        # a kernel that is not definite makes some negative; their differences stay as they are
-        found -= np.minimum(found.min(axis=1, keepdims=True), 0.0)
-        return leveled(found, own.max(axis=1))
+        return leveled(own.astype(np.float64) - taken, own.max(axis=1))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return the negated residuals; for two classes how much nearer the second is.

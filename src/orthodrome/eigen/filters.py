@@ -384,7 +384,10 @@ def squared_lengths(rows: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return k(x, x) less what is captured; what rounding makes of 0 may be negative, and is 0.
+    """Return k(x, x) less what is captured: the residual of each point from one class.
+
+    Rounding may make it negative, and so may a kernel that is not definite: :func:`leveled` sees
+    to that, once the residuals from all classes are known.
 
     Parameters
     ----------
@@ -394,14 +397,15 @@ def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.
         What :func:`captured` returned.
     """
     own = np.asarray(diagonal, dtype=np.float64)
-    return np.maximum(own.reshape(-1, *[1] * (taken.ndim - 1)) - taken, 0.0)
+    return own.reshape(-1, *[1] * (taken.ndim - 1)) - taken
 
 
 def leveled(residuals: NDArray[np.float64], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return residuals in which those that only rounding tells from the least are the least.
+    """Return residuals, none negative, of which those near the least by rounding are the least.
 
     Where no class captures anything of a point, or each captures all, the residuals differ by
-    rounding; so they tie.
+    rounding; so they tie. Where the least is negative all are raised by it, so that how they differ
+    stays as it is: of a kernel that is not definite, negative ones tell classes apart as well.
 
     Parameters
     ----------
@@ -414,8 +418,12 @@ def leveled(residuals: NDArray[np.float64], sizes: NDArray[Any]) -> NDArray[np.f
     --------
     >>> leveled(np.array([[0.5 + 1e-16, 0.5, 0.7]]), np.array([1.0]))
     array([[0.5, 0.5, 0.7]])
+    >>> leveled(np.array([[-0.5, -0.25, 0.5]]), np.array([1.0]))
+    array([[0.  , 0.25, 1.  ]])
     """
     least = residuals.min(axis=1, keepdims=True)
+    residuals = residuals - np.minimum(least, 0.0)
+    least = np.maximum(least, 0.0)
     allowed = _TIE * sizes.reshape(-1, *[1] * (residuals.ndim - 1))
     return np.where(residuals <= least + allowed, least, residuals)
 
