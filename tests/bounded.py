@@ -96,7 +96,10 @@ def _lines_seen() -> str | None:
     if looking is None:
         return None
     looking.stop()
-    return base64.b64encode(looking.get_data().dumps()).decode()
+    try:
+        return base64.b64encode(looking.get_data().dumps()).decode()
+    except sys.modules["coverage"].CoverageException:  # a child that may not open files any more
+        return None
 
 
 def _add_lines(seen: str | None) -> None:
