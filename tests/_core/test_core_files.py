@@ -2,11 +2,20 @@
 
 import errno
 import os
+import stat
+import threading
 
 import numpy as np
 import pytest
 
-from orthodrome._core.files import temporary_map, writable_folder
+from orthodrome._core.files import (
+    temporary_map,
+    writable_folder,
+    write_atomically,
+    write_together,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links and permissions as on POSIX systems")
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs what is to be without")
@@ -42,3 +51,100 @@ def test_a_folder_that_holds_something_stays(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["part.csv"]
+
+
+# ---------------------------------------------------------------------------- whole files
+
+
+def rights(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, error):
+    target = tmp_path / "page.html"
+    target.write_bytes(b"old")
+
+    def fail(*_):
+        raise error("no")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(error):
+        write_atomically(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_of_several_files_none_is_written_if_one_cannot_be(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "folder").mkdir()
+    for bad in ("folder", "absent/b"):
+        with pytest.raises(OSError, match=bad):
+            write_together({tmp_path / "a": b"new", tmp_path / bad: b"new"})
+        assert (tmp_path / "a").read_bytes() == b"old"
+        assert sorted(os.listdir(tmp_path)) == ["a", "folder"]
+    write_together({tmp_path / "a": b"new", tmp_path / "b": lambda file: file.write(b"too")})
+    assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
+
+
+@posix
+def test_a_new_file_has_the_rights_of_any_and_an_old_one_keeps_its_own(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    file = tmp_path / "file"
+    write_atomically(file, b"x")
+    assert rights(file) == rights(tmp_path / "plain")
+    for mode in (0o600, 0o664):  # one of them is more than a umask lets through
+        file.chmod(mode)
+        seen = []
+        write_atomically(file, lambda open_file: seen.append(os.fstat(open_file.fileno()).st_mode))
+        assert rights(file) == mode
+        assert not stat.S_IMODE(seen[0]) & ~mode  # nor could more people read it on the way
+
+
+@posix
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    for link, target in (("link", "real"), ("new", "made")):
+        (tmp_path / link).symlink_to(target)
+        write_atomically(tmp_path / link, b"new")
+        assert (tmp_path / link).is_symlink()
+        assert (tmp_path / target).read_bytes() == b"new"
+
+
+def test_names_as_long_as_the_system_takes(tmp_path):
+    for name in ("x" * 250, "é" * 125):
+        write_atomically(tmp_path / name, b"whole")
+        assert (tmp_path / name).read_bytes() == b"whole"
+
+
+def test_what_a_kill_has_left_goes_when_it_is_old(tmp_path):
+    ours, fresh = ".a.0123456789abcdef.orthodrome-part", ".a.00000000000000ff.orthodrome-part"
+    others = [".b.0123456789abcdef.orthodrome-part", ".a.notes.orthodrome-part", "a.tmp"]
+    for name in (ours, fresh, *others):
+        (tmp_path / name).write_bytes(b"")
+        if name != fresh:
+            os.utime(tmp_path / name, (0, 0))
+    write_atomically(tmp_path / "a", b"")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a", fresh, *others])
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path):
+    """Each writes all of its own; one of them is what stays."""
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    failed = []
+
+    def write(content):
+        try:
+            for _ in range(20):
+                write_atomically(tmp_path / "file", content)
+                assert (tmp_path / "file").read_bytes() in contents
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert os.listdir(tmp_path) == ["file"]

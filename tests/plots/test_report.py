@@ -1,8 +1,6 @@
 """The page: nothing from the data acts on it, no request leaves it, it is written whole."""
 
 import html.parser
-import os
-import stat
 
 import pytest
 
@@ -137,29 +135,6 @@ def test_pictures_need_plain_different_names(tmp_path, names):
             tmp_path / "p.html", "t", [Section("s", pictures)], pictures_beside=True
         )
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, error):
-    target = tmp_path / "page.html"
-    target.write_bytes(b"old")
-
-    def fail(*_):
-        raise error("no")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(error):
-        report.write_atomically(target, b"new")
-    assert target.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions as on POSIX systems")
-def test_written_files_have_the_permissions_of_any_new_file(tmp_path):
-    (tmp_path / "plain").write_bytes(b"")
-    report.write_atomically(tmp_path / "page", b"x")
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "page")}
-    assert len(modes) == 1
 
 
 def test_versions_skip_what_is_not_installed():

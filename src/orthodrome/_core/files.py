@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
+import secrets
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,9 +27,16 @@ __all__ = [
     "temporary_map",
     "writable_folder",
     "write_atomically",
+    "write_together",
 ]
 
+#: What goes into a file: bytes, or a function that writes them into an open one.
+Content = bytes | Callable[[IO[bytes]], object]
+
 _PIECE = 2**20
+_PART = ".orthodrome-part"  # how the names of temporary files end
+_LONGEST_STEM = 200  # bytes; of 255 that file systems take
+_LONG_AGO = 3600.0  # seconds after which a temporary file is one that a kill has left
 
 
 @contextmanager
@@ -92,31 +103,81 @@ def _reserve(file: IO[bytes], size: int) -> None:
     file.flush()
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
     """Write a file so that at every moment there is the old one, or the whole new one."""
-    refuse_special(path)
-    with errors_name(path):
-        _write_atomically(Path(path), data)
+    write_together({path: content})
 
 
-def _write_atomically(target: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
+    """Write files, each whole or not at all; if one of them cannot be written, none is.
+
+    A link stays one, and the file that it leads to is replaced, with the rights that it has. What
+    processes that were killed have left here long ago, of earlier writes, is removed.
+
+    Parameters
+    ----------
+    files : mapping
+        What goes where: bytes, or a function that writes into an open file.
+    """
+    made: list[tuple[Path, Path, str | os.PathLike[str]]] = []
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut may leave the new name with nothing in it
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too must not leave the temporary file behind
-        Path(temporary).unlink(missing_ok=True)
+        for path, content in files.items():
+            refuse_special(path)
+            target = Path(os.path.realpath(path))
+            made.append((_beside(target), target, path))
+            with errors_name(path):
+                _write_beside(made[-1][0], target, content)
+        for temporary, target, path in made:
+            with errors_name(path):
+                os.replace(temporary, target)
+    except BaseException:  # an interrupt too must not leave temporary files behind
+        for temporary, _, _ in made:
+            temporary.unlink(missing_ok=True)
         raise
+    for _, target, _ in made:
+        _remove_leftovers(target)
 
 
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
+def _write_beside(temporary: Path, target: Path, content: Content) -> None:
+    """Write a temporary file with the rights of the one whose place it will take."""
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    rights = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+
+    def opener(path: str, flags: int) -> int:  # at no time may more people read it than the old one
+        return os.open(path, flags, 0o666 if rights is None else rights)
+
+    with open(temporary, "xb", opener=opener) as file:  # "x": what lies there, a link too, is left
+        if callable(content):
+            content(file)
+        else:
+            file.write(content)
+        file.flush()
+        os.fsync(file.fileno())  # or a power cut may leave the new name with nothing in it
+    if rights is not None:
+        os.chmod(temporary, rights)
+
+
+def _stem(target: Path) -> str:
+    """How the names of temporary files beside a file begin; they must not become too long."""
+    name = target.name if len(os.fsencode(target.name)) <= _LONGEST_STEM else "orthodrome"
+    return f".{name}."
+
+
+def _beside(target: Path) -> Path:
+    """Return a name beside a file that nobody else has: two writers do not meet."""
+    return target.with_name(f"{_stem(target)}{secrets.token_hex(8)}{_PART}")
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files that nobody can be writing any more; it does not matter if not."""
+    pattern = re.compile(re.escape(_stem(target)) + "[0-9a-f]{16}" + re.escape(_PART))
+    with suppress(OSError):
+        for entry in os.scandir(target.parent):
+            if pattern.fullmatch(entry.name):
+                with suppress(OSError):
+                    if time.time() - entry.stat().st_mtime > _LONG_AGO:
+                        os.unlink(entry.path)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from .._core.files import write_atomically
+from .._core.files import write_together
 from .._core.machine import versions
 from ._matplotlib import png
 
@@ -39,7 +39,6 @@ __all__ = [
     "Text",
     "render_report",
     "versions",
-    "write_atomically",
     "write_report",
 ]
 
@@ -272,6 +271,7 @@ def write_report(
     target.parent.mkdir(parents=True, exist_ok=True)
     # A name of a file that is not UTF-8 has halves of surrogates; they become question marks.
     page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
+    files: dict[Path, bytes] = {}
     if pictures_beside:
         pictures = [picture for section in sections for picture in section.pictures()]
         names = [picture.name for picture in pictures]
@@ -279,9 +279,10 @@ def write_report(
             not name or Path(name).name != name for name in names
         ):
             raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
-        for picture in pictures:
-            write_atomically(target.parent / f"{picture.name}.{picture.ending}", picture.data)
-    write_atomically(target, page)
+        files = {
+            target.parent / f"{picture.name}.{picture.ending}": picture.data for picture in pictures
+        }
+    write_together({**files, target: page})
     return target
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.arrays import Arrays
 from ..._core.checks import check_path
-from ..._core.files import errors_name, refuse_special
+from ..._core.files import refuse_special, write_atomically
 from .sweep import PHASES, State
 
 __all__ = ["Checkpoint", "Saved"]
@@ -80,17 +80,8 @@ class Checkpoint:
             "diverged": saved.diverged,
             "numbers": numbers,
         }
-        refuse_special(self.path)
-        temporary = self.path.with_name(f"{self.path.name}.tmp")  # what a kill leaves is reused
-        with errors_name(self.path):
-            try:
-                with open(temporary, "wb") as file:
-                    np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        words = np.array(json.dumps(meta))
+        write_atomically(self.path, lambda file: np.savez(file, meta=words, **arrays))
         self._written = time.monotonic()
 
     def read(self, shape: tuple[int, int] | None = None) -> Saved | None:

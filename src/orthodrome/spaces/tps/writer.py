@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_path, refuse_masked
-from ..._core.files import errors_name, refuse_special
+from ..._core.files import write_atomically
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
 
@@ -318,22 +316,4 @@ def _replace_file(path: str | os.PathLike[str], text: str) -> None:
         raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
-    refuse_special(target)
-    temporary = target.parent / f".{uuid.uuid4().hex}.tps"
-    with errors_name(target):
-        _write_and_replace(temporary, target, text)
-
-
-def _write_and_replace(temporary: Path, target: Path, text: str) -> None:
-    try:
-        # "x" makes a file with the rights that a plain open would give; tempfile's are its owner's
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too must not leave the temporary file behind
-        temporary.unlink(missing_ok=True)
-        raise
+    write_atomically(target, text.encode("utf-8"))
