@@ -93,12 +93,16 @@ def test_a_new_file_has_the_rights_of_any_and_an_old_one_keeps_its_own(tmp_path)
     file = tmp_path / "file"
     write_atomically(file, b"x")
     assert rights(file) == rights(tmp_path / "plain")
+    seen = []
+
+    def look(open_file):
+        seen.append(stat.S_IMODE(os.fstat(open_file.fileno()).st_mode))
+
     for mode in (0o600, 0o664):  # one of them is more than a umask lets through
         file.chmod(mode)
-        seen = []
-        write_atomically(file, lambda open_file: seen.append(os.fstat(open_file.fileno()).st_mode))
+        write_atomically(file, look)
         assert rights(file) == mode
-        assert not stat.S_IMODE(seen[0]) & ~mode  # nor could more people read it on the way
+        assert not seen[-1] & ~mode  # nor could more people read it on the way
 
 
 @posix

@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-import scipy.sparse
+import scipy.sparse.linalg
 
 from laws_hebbian import (
     GAINS,
@@ -18,8 +18,9 @@ from laws_hebbian import (
     semidefinite,
 )
 from orthodrome._core.status import Status
-from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.gram import Centered, Combined, DenseGram, Tangent
+from orthodrome.eigen import Hebbian, hebbian, leading
+from orthodrome.gram import Centered, Combined, DenseGram, Tangent, gram_operator
+from orthodrome.kernels import Gaussian
 
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 every_start = pytest.mark.parametrize("start", STARTS)
@@ -445,6 +446,28 @@ def test_rounding_is_not_an_indefinite_matrix():
         assert np.all(found.eigenvalues > 0)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_components_beyond_the_rank_are_zeros(rank):
+    """Whatever is drawn: what rounding leaves of a null direction is not made into a component."""
+    for seed in range(40):
+        B = np.random.default_rng(seed).standard_normal((300, rank))
+        for operator in (DenseGram(B @ B.T), Centered(DenseGram(B @ B.T))):
+            found = hebbian(operator, rank + 3, random_state=0)
+            assert np.all(found.eigenvalues[:rank] > 0)
+            assert not np.any(found.eigenvalues[rank:])
+            assert not np.any(found.coefficients[rank:])
+            assert np.abs(found.coefficients).max() < 10
+
+
+def test_a_kernel_so_wide_that_it_is_nearly_rounding_is_not_indefinite():
+    """Entries of the centred matrix are some units of rounding, and one is 0 on the diagonal."""
+    for seed in range(25):
+        X = np.random.default_rng(seed).standard_normal((300, 2))
+        for sigma in (3e6, 1e7, 1e8):
+            operator = Centered(gram_operator(Gaussian(sigma=sigma).fit(X), X))
+            assert np.all(np.isfinite(hebbian(operator, 2, random_state=0).eigenvalues))
+
+
 def test_numbers_too_small_to_be_squared_are_refused():
     with pytest.raises(ValueError, match="so small that hebbian would lose it to underflow"):
         hebbian(1e-310 * np.eye(5), 2)
@@ -453,6 +476,12 @@ def test_numbers_too_small_to_be_squared_are_refused():
 def test_sparse_matrices_are_refused():
     with pytest.raises(ValueError, match="must be dense; call toarray"):
         hebbian(scipy.sparse.eye_array(5), 2)
+
+
+@pytest.mark.parametrize("solve", [hebbian, leading])
+def test_operators_without_rows_are_refused(solve):
+    with pytest.raises(ValueError, match=r"must be an array, or a GramOperator.*MatrixLinear"):
+        solve(scipy.sparse.linalg.aslinearoperator(np.eye(5)), 2)
 
 
 @every_start

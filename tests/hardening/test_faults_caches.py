@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,35 @@ def test_killed_while_the_cache_is_written(most, tmp_path):
         assert doubled(again) == [2, 6]
         assert sum(again.stats.cache_hits.values()) == 1
     assert {0, 2} <= left  # before there was anything, and when all was done
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("full", [False, True], ids=["empty", "with what was kept before"])
+def test_a_read_only_cache(full, monkeypatch):
+    """It is done without, and left as it is."""
+    with tempfile.TemporaryDirectory() as shared:  # pytest's own folders let nobody in
+        folder = Path(shared)
+        cache = folder / "cache"
+        cache.mkdir()
+        folder.chmod(0o755)
+        monkeypatch.setattr("numba.core.config.CACHE_DIR", str(cache))
+        (folder / "loops_of_a_test.py").write_text(SOURCE)
+        if full:
+            doubled(loop_in(folder))
+            assert len(cache_files(cache)) == 2
+        kept = {file: file.read_bytes() for file in cache_files(cache)}
+        for one in (cache, *cache.rglob("*")):
+            one.chmod(0o555 if one.is_dir() else 0o444)
+
+        def of_nobody():
+            if os.geteuid() == 0:
+                os.seteuid(65534)  # root may write anywhere: the child is nobody then
+            return doubled(loop_in(folder))
+
+        assert in_child(of_nobody).result == [2, 6]
+        assert {file: file.read_bytes() for file in cache_files(cache)} == kept
+        for one in (cache, *cache.rglob("*")):
+            one.chmod(0o755)
 
 
 WITHOUT_FOLDERS = """

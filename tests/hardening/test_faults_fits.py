@@ -356,6 +356,19 @@ def test_two_threads_at_once(name):
     assert not threads._blas.active
 
 
+@every_estimator
+def test_one_model_asked_by_many(name):
+    """Threads of a server share a fitted model; what is computed late is computed once."""
+    X, new, labels = first_data()
+    expected = work_of(name)
+    model = fit(ESTIMATORS[name](KERNEL), X, labels)
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("ignore")
+        for found in pool.map(answers, [model] * 8, [new] * 8):
+            check_same(found, expected)
+    assert not threads._blas.active
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @every_estimator
 def test_a_forked_child(name):

@@ -281,6 +281,7 @@ def with_why(*said):
         ("coverage", {"coverage": of_coverage(missing_lines=4)}),
         ("coverage", {"coverage": of_coverage(num_branches=20, missing_branches=3)}),
         ("coverage", {"coverage": of_coverage(missing_lines=30)}),
+        ("coverage", {"coverage": FINE.coverage | {"missing": {"gram/sums.py": "3"}}}),
     ],
 )
 def test_what_is_missing_or_wrong_is_red(what, change):

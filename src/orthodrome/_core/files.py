@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from .memory import format_bytes
 
 __all__ = [
+    "Content",
     "errors_name",
     "refuse_special",
     "temporary_map",

@@ -98,6 +98,7 @@ class KernelPGA(SpectralDecomposition):
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
         more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
+        The Karcher mean is found anew each time, within `max_iter` steps.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"

@@ -168,7 +168,7 @@ def feature_axes(
     A number above the rank is filled with zeros, up to n. `floor` is the size up to which a
     variance may be rounding of the geometry, `eps` the machine epsilon of the features.
     """
-    values, axes = scipy.linalg.eigh(covariance)
+    values, axes = scipy.linalg.eigh(covariance, driver="evd")  # null ones are the smallest with it
     values, axes = values[::-1], axes[:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))
     present = values > floor

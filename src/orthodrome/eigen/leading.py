@@ -130,7 +130,7 @@ def leading(
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        The symmetric matrix, or an operator with products, ``shape`` and ``dtype``.
+        The symmetric matrix, or the operator of one; see :func:`orthodrome.gram.gram_operator`.
     k : int
         How many pairs, 1 to n.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"

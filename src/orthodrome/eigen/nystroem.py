@@ -177,7 +177,7 @@ def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> ND
         pivots=solver.landmarks,
         random_state=solver.random_state,
     )
-    values, axes = scipy.linalg.eigh(found.factor.T @ found.factor)
+    values, axes = scipy.linalg.eigh(found.factor.T @ found.factor, driver="evd")
     kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
     kept = kept[::-1][:count]
     return np.asarray(found.factor @ (axes[:, kept] / np.sqrt(values[kept])))

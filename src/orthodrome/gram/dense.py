@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator
 
 from .._core.checks import check_symmetric, numbers_expected
 from .._core.threads import run_over_rows
@@ -18,6 +19,11 @@ __all__ = ["DenseCross", "DenseGram"]
 def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
     if scipy.sparse.issparse(matrix):
         raise ValueError("A Gram matrix must be dense; call toarray() on the sparse one.")
+    if isinstance(matrix, LinearOperator):
+        raise ValueError(
+            "A Gram matrix must be an array, or a GramOperator, which has rows and a diagonal; got "
+            f"{type(matrix).__name__}. Multiply it by the identity for its array."
+        )
     with numbers_expected(matrix, "A Gram matrix", "kernel values"):
         array = np.asarray(matrix)
         if np.iscomplexobj(array):

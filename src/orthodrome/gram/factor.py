@@ -168,7 +168,7 @@ def feature_coordinates(features: NystroemFeatures) -> Isometry:
            [1. , 0.8, 1. ]])
     """
     coordinates = features.toarray().astype(np.float64)
-    values, axes = scipy.linalg.eigh(coordinates.T @ coordinates)
+    values, axes = scipy.linalg.eigh(coordinates.T @ coordinates, driver="evd")
     kept = values > _negligible(values, features.dtype)
     kept[-1] = True
     axes = axes[:, kept][:, ::-1]

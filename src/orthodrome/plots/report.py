@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from .._core.files import write_together
+from .._core.files import Content, write_together
 from .._core.machine import versions
 from ._matplotlib import png
 
@@ -271,7 +271,7 @@ def write_report(
     target.parent.mkdir(parents=True, exist_ok=True)
     # A name of a file that is not UTF-8 has halves of surrogates; they become question marks.
     page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
-    files: dict[Path, bytes] = {}
+    files: dict[str | os.PathLike[str], Content] = {target: page}
     if pictures_beside:
         pictures = [picture for section in sections for picture in section.pictures()]
         names = [picture.name for picture in pictures]
@@ -279,10 +279,9 @@ def write_report(
             not name or Path(name).name != name for name in names
         ):
             raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
-        files = {
-            target.parent / f"{picture.name}.{picture.ending}": picture.data for picture in pictures
-        }
-    write_together({**files, target: page})
+        for picture in pictures:
+            files[target.parent / f"{picture.name}.{picture.ending}"] = picture.data
+    write_together(files)
     return target
 
 

@@ -35,7 +35,7 @@ def rayleigh_ritz(state: State) -> Ritz:
     A, projections = state.components, state.component_projections
     mixing = whitening(projections @ A.T)
     seen = mixing @ projections
-    values, turn = scipy.linalg.eigh(seen @ seen.T, check_finite=False)
+    values, turn = scipy.linalg.eigh(seen @ seen.T, check_finite=False, driver="evd")
     turn = turn[:, ::-1].T @ mixing
     coefficients, seen = turn @ A, turn @ projections
     return _normalised(values[::-1], coefficients, seen)

@@ -19,6 +19,7 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
 _CLEARLY = 1e-3  # beyond rounding, in float32 too
+_UNITS = 8  # of rounding, for each component, that the square of a null direction may have
 
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
@@ -114,19 +115,20 @@ def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.f
     floor = np.sqrt(r) * rounding
     try:
         factor = scipy.linalg.cholesky(inner, lower=True, check_finite=False)
-        least = max(r * np.finfo(float).eps * np.trace(inner), floor)
+        least = max(_UNITS * r * np.finfo(float).eps * np.trace(inner), floor)
         if np.diag(factor).min() ** 2 > least:
             return scipy.linalg.solve_triangular(factor, np.eye(r), lower=True)
     except scipy.linalg.LinAlgError:
         pass
-    values, vectors = scipy.linalg.eigh(inner, check_finite=False)
+    # null eigenvalues of evd are a few units of rounding, of evr, the default, now and then many
+    values, vectors = scipy.linalg.eigh(inner, check_finite=False, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[-1] < -max(_CLEARLY * np.abs(values).max(), floor):
         raise ValueError(
             "hebbian needs a positive semidefinite matrix, and this one has clearly negative "
             "eigenvalues. Take solver='krylov', which takes any symmetric matrix."
         )
-    kept = values > max(r * np.finfo(float).eps * values[0], floor)
+    kept = values > max(_UNITS * r * np.finfo(float).eps * values[0], floor)
     roots = np.sqrt(np.where(kept, values, 1.0))
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
 
