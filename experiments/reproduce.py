@@ -28,6 +28,7 @@ from typing import Any
 from pages import NEEDS_DATA, advancing, read_compared, table
 from verdicts import NUMBER, Compared, tally, verdict
 
+from orthodrome._core.files import write_atomically
 from orthodrome.plots.report import (
     Block,
     Code,
@@ -36,7 +37,6 @@ from orthodrome.plots.report import (
     Section,
     Table,
     Text,
-    write_atomically,
     write_report,
 )
 
