@@ -1,5 +1,6 @@
 """The command line, through real processes."""
 
+import io
 import json
 import os
 import re
@@ -175,6 +176,108 @@ def test_the_demo_tells_its_page_and_its_progress(tmp_path, monkeypatch, capsys,
     where = str((tmp_path / "index.html").resolve())
     found = json.loads(printed.out)["files"]["index.html"] if as_json else printed.out.strip()
     assert found == where
+
+
+# ---------------------------------------------------------------------- streams
+
+full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+one_line_of_output = pytest.mark.parametrize("arguments", [("--version",), ("demo", "--help")])
+
+
+@pytest.fixture
+def table(tmp_path):
+    pytest.importorskip("plotly")
+    (tmp_path / "one.csv").write_text("σ,v\n1,2\n3,4\n5,7\n", "utf-8")
+    return str(tmp_path / "one.csv")
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_is_closed_is_no_error(monkeypatch, capsys, table, name):
+    monkeypatch.setattr(sys, name, None)
+    assert cli.main(["info", table]) == 0
+    assert cli.main(["nonsense"]) == 2
+    getattr(sys, name).close()
+
+
+@full
+@one_line_of_output
+@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
+def test_a_full_disk_is_one_line(monkeypatch, capsys, arguments, buffering):
+    with open("/dev/full", "w", buffering, encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert cli.main(arguments) == 1
+    assert capsys.readouterr().err == "orthodrome: No space left on device: standard output\n"
+
+
+@full
+def test_a_command_on_a_full_disk_is_one_line(monkeypatch, capsys, table):
+    with open("/dev/full", "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert cli.main(["info", table, "--quiet"]) == 1
+    assert capsys.readouterr().err == "orthodrome: No space left on device: standard output\n"
+
+
+@full
+def test_where_complaints_do_not_fit_the_code_is_all(monkeypatch, capsys):
+    with open("/dev/full", "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert cli.main(["info", "no such file"]) == 1
+
+
+@pytest.mark.slow
+@full
+@one_line_of_output
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_in_a_process(arguments, unbuffered):
+    with open("/dev/full", "w") as stream:
+        result = subprocess.run(
+            [sys.executable, "-m", "orthodrome", *arguments],
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert result.returncode == 1
+    assert_one_line(result.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_in_a_process(table, closed):
+    line = f"{shlex.quote(sys.executable)} -m orthodrome info {shlex.quote(table)} {closed}"
+    result = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=120)
+    assert result.returncode == 0
+    assert b"Traceback" not in result.stderr
+
+
+@one_line_of_output
+@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
+def test_a_pipe_that_nobody_reads_is_no_error(monkeypatch, capsys, arguments, buffering):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", buffering, encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert cli.main(arguments) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_signs_that_a_stream_has_not_are_written_in_others(monkeypatch, table, encoding):
+    streams = {name: io.TextIOWrapper(io.BytesIO(), encoding) for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    assert cli.main(["info", table]) == 0
+    assert cli.main(["info", table, "--json"]) == 0
+    last = streams["stdout"].buffer.getvalue().splitlines()[-1]
+    assert json.loads(last)["columns"] == ["σ", "v"]
+    assert cli.main(["info", "--help"]) == 0
+    assert cli.main(["embed", table, "--sigma", "σ"]) == 1
+    printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
+    assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
+    assert b"--sigma \\u03c3: give a number" in printed["stderr"]
 
 
 @pytest.mark.slow

@@ -454,6 +454,140 @@ def test_not_understood(trees, capsys, arguments):
     assert "Error" in printed.err
 
 
+OVERWRITING = {
+    "its table": ("embed", "w/coordinates.csv", "--out", "w"),
+    "another spelling": ("embed", "w/../w/coordinates.csv", "--out", "./w"),
+    "a link to the file": ("embed", "link.csv", "--out", "w"),
+    "a link to the folder": ("embed", "w/coordinates.csv", "--out", "folder"),
+    "clusters": ("cluster", "w/clusters.csv", "-k", "3", "--out", "w"),
+    "rows to test": ("classify", "trees.csv", "--test", "w/predictions.csv", "--out", "w"),
+    "labels": ("classify", "leaves.tps", "--labels", "w/predictions.csv", "--out", "w"),
+    "a page": ("compare", "leaves.tps", "--labels", "w/report.html", "--out", "w"),
+    "a model": ("cluster", "leaves.tps", "--labels", "w/model.orthodrome", "-k", "2", "--out", "w"),
+    "an image": ("denoise", "w/cleaned.png", "--out", "w"),
+    "rows to predict": ("predict", "w/model.orthodrome", "trees.csv", "--out", "trees.csv"),
+    "the model": ("predict", "w/model.orthodrome", "trees.csv", "--out", "w/model.orthodrome"),
+}
+
+
+@pytest.mark.parametrize("case", OVERWRITING)
+def test_what_is_read_is_not_written_over(here, capsys, monkeypatch, case):
+    def read(*_, **__):
+        raise AssertionError("it was read first")
+
+    for name in ("read_data", "read_image", "load"):
+        monkeypatch.setattr(f"orthodrome.cli.commands.{name}", read)
+    (here / "w").mkdir()
+    (here / "folder").symlink_to("w")
+    (here / "link.csv").symlink_to("w/coordinates.csv")
+    for name in ("coordinates.csv", "clusters.csv", "predictions.csv", "model.orthodrome"):
+        (here / "w" / name).write_text(name)
+    for name in ("w/report.html", "w/cleaned.png", "trees.csv", "leaves.tps"):
+        (here / name).write_text(name)
+    before = {path: path.read_bytes() for path in here.rglob("*.*")}
+    *arguments, out = OVERWRITING[case]
+    error = run(capsys, *arguments, out, code=1).err
+    source, target = re.search(r"--out \S+: (\S+) would be written over (\S+),", error).groups()
+    assert f"--out {out}: " in error
+    assert source.startswith(os.path.normpath(out))
+    assert target in arguments
+    assert os.path.samefile(source, target)
+    assert {path: path.read_bytes() for path in here.rglob("*.*")} == before
+
+
+def test_another_folder_with_files_of_these_names_is_written(trees, here, capsys):
+    for _ in range(2):  # what an earlier run has written is not what is read
+        run(capsys, "embed", trees, "--label", "kind", "--quiet", "--out", ".")
+    assert rows_of(trees)[0][0] == "height"
+
+
+@pytest.mark.parametrize("command", ["demo", "embed", "cluster", "classify", "compare", "denoise"])
+def test_a_folder_without_a_name_is_refused(trees, here, capsys, command):
+    more = {"demo": [], "cluster": [trees, "-k", 2]}.get(command, [trees])
+    printed = run(capsys, command, *more, "--out", "", code=2)
+    assert "the name is empty" in printed.err
+    assert [path.name for path in here.iterdir()] == ["trees.csv"]
+
+
+def test_a_table_without_a_name_is_refused(trees, capsys):
+    assert "the name is empty" in run(capsys, "predict", "m", trees, "--out", "", code=2).err
+
+
+@pytest.mark.parametrize("command", ["embed", "cluster", "classify", "compare", "denoise"])
+def test_seeds_are_those_of_numpy(trees, capsys, command):
+    more = ["-k", 2] if command == "cluster" else []
+    printed = run(capsys, command, trees, *more, "--seed", 2**32, code=2)
+    assert "4294967295" in printed.err
+
+
+def test_the_largest_seed(trees, capsys):
+    options = ("--label", "kind", "--seed", 2**32 - 1, "--quiet")
+    run(capsys, "cluster", trees, "-k", 2, *options)
+    run(capsys, "classify", trees, *options)
+
+
+ESCAPE = "\x1b]0;owned\x07\x9b31m"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("embed", "named.csv"),
+        ("info", "named.csv", "--label", f"kind{ESCAPE}"),
+        ("classify", "named.csv", "--label", f"kind{ESCAPE}", "--test", "other.csv"),
+    ],
+    ids=["hint", "info", "note"],
+)
+def test_names_in_files_do_not_reach_the_terminal_as_they_are(here, capsys, arguments):
+    X, names = blobs(30)
+    header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
+    rows = [[*x, f"{name}{ESCAPE}"] for x, name in zip(X * [1, 1e5, 1, 1], names, strict=True)]
+    write_csv(here / "named.csv", header, rows)
+    write_csv(here / "other.csv", header, [[*row[:4], f"elm{ESCAPE}"] for row in rows])
+    printed = run(capsys, *arguments, code=arguments[0] == "embed")
+    told = printed.out + printed.err
+    assert not set(told) & set("\x1b\x07\x9b")
+    assert "\\x1b]0;owned\\x07\\x9b31m" in told
+    if arguments[0] == "embed":
+        assert f"say --label {f'kind{ESCAPE}'!r}." in printed.err
+
+
+def test_a_missing_landmark_is_advised_on_by_what_the_command_line_has(here, capsys):
+    (here / "gaps.tps").write_text("LM=3\n1 2\nNA NA\n3 4\nID=a\nLM=3\n1 2\n3 4\n5 7\nID=b\n")
+    error = run(capsys, "embed", "gaps.tps", code=1).err
+    assert "complete it, or remove the specimen" in error
+    assert "nan" not in error.lower()
+
+
+def test_labels_in_letters_that_the_font_has_not(trees, here, capsys):
+    text = (here / "trees.csv").read_text("utf-8")
+    (here / "木.csv").write_text(text.replace("ash", "灰").replace("kind", "種"), "utf-8")
+    printed = run(capsys, "classify", "木.csv", "--label", "種", "--quiet")
+    assert printed.err == ""
+    assert "灰" in (here / "classification/report.html").read_text("utf-8")
+
+
+def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
+    columns = ["height", "girth", "age", "shade"]
+    save(KernelPCA(2).fit(blobs()[0]), here / "model", notes={"columns": columns})
+
+    def fail(*_):
+        raise errors.pop()
+
+    monkeypatch.setattr("orthodrome.cli.commands.table_of", fail)
+    monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
+    errors = [IndexError("5 is out of bounds")]
+    printed = run(capsys, "predict", "model", trees, "--quiet", code=1)
+    words = f"orthodrome: model has no answer for {trees}: IndexError: 5 is out of bounds\n"
+    assert printed.err == words
+    errors = [MemoryError()]
+    assert "out of memory" in run(capsys, "predict", "model", trees, code=1).err
+    monkeypatch.setenv("ORTHODROME_DEBUG", "1")
+    errors = [IndexError("5 is out of bounds")]
+    with pytest.raises(IndexError):
+        cli.main(["predict", "model", trees])
+
+
 def test_columns_of_a_model_are_looked_for_by_name(trees, here, capsys):
     run(capsys, "classify", trees, "--label", "kind", "--quiet")
     write_csv(here / "less.csv", ["height", "girth", "age"], [[1, 2, 3]])

@@ -360,19 +360,41 @@ def command(*arguments):
         return [code, file.read().decode()]
 
 
-@needs("typer", "plotly")
-def test_outputs_of_the_command_line_on_a_full_disk(tmp_path):
-    data = tmp_path / "data.csv"
+def table_of_data(folder):
+    data = folder / "data.csv"
     rows = "\n".join(f"{a:.3f},{b:.3f},{c:.3f}" for a, b, c in X.tolist())
     data.write_text(f"a,b,c\n{rows}\n")
-    out = tmp_path / "out"
-    out.mkdir()
-    earlier = {"coordinates.csv": b"of an earlier run", "report.html": b"<p>", "model": b"..."}
-    for name, content in earlier.items():
-        (out / name).write_bytes(content)
-    arguments = ("embed", data, "--method", "kpca", "--out", out)
-    code, said = in_child(lambda: command(*arguments), file_size=200).result
-    assert code == 1
-    assert "Traceback" not in said
-    assert f"orthodrome: File too large: {out}" in said
-    assert {one.name: one.read_bytes() for one in out.iterdir()} == earlier
+    return ("embed", data, "--method", "kpca")
+
+
+def noisy_picture(folder):
+    write_picture(folder / "noisy.png", 1)
+    return ("denoise", folder / "noisy.png")
+
+
+COMMANDS = {
+    "embed": (table_of_data, {"coordinates.csv", "model.orthodrome", "report.html"}),
+    "denoise": (noisy_picture, {"cleaned.png", "report.html"}),
+}
+
+
+@needs("typer", "plotly", "skops", "PIL", "skimage")
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_outputs_of_the_command_line_on_a_full_disk(kind, tmp_path):
+    """Limits below each file in turn, the page first: all are of this run, or all of another."""
+    prepare, names = COMMANDS[kind]
+    arguments = (*prepare(tmp_path), "--out", out := tmp_path / "out")
+    assert in_child(lambda: command(*arguments)).result[0] == 0
+    sizes = sorted(one.stat().st_size for one in out.iterdir())
+    earlier = {name: f"{name} of an earlier run".encode() for name in names}
+    for size in (200, *(size - 100 for size in sizes[1:])):
+        for name, content in earlier.items():
+            (out / name).write_bytes(content)
+        code, said = in_child(lambda: command(*arguments), file_size=size).result
+        assert code == 1
+        assert "Traceback" not in said
+        assert f"orthodrome: File too large: {out}" in said
+        assert {one.name: one.read_bytes() for one in out.iterdir()} == earlier
+    assert in_child(lambda: command(*arguments), file_size=2 * sizes[-1]).result[0] == 0
+    assert {one.name for one in out.iterdir()} == names
+    assert all((out / name).read_bytes() != earlier[name] for name in names)

@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import laws_persist as laws
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
@@ -228,15 +229,19 @@ def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
     assert not found, "\n".join(found)
 
 
-COLUMNS = ("u", "v", "w")
-NOTES = {"columns": list(COLUMNS), "kind": "table"}
+NOTES = {"columns": list("uvwx"), "kind": "table"}
 
 
 def predicted(path):
     """What a command makes of a model and its notes; its one line of error is the exception."""
-    rows = written(path.with_name("rows-for-fuzzed.csv"), b"u,v,w\n1,2,3\n4,5,6\n")
+    rows = written(path.with_name("rows-for-fuzzed.csv"), b"u,v,w,x\n1,2,3,4\n4,5,6,7\n")
     said, out = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out):
+    with (
+        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(out),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # of wrong numbers
         code = cli.main(["predict", str(path), str(rows), "--quiet"])
     if "unexpectedly" in said.getvalue():
         raise AssertionError(said.getvalue())
@@ -245,15 +250,60 @@ def predicted(path):
     return out.getvalue()
 
 
+def model_of(name, folder):
+    """A model file of an estimator, from which a command predicts."""
+    path = folder / "whole.orthodrome"
+    save(laws.fitted(f"{name}-gaussian"), path, notes=NOTES)
+    assert predicted(path).count("\n") == 3
+    return path.read_bytes()
+
+
 @needs("skops", "typer")
-@how_many
-def test_changed_models_predict_or_are_refused(number, tmp_path):
-    save(MODELS["KernelPCA"](), tmp_path / "whole.orthodrome", notes=NOTES)
-    assert predicted(tmp_path / "whole.orthodrome").count("\n") == 3
-    content = (tmp_path / "whole.orthodrome").read_bytes()
-    found = complaints(
-        predicted, tmp_path / "fuzzed.orthodrome", mutants(content, number, of_model)
-    )
+@pytest.mark.parametrize("number", [QUICK // 10, pytest.param(LONG, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", laws.ESTIMATORS)
+def test_changed_models_predict_or_are_refused(name, number, tmp_path):
+    contents = mutants(model_of(name, tmp_path), number, of_model)
+    found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents)
+    assert not found, "\n".join(found)
+
+
+CHANGES = {
+    "no rows": lambda array: array[:0],
+    "half of the rows": lambda array: array[: len(array) // 2],
+    "twice the rows": lambda array: np.concatenate([array, array]),
+    "half of the columns": lambda array: array[..., : array.shape[-1] // 2],
+    "one dimension": np.ravel,
+    "one dimension more": lambda array: array[None],
+    "no dimension": lambda array: array.ravel()[0],
+    "other sides": np.transpose,
+    "float16": lambda array: array.astype(np.float16),
+    "complex": lambda array: array.astype(complex),
+    "truth": lambda array: array.astype(bool),
+    "texts": lambda array: array.astype("U"),
+    "not numbers": lambda array: np.full(array.shape, np.nan),
+    "huge": lambda array: np.full(array.shape, 1e308),
+    "far places": lambda array: np.full(array.shape, 2**62),
+    "places before the first": lambda array: np.full(array.shape, -(2**40)),
+}
+
+
+def with_other_arrays(content):
+    """The model file with each of its arrays changed in each way, its digests right."""
+    members = laws.members_of(content)
+    for name in [name for name in members if name.endswith(".npy")]:
+        array = np.load(io.BytesIO(members[name]))
+        for change in CHANGES.values():
+            with contextlib.suppress(ValueError, IndexError):  # texts are no numbers
+                yield laws.forged(members | {name: npy(change(array))})
+
+
+@needs("skops", "typer")
+@pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", laws.ESTIMATORS)
+def test_models_whose_arrays_do_not_go_together_predict_or_are_refused(name, share, tmp_path):
+    contents = list(with_other_arrays(model_of(name, tmp_path)))
+    assert len(contents) > 60
+    found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents[::share])
     assert not found, "\n".join(found)
 
 

@@ -296,6 +296,36 @@ def test_images_in_colour_are_shown_in_their_colours():
     assert np.allclose(clipped[:, :4], np.clip(2 * photographs[0] - 0.5, 0, 1))
 
 
+LARGEST = np.finfo(float).max
+
+
+@pytest.mark.parametrize(
+    ("values", "limits", "shades"),
+    [
+        ([-1e308, 1e308], None, [1, 0]),
+        ([-LARGEST, 0.0, LARGEST], None, [1, 0.5, 0]),
+        ([-LARGEST, 0.5, LARGEST], (0, 1), [1, 0.5, 0]),
+        ([LARGEST, LARGEST], None, [1, 1]),
+        ([0.0, 1.0, LARGEST], (0, LARGEST), [1, 1, 0]),
+    ],
+)
+def test_images_of_huge_values(values, limits, shades):
+    figure = plots.images({"a": [[values]]}, limits=limits)
+    png(figure)  # without a warning
+    (image,) = figure.axes[0].images
+    np.testing.assert_allclose(image.to_rgba(image.get_array())[0, :, 0], shades, atol=0.01)
+
+
+@pytest.mark.parametrize("limits", [(-LARGEST, LARGEST), (LARGEST, LARGEST), (1e20, 1e20), (0, 0)])
+def test_images_in_huge_colours(limits):
+    figure = plots.images({"a": [[[[-LARGEST, 0.0, LARGEST]]]]}, limits=limits)
+    png(figure)
+    found = figure.axes[0].images[0].get_array()[0, 0]
+    middle = 0.5 if limits[0] < 0 else 0.0
+    last = 0.0 if limits[0] == LARGEST else 1.0
+    np.testing.assert_allclose(found, [0.0, middle, last], atol=1e-12)
+
+
 def test_names_of_image_rows_do_not_touch_images():
     figure = plots.images({f"row {i}, gjpq": np.ones((10, 8, 8)) for i in range(4)})
     figure.draw_without_rendering()
@@ -382,6 +412,11 @@ def test_png_is_the_same_for_the_same_figure():
         first, second = (png(plots.spectrum([2.0, 1.0])) for _ in range(2))
     assert first == second
     assert first.startswith(b"\x89PNG")
+
+
+def test_png_has_boxes_for_letters_that_the_font_has_not():
+    figure = plots.curves([1, 2], {"種": [1.0, 2.0]}, xlabel="木", ylabel="灰")
+    assert png(figure).startswith(b"\x89PNG")  # without a warning
 
 
 def test_curves_below_zero_keep_their_range():

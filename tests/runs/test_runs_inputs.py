@@ -157,7 +157,7 @@ def test_id_column_can_be_a_feature_or_a_label(write):
 def test_text_column_is_refused_with_advice(write):
     text = "a,b,species\n1,2,edulis\n3,4,rubra\n"
     message = refused(
-        write("a.csv", text), "line 2", "data row 1", "'species'", "'edulis'", "--label species"
+        write("a.csv", text), "line 2", "data row 1", "'species'", "'edulis'", "--label 'species'"
     )
     assert "--columns" in message
     assert "'a', 'b'" in message
@@ -521,7 +521,7 @@ def test_parquet(tmp_path):
     assert data.ids == ("p", "q")
     assert data.labels.tolist() == ["x", "y"]
     assert read_data(path, columns=["b"]).X.tolist() == [[0.5], [1.5]]
-    refused(path, "'k'", "--label k", "--columns: 'a', 'b', 't'")
+    refused(path, "'k'", "--label 'k'", "--columns: 'a', 'b', 't'")
     refused(path, "'c'", columns=["c"])
     frame.loc["q", "b"] = None
     frame.loc["q", "k"] = None
@@ -801,7 +801,7 @@ def test_published_tables():
     iris = read_data(folder / "iris.csv", label="class")
     assert iris.X.shape == (150, 4)
     assert sorted(set(iris.labels)) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]
-    refused(folder / "iris.csv", "line 2", "'class'", "--label class")
+    refused(folder / "iris.csv", "line 2", "'class'", "--label 'class'")
     message = refused(folder / "vote.csv", "missing", label="class")
     assert "392 of the values" in message
 

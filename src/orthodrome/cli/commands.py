@@ -7,15 +7,17 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from .. import __version__, load, save
+from .. import __version__, load
 from .._core.files import writable_folder
+from ..persist.files import packed
 from ..plots import MissingExtraError
 from ..plots._matplotlib import require_matplotlib
 from ..plots.interactive import require_plotly
@@ -23,7 +25,6 @@ from ..plots.report import Section, render_report
 from ..runs import (
     Choice,
     Data,
-    Denoising,
     InputError,
     classify,
     cluster,
@@ -33,11 +34,11 @@ from ..runs import (
     embed,
     read_data,
     read_image,
-    write_image,
 )
 from ..runs.classification import check_same_columns
 from ..runs.inputs import UnknownColumnError
 from ..runs.inputs.data import shown
+from ..runs.inputs.images import encoded_image
 from ..runs.models import CLASSIFIERS, CLUSTERINGS, DECOMPOSITIONS
 from ..runs.pages import (
     How,
@@ -61,6 +62,7 @@ __all__ = ["application", "run"]
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as shells have it
 MODEL, PAGE, CLEANED = "model.orthodrome", "report.html", "cleaned.png"
+COORDINATES, CLUSTERS, PREDICTIONS = "coordinates.csv", "clusters.csv", "predictions.csv"
 
 Found = TypeVar("Found")
 
@@ -84,7 +86,8 @@ def run(arguments: list[str]) -> int:
     try:
         application(arguments or ["--help"], prog_name="orthodrome")
     except SystemExit as stop:
-        return int(stop.code or 0)
+        # the reader of a pipe has had enough of the help, which typer and rich call a failure
+        return 0 if isinstance(stop.__context__, BrokenPipeError) else int(stop.code or 0)
     finally:
         _GIVEN.reset(token)
     return 0
@@ -127,13 +130,19 @@ Standardize = Annotated[
     typer.Option("--standardize", help="bring every column to mean 0 and variance 1 first"),
 ]
 Components = Annotated[int, typer.Option("--components", "-q", min=1, help="how many coordinates")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="of whatever is random")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="of whatever is random")]
 AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON on stdout")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress and no notes on stderr")]
 
 
+def _not_empty(out: str | None) -> str | None:
+    if out == "":
+        raise typer.BadParameter("the name is empty; is it a variable that is not set?")
+    return out
+
+
 def _folder() -> Any:
-    return typer.Option("--out", metavar="DIR", help="folder to write")
+    return typer.Option("--out", metavar="DIR", help="folder to write", callback=_not_empty)
 
 
 def _one_of(names: Sequence[str]) -> Callable[[str], str]:
@@ -177,20 +186,19 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
             try:
                 function(*arguments, **options)
             except KeyboardInterrupt:
-                sys.stderr.write("\northodrome: interrupted\n")
+                _complain("interrupted", before="\n")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:  # the reader of a pipe has had enough
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(0) from None
             except (ValueError, OSError, MissingExtraError, ImportError, MemoryError) as error:
-                sys.stderr.write(f"orthodrome: {_words(error)}\n")
+                _complain(_words(error))
                 raise typer.Exit(FAILED) from None
             except Exception as error:
-                if os.environ.get("ORTHODROME_DEBUG"):
+                if _debugging():
                     raise
-                sys.stderr.write(
-                    f"orthodrome: unexpectedly, {type(error).__name__}: {_words(error)}. This is a "
-                    "fault of orthodrome; with ORTHODROME_DEBUG=1 it tells where.\n"
+                _complain(
+                    f"unexpectedly, {type(error).__name__}: {_words(error)}. This is a fault of "
+                    "orthodrome; with ORTHODROME_DEBUG=1 it tells where."
                 )
                 raise typer.Exit(FAILED) from None
 
@@ -198,6 +206,20 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
         return application.command(name, short_help=summary, epilog=epilog)(guarded)
 
     return register
+
+
+def _debugging() -> bool:
+    return bool(os.environ.get("ORTHODROME_DEBUG"))
+
+
+def _complain(words: str, before: str = "") -> None:
+    with suppress(OSError):  # where stderr too is full or closed, the exit code says it
+        sys.stderr.write(f"{before}orthodrome: {_printable(words)}\n")
+
+
+def _printable(text: str) -> str:
+    """A text with what a terminal would obey, such as a name in a file may hold, made visible."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _words(error: BaseException) -> str:
@@ -235,6 +257,18 @@ def _has_names(path: str) -> bool:
     return not path.lower().endswith((".npy", ".npz"))
 
 
+def _refuse_to_overwrite(out: str, written: Iterable[Path], read: Iterable[str | None]) -> None:
+    """Refuse to write a file that is also read, by whatever name and through whatever link."""
+    sources = [source for source in read if source and os.path.exists(source)]
+    for target in written:
+        for source in sources:
+            if os.path.exists(target) and os.path.samefile(target, source):
+                raise InputError(
+                    f"--out {out}: {target} would be written over {source}, which is read. Name "
+                    "another place."
+                )
+
+
 def _how(reading: str, testing: str = "") -> How:
     as_module = Path(sys.argv[0]).name == "__main__.py"
     program = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
@@ -242,27 +276,40 @@ def _how(reading: str, testing: str = "") -> How:
 
 
 class _Session:
-    """One run of a command: where it writes, and how much it says."""
+    """One run of a command: where it writes `names` and the page, and how much it says.
 
-    def __init__(self, source: str, out: str, as_json: bool, quiet: bool) -> None:
+    What it reads, `source` and perhaps `more`, it does not write over.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *more: str | None,
+        out: str,
+        names: Sequence[str],
+        as_json: bool,
+        quiet: bool,
+    ) -> None:
         self._source, self._out = source, Path(out)
         self._json, self._quiet = as_json, quiet
         self._files: dict[str, Path] = {}
+        if self._out.is_file():
+            raise InputError(
+                f"--out {self._out} is a file; name a folder, which is made if need be."
+            )
+        written = [self._out / name for name in (*names, PAGE)]
+        _refuse_to_overwrite(out, written, (source, *more))
 
     def carry_out(
         self,
         title: str,
         compute: Callable[[Any], Found],
         sections: Callable[[Found], list[Section]],
-        write: Callable[[Path, Found], dict[str, Path]],
+        contents: Callable[[Found], dict[str, bytes]],
     ) -> Found:
-        """Compute, and only then write: what `write` writes, and last the page."""
+        """Compute, and only then write the contents and the page, all of them or none."""
         require_plotly()  # what the page needs, before time is spent
         require_matplotlib()
-        if self._out.is_file():
-            raise InputError(
-                f"--out {self._out} is a file; name a folder, which is made if need be."
-            )
         with writable_folder(self._out) as folder, progress(self._quiet) as report:
             try:
                 found = compute(lambda fraction, task: report(0.9 * fraction, task))
@@ -272,32 +319,27 @@ class _Session:
                 raise InputError(f"{self._source}: {error}") from error
             report(0.9, "page")
             page = render_report(title, sections(found))
-            self._files = write(folder, found)
-            self._files |= write_files(folder, {PAGE: page.encode("utf-8")})
+            # a name of a file that is not UTF-8 has halves of surrogates
+            files = {**contents(found), PAGE: page.encode("utf-8", errors="replace")}
+            self._files = write_files(folder, files)
         return found
 
     def summary(self, facts: dict[str, Any], lines: Sequence[str], notes: Sequence[str]) -> None:
         """Print notes on stderr; facts and files as JSON, or lines for people, the page last."""
         if not self._quiet:
             for text in notes:
-                sys.stderr.write(f"note: {text}\n")
+                sys.stderr.write(f"note: {_printable(text)}\n")
+        paths = {name: str(path.resolve()) for name, path in self._files.items()}
         if self._json:
-            paths = {name: str(path.resolve()) for name, path in self._files.items()}
-            sys.stdout.write(json.dumps(facts | {"files": paths}, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(facts | {"files": paths}) + "\n")
         else:
-            paths = {name: str(path.resolve()) for name, path in self._files.items()}
-            sys.stdout.write("\n".join([*lines, *paths.values()]) + "\n")
-        sys.stdout.flush()
+            sys.stdout.write("\n".join([*map(_printable, lines), *paths.values()]) + "\n")
 
 
-def _with_model(
-    folder: Path, found: Any, tables: dict[str, str], **more: str | None
-) -> dict[str, Path]:
-    """Write tables and the fitted model, which remembers the columns that it has learned from."""
-    notes = {"columns": list(found.data.columns), "kind": found.data.kind, **more}
-    save(found.model, folder / MODEL, notes=notes)  # first, since it may be refused
-    written = write_files(folder, {name: text.encode("utf-8") for name, text in tables.items()})
-    return {**written, MODEL: folder / MODEL}
+def _with_model(found: Any, name: str, table: str) -> dict[str, bytes]:
+    """A table and the fitted model, which remembers the columns that it has learned from."""
+    notes = {"columns": list(found.data.columns), "kind": found.data.kind}
+    return {name: table.encode("utf-8"), MODEL: packed(found.model, notes)}
 
 
 # ---------------------------------------------------------------------------- commands
@@ -367,9 +409,9 @@ def info(
         report(0.0, "probe of this machine")
         found = describe(read, n_components=components)
     if as_json:
-        sys.stdout.write(json.dumps(found.as_dict(), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(found.as_dict()) + "\n")
     else:
-        sys.stdout.write("\n".join(found.lines()) + "\n")
+        sys.stdout.write("\n".join(map(_printable, found.lines())) + "\n")
 
 
 @_command("embed", "Example: orthodrome embed measurements.csv --label species --method kpga")
@@ -402,6 +444,8 @@ def embed_command(
     needs nothing else: the points to explore, the spectrum, which neighbours are kept, and the
     lines of Python that do the same. Labels only colour the points.
     """
+    names = (COORDINATES, MODEL)
+    session = _Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
     read, reading = _read(
         data,
         label=label,
@@ -414,14 +458,11 @@ def embed_command(
     parameters |= {} if sphere is None else {"sphere": sphere}
     parameters |= {} if p is None else {"p": p}
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
-    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Embedding of {Path(data).name}",
         lambda report: embed(read, choice, report),
         lambda found: embedding_page(found, _how(reading)),
-        lambda folder, found: _with_model(
-            folder, found, {"coordinates.csv": coordinates_table(found)}
-        ),
+        lambda found: _with_model(found, COORDINATES, coordinates_table(found)),
     )
     q = found.coordinates.shape[1]
     facts = {"command": "embed", "method": method, "n_rows": len(read), "n_components": q}
@@ -455,6 +496,8 @@ def cluster_command(
     Writes clusters.csv, the fitted model and report.html. Labels are not used to cluster; with
     them the page says how well clusters and labels agree.
     """
+    names = (CLUSTERS, MODEL)
+    session = _Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
     read, reading = _read(
         data,
         label=label,
@@ -465,12 +508,11 @@ def cluster_command(
     )
     parameters = {"n_components" if method == "mixture" else "n_clusters": k}
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
-    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Clusters of {Path(data).name}",
         lambda report: cluster(read, choice, report),
         lambda found: clustering_page(found, _how(reading)),
-        lambda folder, found: _with_model(folder, found, {"clusters.csv": clusters_table(found)}),
+        lambda found: _with_model(found, CLUSTERS, clusters_table(found)),
     )
     sizes = found.sizes.tolist()
     facts = {"command": "cluster", "method": method, "n_rows": len(read), "sizes": sizes}
@@ -516,6 +558,8 @@ def classify_command(
     """
     if test is not None and cv is not None:
         raise InputError("--test and --cv exclude each other: give one of them.")
+    names = (PREDICTIONS, MODEL)
+    session = _Session(train, test, labels, out=out, names=names, as_json=as_json, quiet=quiet)
     read, reading = _read(
         train,
         label=label,
@@ -535,16 +579,13 @@ def classify_command(
             keep_negative=keep_negative,
         )
     choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed)
-    session = _Session(train, out, as_json, quiet)
     found = session.carry_out(
         f"Classes of {Path(train).name}",
         lambda report: classify(
             read, choice, test=other, n_folds=5 if cv is None else cv, report=report
         ),
         lambda found: classification_page(found, _how(reading, testing)),
-        lambda folder, found: _with_model(
-            folder, found, {"predictions.csv": predictions_table(found.trial)}
-        ),
+        lambda found: _with_model(found, PREDICTIONS, predictions_table(found.trial)),
     )
     trial = found.trial
     facts: dict[str, Any] = {"command": "classify", "method": method, "n_rows": len(read)}
@@ -607,7 +648,13 @@ def predict(
     data: DataFile,
     keep_negative: KeepNegative = False,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="table to write (default: stdout)")
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="table to write (default: stdout)",
+            callback=_not_empty,
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -617,6 +664,10 @@ def predict(
     The table goes to stdout as CSV, or to a file. The columns that the model has learned from are
     found by their names; others are left alone.
     """
+    if out is not None:
+        if os.path.isdir(out):
+            raise InputError(f"--out {out} is a folder; name a file for the table.")
+        _refuse_to_overwrite(out, [Path(out)], (model, data))
     fitted, notes = load(model, with_notes=True)
     columns, kind = _learned_from(model, notes)
     named = columns if kind == "table" and _has_names(data) else None
@@ -626,24 +677,31 @@ def predict(
     with progress(quiet) as report:
         report(0.0, "prediction")
         try:
-            header, rows = table_of(fitted, read)
-        except ValueError as error:  # of the rows, or of a model whose parts do not go together
-            raise InputError(f"{model} has no answer for {data}: {error}") from error
-    if as_json:
-        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
-    else:
-        text = table_text(header, rows)
+            text = _answer(fitted, read, as_json)
+        except (MemoryError, ImportError, Warning):  # of the machine, and of who made them errors
+            raise
+        except Exception as error:  # of the rows, or of a model whose parts do not go together
+            known = isinstance(error, ValueError)
+            if _debugging() and not known:
+                raise
+            words = str(error) if known else f"{type(error).__name__}: {error}"
+            raise InputError(f"{model} has no answer for {data}: {words}") from error
     if out is None:
         sys.stdout.write(text)
-        sys.stdout.flush()
         return
     target = Path(out)
-    if target.is_dir():
-        raise InputError(f"--out {target} is a folder; name a file for the table.")
     with writable_folder(target.parent) as folder:
         write_files(folder, {target.name: text.encode("utf-8")})
     where = str(target.resolve())
     sys.stdout.write((json.dumps({"files": {target.name: where}}) if as_json else where) + "\n")
+
+
+def _answer(fitted: Any, read: Data, as_json: bool) -> str:
+    """What a model says of rows, as CSV or as JSON."""
+    header, rows = table_of(fitted, read)
+    if not as_json:
+        return table_text(header, rows)
+    return json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
 
 
 @_command("compare", "Example: orthodrome compare measurements.csv --label species")
@@ -668,6 +726,7 @@ def compare_command(
     Which share of the nearest neighbours the coordinates of each keep, and a recommendation in
     words. Writes report.html. Of more than 500 rows so many are drawn.
     """
+    session = _Session(data, labels, out=out, names=(), as_json=as_json, quiet=quiet)
     read, reading = _read(
         data,
         label=label,
@@ -677,12 +736,11 @@ def compare_command(
         keep_negative=keep_negative,
     )
     choice = Choice("kpca", kernel, _given_sigma(sigma), standardize, seed)
-    session = _Session(data, out, as_json, quiet)
     found = session.carry_out(
         f"Decompositions of {Path(data).name}",
         lambda report: compare(read, choice, n_components=components, report=report),
         lambda found: comparison_page(found, _how(reading)),
-        lambda folder, found: {},
+        lambda found: {},
     )
     words = found.recommendation()
     facts = {
@@ -713,13 +771,8 @@ def denoise_command(
     Noise level, bandwidth and number of components are estimated from the image itself. Writes
     cleaned.png and report.html, which also shows what was removed.
     """
+    session = _Session(image, out=out, names=(CLEANED,), as_json=as_json, quiet=quiet)
     pixels = read_image(image)
-    session = _Session(image, out, as_json, quiet)
-
-    def write(folder: Path, found: Denoising) -> dict[str, Path]:
-        write_image(folder / CLEANED, found.cleaned)
-        return {CLEANED: folder / CLEANED}
-
     found = session.carry_out(
         f"{Path(image).name} without its noise",
         lambda report: denoise(
@@ -731,7 +784,7 @@ def denoise_command(
             report=report,
         ),
         lambda found: denoising_page(found, _how(f"read_image({image!r})")),
-        write,
+        lambda found: {CLEANED: encoded_image(found.cleaned)},
     )
     levels = [255 * value for value in found.noise]
     facts = {"command": "denoise", "noise": levels, "n_components": list(found.n_components)}

@@ -70,17 +70,23 @@ def save(
     >>> again.transform([[3.0]]) == model.transform([[3.0]])
     array([[ True]])
     """
+    _require_skops()
+    target = check_path(path, "path", "save")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
+    write_atomically(target, packed(model, notes))
+
+
+def packed(model: BaseEstimator, notes: Mapping[str, Any] | None = None) -> bytes:
+    """Return the content of the file that :func:`save` writes."""
     skops = _require_skops()
     if not isinstance(model, BaseEstimator):
         raise ValueError(
             f"save takes an estimator, a kernel or a pipeline of them; got {type(model).__name__}."
         )
-    target = check_path(path, "path", "save")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
     data = pack(skops.dumps(plain_copy(model)), {} if notes is None else notes)
     check(data)  # what is written can be loaded
-    write_atomically(target, data)
+    return data
 
 
 def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:

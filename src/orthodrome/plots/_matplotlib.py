@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,12 @@ def house_style() -> Iterator[None]:
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as the bytes of a PNG file, the same for the same figure."""
+    """Return a figure as the bytes of a PNG file, the same for the same figure.
+
+    Letters that the font does not have are boxes there; the page says them in its text.
+    """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
     return buffer.getvalue()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["images"]
 
 _WIDTH = 5.0
+_LARGE = 1e300  # differences of larger values may overflow
 
 
 def images(
@@ -72,12 +73,16 @@ def images(
         high = max(float(stack.max()) for stack in stacks.values())
     else:
         low, high = _check_limits(limits)
+    size = max(abs(low), abs(high))
+    scale = size if size > _LARGE else 1.0
+    low, high = low / scale, high / scale
+    high = max(high, low + 1e-12 * max(1.0, abs(low)))
     n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
     figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0)))
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
-        ax.imshow(**_drawn(stack, low, max(high, low + 1e-12), cmap))
+        ax.imshow(**_drawn(np.clip(stack / scale, low, high), low, high, cmap))
         ax.set_title(name, loc="left", fontsize="medium", pad=4)
         ax.set_axis_off()
     if title is not None:
@@ -145,7 +150,7 @@ def _drawn(stack: NDArray[Any], low: float, high: float, cmap: str) -> dict[str,
     if stack.ndim == 3:
         return {"X": _strip(stack, np.nan), "cmap": cmap, "vmin": low, "vmax": high}
     # matplotlib has no limits for colours, and a value that is missing would be black in them
-    return {"X": _strip(np.clip((stack - low) / (high - low), 0.0, 1.0), 1.0)}
+    return {"X": _strip((stack - low) / (high - low), 1.0)}
 
 
 def _strip(stack: NDArray[Any], blank: float) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Files of results: tables, the model and the page, each there whole or not at all."""
+"""Files of results: tables, the model and the page, all of them there or none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._core.files import write_atomically
+from .._core.files import write_together
 from .classification import Trial
 from .clustering import Clustering
 from .embedding import Embedding
@@ -73,10 +73,10 @@ def _names_of_rows(data: Data) -> tuple[list[str], list[list[str]]]:
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> dict[str, Path]:
-    """Write files into a folder that exists; each is there whole or not at all."""
-    for name, content in files.items():
-        write_atomically(folder / name, content)
-    return {name: folder / name for name in files}
+    """Write files into a folder that exists; if one of them cannot be written, none is."""
+    paths = {name: folder / name for name in files}
+    write_together({paths[name]: content for name, content in files.items()})
+    return paths
 
 
 def table_of(model: Any, data: Data) -> tuple[list[str], list[list[Any]]]:

@@ -18,7 +18,7 @@ from ...plots import MissingExtraError
 from ..memory import memory_refusal
 from .data import InputError
 
-__all__ = ["IMAGE_SUFFIXES", "read_image", "write_image"]
+__all__ = ["IMAGE_SUFFIXES", "encoded_image", "read_image", "write_image"]
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 _JPEG_QUALITY = 95
@@ -88,6 +88,11 @@ def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
     suffix = file.suffix.lower()
     if suffix not in IMAGE_SUFFIXES:
         raise InputError(f"{file}: images are written as {', '.join(IMAGE_SUFFIXES)}.")
+    write_atomically(file, encoded_image(image, suffix))
+
+
+def encoded_image(image: ArrayLike, suffix: str = ".png") -> bytes:
+    """Return the content of the file that :func:`write_image` writes."""
     values = np.asarray(image, dtype=np.float64)
     if not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] == 3)) or not values.size:
         raise ValueError(
@@ -103,7 +108,7 @@ def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
         drawn.save(buffer, format="PNG")
     else:
         drawn.save(buffer, format="JPEG", quality=_JPEG_QUALITY)
-    write_atomically(file, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def _require_pillow() -> Any:

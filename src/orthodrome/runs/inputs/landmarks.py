@@ -49,8 +49,9 @@ def read_specimens(
     try:
         file = read_tps(path, negative="keep" if keep_negative else "missing")
     except ValueError as problem:
-        # what the reader is told in Python, the command line is told by an option
+        # what the reader is told in Python, the command line is told by what it has
         said = str(problem).replace("negative='keep'", "--keep-negative")
+        said = said.replace("pass missing='nan' to have NaN", "remove the specimen")
         raise InputError(said) from None
     found: NDArray[np.str_] | None = None
     name: str | None = None

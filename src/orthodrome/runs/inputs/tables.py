@@ -205,7 +205,7 @@ def text_advice(texts: Sequence[str], numbers: Sequence[str]) -> str:
     plural = len(texts) != 1
     return (
         f"Column{'s' * plural} with texts: {listed(texts)}. "
-        + (f"If {shown(label or '')} holds the classes, say --label {label}. " if label else "")
+        + (f"If {shown(label)} holds the classes, say --label {shown(label)}. " if label else "")
         + "Otherwise encode the texts as numbers (for instance sklearn.preprocessing.OneHotEncoder)"
         + (
             f", or take the columns of numbers alone with --columns: {listed(numbers)}"
