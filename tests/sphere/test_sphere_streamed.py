@@ -79,7 +79,9 @@ def test_a_sample_like_the_rows_gives_steps_of_newton():
 
 def test_no_tolerance_ends_by_rounding():
     found, _ = mean_of(cap_of(), cap_of()[::2], tol=0.0)
-    assert found.status is Status.ROUNDING
+    at_zero = found.gradient_norm == 0  # which some processors come to
+    assert found.status is (Status.CONVERGED if at_zero else Status.ROUNDING)
+    assert found.gradient_norm < 1e-15
     assert found.n_iter <= 15
 
 
