@@ -85,27 +85,9 @@ def once(processor: str) -> dict[str, Any]:
     }
 
 
-def broken(runs: list[dict[str, Any]]) -> list[bool]:
-    """Which runs were of a tree that is broken: the same tests failed in each of two runs or more.
-
-    That says nothing of flaky tests, which fail in some runs of a tree alone.
-    """
-
-    def is_broken(run: dict[str, Any]) -> bool:
-        beside = [each["failed"] for each in runs if each["commit"] == run["commit"]]
-        alike = len(beside) > 1 and all(failed == run["failed"] for failed in beside)
-        return bool(run["failed"]) and alike and not run["commit"].endswith("+")
-
-    return [is_broken(run) for run in runs]
-
-
 def in_a_row(runs: list[dict[str, Any]]) -> int:
-    """How many of the last runs were without a failure, up to the first with one.
-
-    Runs of a broken tree are passed over, and not counted.
-    """
-    whole = [run for run, bad in zip(runs, broken(runs), strict=True) if not bad]
-    return next((i for i, run in enumerate(reversed(whole)) if run["failed"]), len(whole))
+    """How many of the last runs were without a failure, up to the first with one."""
+    return next((i for i, run in enumerate(reversed(runs)) if run["failed"]), len(runs))
 
 
 def told(runs: list[dict[str, Any]]) -> list[str]:
@@ -113,25 +95,22 @@ def told(runs: list[dict[str, Any]]) -> list[str]:
     lines = ["## Repeated runs", ""]
     if not runs:
         return [*lines, "The suite has not been repeated yet (`make repeat`)."]
-    last, since, of_broken = runs[-1], in_a_row(runs), broken(runs)
+    last, since = runs[-1], in_a_row(runs)
     others = [run["processor"] for run in runs if run["processor"]]
     lines += [
         f"Runs of `make test` by `make repeat`: {len(runs)}, the last on {last['date']} with "
-        f"{last['tests']} tests; the last {since} of these runs had no failure"
-        + (f", {sum(of_broken)} of a broken tree left aside" if any(of_broken) else "")
-        + f". {len(others)} of "
+        f"{last['tests']} tests; the last {since} of these runs had no failure. {len(others)} of "
         f"the runs computed with the BLAS kernels of another processor "
         f"({', '.join(sorted(set(others))) or 'none'}).",
     ]
-    if any(of_broken):
-        lines += ["", "A tree is broken if the same tests fail in every run of it, of two or more."]
-    if any(run["failed"] for run in runs):
+    bad = [run for run in runs if run["failed"]]
+    if bad:
         lines += ["", "| date | commit | processor | failed |", "|---|---|---|---|"]
-    for run, is_broken in zip(runs, of_broken, strict=True):
-        if run["failed"]:
-            failed = _listed(run["failed"]) + ("<br>(the tree was broken)" if is_broken else "")
-            cells = [run["date"], run["commit"], run["processor"] or "its own", failed]
-            lines.append(f"| {' | '.join(cells)} |")
+        lines += [
+            f"| {run['date']} | {run['commit']} | {run['processor'] or 'its own'} | "
+            f"{_listed(run['failed'])} |"
+            for run in bad
+        ]
     return lines
 
 

@@ -1,5 +1,6 @@
 """The command line, through real processes."""
 
+import errno
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from orthodrome import cli
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 from orthodrome.cli.progress import progress
+from orthodrome.cli.streams import printable
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -196,7 +198,7 @@ def test_a_stream_that_is_closed_is_no_error(monkeypatch, capsys, table, name):
     monkeypatch.setattr(sys, name, None)
     assert cli.main(["info", table]) == 0
     assert cli.main(["nonsense"]) == 2
-    getattr(sys, name).close()
+    assert getattr(sys, name) is None
 
 
 @full
@@ -222,6 +224,48 @@ def test_where_complaints_do_not_fit_the_code_is_all(monkeypatch, capsys):
     with open("/dev/full", "w", encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
         assert cli.main(["info", "no such file"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["full", "a pipe that nobody reads"])
+def test_progress_and_notes_that_nobody_takes_do_not_hinder(monkeypatch, tmp_path, table, kind):
+    """The files are there, and the code says so."""
+    if kind == "full" and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    pytest.importorskip("matplotlib")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full" if kind == "full" else os.dup(writing), "w", 1) as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert cli.main(["embed", table, "--method", "kpca", "--out", str(tmp_path / "out")]) == 0
+    os.close(writing)
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, table):
+    def broken(*_, **__):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("orthodrome.cli.commands.describe", broken)
+    assert cli.main(["info", table, "--quiet"]) == 1
+    assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
+
+
+def test_streams_are_afterwards_as_they_were(monkeypatch, table):
+    for encoding, errors in (("ascii", "strict"), ("utf-8", "surrogateescape")):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding, errors)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert cli.main(["info", table]) == 0
+        assert sys.stdout is stream
+        assert stream.errors == errors
+        monkeypatch.undo()
+
+
+def test_what_a_terminal_would_obey_is_made_visible():
+    plain = "a\u00a0b, naïve, \u0645\u06cc\u200c\u062e\u0648, \U0001f469\u200d\U0001f52c"
+    assert printable(plain) == plain
+    assert printable("\x1b[2J\r\n\x07\u202e\u2028\ud800") == (
+        "\\x1b[2J\\r\\n\\x07\\u202e\\u2028\\ud800"
+    )
 
 
 @pytest.mark.slow

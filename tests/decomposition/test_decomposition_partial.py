@@ -382,6 +382,14 @@ def test_a_batch_that_is_none_is_refused_and_changes_nothing(batch, words):
     np.testing.assert_array_equal(known.transform(data(n=5)), expected)
 
 
+def test_batches_of_no_rows_are_passed_over():
+    X, weights = data(n=60), np.arange(60.0)
+    whole = model().partial_fit(X, sample_weight=weights)
+    parts = model().partial_fit([X[:0], X[:20], X[:0], X[20:], X[:0]], sample_weight=weights)
+    assert parts.n_samples_seen_ == 60
+    np.testing.assert_allclose(parts.transform(X), whole.transform(X), atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("batches", "weights", "words"),
     [

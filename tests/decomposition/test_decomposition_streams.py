@@ -405,8 +405,9 @@ def test_refusals_say_what_to_do(Estimator):
     bad[2345, 1] = np.nan
     with pytest.raises(ValueError, match=r"NaN or infinity in row 2345\."):
         model(Estimator).fit([bad[:2000], bad[2000:]])
-    with pytest.raises(ValueError, match=r"read only once.*partial_fit"):
+    with pytest.raises(ValueError, match="read only once") as caught:
         model(Estimator).fit(batch for batch in [X])
+    assert ("partial_fit" in str(caught.value)) == hasattr(Estimator, "partial_fit")
     with pytest.raises(ValueError, match=r"solver='krylov'.*Take solver='nystroem'"):
         model(Estimator, solver="krylov").fit([X])
     with pytest.raises(ValueError, match="precomputed Gram matrix as one array"):

@@ -60,6 +60,9 @@ def test_weights_of_a_dask_array_spread_rows_as_others_do():
             strict=True,
         ):
             np.testing.assert_array_equal(found, expected)
+    unknown = da.from_array(weights, chunks=77)
+    unknown = unknown[unknown >= 0]  # how many these are, dask does not know
+    np.testing.assert_array_equal(source.weights(unknown, "KernelPCA").compute(), weights)
     for wrong, message in (
         (np.full(1000, -1.0), "not negative"),
         (np.zeros(1000), "all zero"),

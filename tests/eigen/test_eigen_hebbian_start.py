@@ -465,7 +465,16 @@ def test_a_kernel_so_wide_that_it_is_nearly_rounding_is_not_indefinite():
         X = np.random.default_rng(seed).standard_normal((300, 2))
         for sigma in (3e6, 1e7, 1e8):
             operator = Centered(gram_operator(Gaussian(sigma=sigma).fit(X), X))
-            assert np.all(np.isfinite(hebbian(operator, 2, random_state=0).eigenvalues))
+            found = hebbian(operator, 2, random_state=0).eigenvalues
+            assert np.all((found >= 0) & (found < 1e-8))
+
+
+def test_components_that_are_small_but_there_are_found():
+    for seed in range(5):
+        K, _ = semidefinite(np.r_[1.0, np.geomspace(0.5, 1e-12, 9), np.zeros(90)], seed=seed)
+        found = hebbian(K, 10, random_state=seed).eigenvalues
+        assert np.all(found > 0)
+        np.testing.assert_allclose(found[-1], 1e-12, rtol=0.5)
 
 
 def test_numbers_too_small_to_be_squared_are_refused():

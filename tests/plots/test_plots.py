@@ -307,6 +307,7 @@ LARGEST = np.finfo(float).max
         ([-LARGEST, 0.5, LARGEST], (0, 1), [1, 0.5, 0]),
         ([LARGEST, LARGEST], None, [1, 1]),
         ([0.0, 1.0, LARGEST], (0, LARGEST), [1, 1, 0]),
+        (1e6 + np.linspace(0, 1e-7, 3), None, [1, 0.5, 0]),
     ],
 )
 def test_images_of_huge_values(values, limits, shades):

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,7 +38,7 @@ Content = bytes | Callable[[IO[bytes]], object]
 _PIECE = 2**20
 _PART = ".orthodrome-part"  # how the names of temporary files end
 _LONGEST_STEM = 200  # bytes; of 255 that file systems take
-_LONG_AGO = 3600.0  # seconds after which a temporary file is one that a kill has left
+_LONG_AGO = 86400.0  # seconds after which a temporary file is one that a kill has left
 
 
 @contextmanager
@@ -112,51 +113,111 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
 def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
     """Write files, each whole or not at all; if one of them cannot be written, none is.
 
-    A link stays one, and the file that it leads to is replaced, with the rights that it has. What
-    processes that were killed have left here long ago, of earlier writes, is removed.
+    A link stays one, and the file that it leads to is replaced, with its rights and its owner as
+    far as the system lets. What processes that were killed have left here long ago is removed.
 
     Parameters
     ----------
     files : mapping
         What goes where: bytes, or a function that writes into an open file.
+
+    Notes
+    -----
+    Nothing is replaced before all is on the disk. Should the system refuse to replace one of them
+    then, or an interrupt come, the others are put back, on file systems that have hard links.
     """
-    made: list[tuple[Path, Path, str | os.PathLike[str]]] = []
+    parts = [_Part.of(path) for path in files]
+    begun: list[_Part] = []
     try:
-        for path, content in files.items():
-            refuse_special(path)
-            target = Path(os.path.realpath(path))
-            made.append((_beside(target), target, path))
-            with errors_name(path):
-                _write_beside(made[-1][0], target, content)
-        for temporary, target, path in made:
-            with errors_name(path):
-                os.replace(temporary, target)
-    except BaseException:  # an interrupt too must not leave temporary files behind
-        for temporary, _, _ in made:
-            temporary.unlink(missing_ok=True)
+        for part, content in zip(parts, files.values(), strict=True):
+            with errors_name(part.path):
+                part.write(content)
+        for part in parts if len(parts) > 1 else []:
+            part.keep_old()
+        for part in parts:
+            begun.append(part)
+            with errors_name(part.path):
+                os.replace(part.temporary, part.target)
+    except BaseException:
+        for part in begun:
+            part.put_back()
         raise
-    for _, target, _ in made:
-        _remove_leftovers(target)
+    finally:  # after an interrupt too
+        for part in parts:
+            part.clean_up()
+    for folder in {part.target.parent for part in parts}:
+        _remove_leftovers(folder, {_stem(part.target) for part in parts})
 
 
-def _write_beside(temporary: Path, target: Path, content: Content) -> None:
-    """Write a temporary file with the rights of the one whose place it will take."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    rights = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+@dataclass(frozen=True)
+class _Part:
+    """A file that is to be written: as it was named, where that leads, and two names beside it."""
 
-    def opener(path: str, flags: int) -> int:  # at no time may more people read it than the old one
-        return os.open(path, flags, 0o666 if rights is None else rights)
+    path: str | os.PathLike[str]
+    target: Path
+    temporary: Path
+    old: Path
+    was_there: bool
 
-    with open(temporary, "xb", opener=opener) as file:  # "x": what lies there, a link too, is left
-        if callable(content):
-            content(file)
-        else:
-            file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # or a power cut may leave the new name with nothing in it
-    if rights is not None:
-        os.chmod(temporary, rights)
+    @staticmethod
+    def of(path: str | os.PathLike[str]) -> _Part:
+        refuse_special(path)
+        with errors_name(path):
+            with suppress(FileNotFoundError):
+                os.stat(path)  # the system follows links, or refuses to: loops, links of others
+            target = Path(os.path.realpath(path))
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        return _Part(path, target, _beside(target), _beside(target), target.exists())
+
+    def write(self, content: Content) -> None:
+        """Write the temporary file; at no time may others read it who may not read the old one."""
+        old = os.stat(self.target) if self.was_there else None
+        mode = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777
+
+        def opener(path: str, flags: int) -> int:
+            return os.open(path, flags, mode if old is None else mode & 0o700)
+
+        with open(self.temporary, "xb", opener=opener) as file:  # "x": a link there is not followed
+            if callable(content):
+                content(file)
+            else:
+                file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut may leave the new name with nothing in it
+            if old is not None and os.name == "posix":
+                _make_alike(file.fileno(), old, mode)
+
+    def keep_old(self) -> None:
+        """Give the old file a second name, where the file system has such."""
+        if self.was_there:
+            with suppress(OSError):
+                os.link(self.target, self.old)
+
+    def put_back(self) -> None:
+        """Put the old file, or none, in the place of the new one."""
+        with suppress(OSError):
+            if self.old.exists():
+                os.replace(self.old, self.target)
+            elif not self.was_there:
+                self.target.unlink(missing_ok=True)
+
+    def clean_up(self) -> None:
+        for name in (self.temporary, self.old):
+            with suppress(OSError):
+                name.unlink(missing_ok=True)
+
+
+def _make_alike(descriptor: int, old: os.stat_result, mode: int) -> None:
+    """Give an open file owner, group and rights of another; what cannot be is not widened."""
+    for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+        with suppress(OSError):
+            os.fchown(descriptor, owner, group)
+    now = os.fstat(descriptor)
+    if now.st_gid != old.st_gid:
+        mode &= ~0o070
+    if stat.S_IMODE(now.st_mode) != mode:
+        os.fchmod(descriptor, mode)
 
 
 def _stem(target: Path) -> str:
@@ -170,11 +231,12 @@ def _beside(target: Path) -> Path:
     return target.with_name(f"{_stem(target)}{secrets.token_hex(8)}{_PART}")
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files that nobody can be writing any more; it does not matter if not."""
-    pattern = re.compile(re.escape(_stem(target)) + "[0-9a-f]{16}" + re.escape(_PART))
-    with suppress(OSError):
-        for entry in os.scandir(target.parent):
+def _remove_leftovers(folder: Path, stems: set[str]) -> None:
+    """Remove temporary files that nobody is writing any more; it does not matter if not."""
+    named = "|".join(map(re.escape, stems))
+    pattern = re.compile(f"({named})[0-9a-f]{{16}}{re.escape(_PART)}")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if pattern.fullmatch(entry.name):
                 with suppress(OSError):
                     if time.time() - entry.stat().st_mtime > _LONG_AGO:

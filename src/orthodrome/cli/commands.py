@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -57,6 +56,7 @@ from ..runs.results import (
     write_files,
 )
 from .progress import progress
+from .streams import Unwritten, printable, say, tell
 
 __all__ = ["application", "run"]
 
@@ -188,8 +188,8 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
             except KeyboardInterrupt:
                 _complain("interrupted", before="\n")
                 raise typer.Exit(INTERRUPTED) from None
-            except BrokenPipeError:  # the reader of a pipe has had enough
-                raise typer.Exit(0) from None
+            except Unwritten:
+                raise
             except (ValueError, OSError, MissingExtraError, ImportError, MemoryError) as error:
                 _complain(_words(error))
                 raise typer.Exit(FAILED) from None
@@ -213,13 +213,7 @@ def _debugging() -> bool:
 
 
 def _complain(words: str, before: str = "") -> None:
-    with suppress(OSError):  # where stderr too is full or closed, the exit code says it
-        sys.stderr.write(f"{before}orthodrome: {_printable(words)}\n")
-
-
-def _printable(text: str) -> str:
-    """A text with what a terminal would obey, such as a name in a file may hold, made visible."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    tell(f"{before}orthodrome: {printable(words)}\n")
 
 
 def _words(error: BaseException) -> str:
@@ -328,12 +322,12 @@ class _Session:
         """Print notes on stderr; facts and files as JSON, or lines for people, the page last."""
         if not self._quiet:
             for text in notes:
-                sys.stderr.write(f"note: {_printable(text)}\n")
+                tell(f"note: {printable(text)}\n")
         paths = {name: str(path.resolve()) for name, path in self._files.items()}
         if self._json:
-            sys.stdout.write(json.dumps(facts | {"files": paths}) + "\n")
+            say(json.dumps(facts | {"files": paths}) + "\n")
         else:
-            sys.stdout.write("\n".join([*map(_printable, lines), *paths.values()]) + "\n")
+            say("\n".join([*map(printable, lines), *paths.values()]) + "\n")
 
 
 def _with_model(found: Any, name: str, table: str) -> dict[str, bytes]:
@@ -351,7 +345,7 @@ def _top(
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
     if version:
-        sys.stdout.write(f"orthodrome {__version__}\n")
+        say(f"orthodrome {__version__}\n")
         raise typer.Exit(0)
 
 
@@ -376,7 +370,7 @@ def demo(
             progress=lambda done, total, task: report(done / total, task),
         )
     where = str(page.resolve())
-    sys.stdout.write((json.dumps({"files": {page.name: where}}) if as_json else where) + "\n")
+    say((json.dumps({"files": {page.name: where}}) if as_json else where) + "\n")
 
 
 @_command("info", "Example: orthodrome info measurements.csv --label species")
@@ -409,9 +403,9 @@ def info(
         report(0.0, "probe of this machine")
         found = describe(read, n_components=components)
     if as_json:
-        sys.stdout.write(json.dumps(found.as_dict()) + "\n")
+        say(json.dumps(found.as_dict()) + "\n")
     else:
-        sys.stdout.write("\n".join(map(_printable, found.lines())) + "\n")
+        say("\n".join(map(printable, found.lines())) + "\n")
 
 
 @_command("embed", "Example: orthodrome embed measurements.csv --label species --method kpga")
@@ -678,7 +672,7 @@ def predict(
         report(0.0, "prediction")
         try:
             text = _answer(fitted, read, as_json)
-        except (MemoryError, ImportError, Warning):  # of the machine, and of who made them errors
+        except (MemoryError, OSError, ImportError, Warning):  # of the machine, or made errors
             raise
         except Exception as error:  # of the rows, or of a model whose parts do not go together
             known = isinstance(error, ValueError)
@@ -687,13 +681,13 @@ def predict(
             words = str(error) if known else f"{type(error).__name__}: {error}"
             raise InputError(f"{model} has no answer for {data}: {words}") from error
     if out is None:
-        sys.stdout.write(text)
+        say(text)
         return
     target = Path(out)
     with writable_folder(target.parent) as folder:
         write_files(folder, {target.name: text.encode("utf-8")})
     where = str(target.resolve())
-    sys.stdout.write((json.dumps({"files": {target.name: where}}) if as_json else where) + "\n")
+    say((json.dumps({"files": {target.name: where}}) if as_json else where) + "\n")
 
 
 def _answer(fitted: Any, read: Data, as_json: bool) -> str:

@@ -16,6 +16,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from .streams import tell
+
 __all__ = ["progress"]
 
 #: Called with the fraction of the work that is done, and the name of what is being done.
@@ -44,8 +46,7 @@ def _lines() -> Report:
         nonlocal last
         if task and task != last:
             last = task
-            sys.stderr.write(f"[{fraction:4.0%}] {task}\n")
-            sys.stderr.flush()
+            tell(f"[{fraction:4.0%}] {task}\n")
 
     return report
 

@@ -108,7 +108,8 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each training point. Clusters are numbered by their first member when the
         points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
-        Of a dask array, whose rows are not sorted, it is one too.
+        Of a dask array it is one too; its rows are not sorted, so that there the numbers of the
+        clusters may be others.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         The training points embedded.
     eigenvalues_ : ndarray of shape (n_clusters,)

@@ -228,6 +228,8 @@ def batches_of(X: Any, sample_weight: Any, kernel: Kernel, owner: str) -> Iterat
     for given in parts:
         part = _rows_of(given, owner)
         stop = start + part.shape[0]
+        if start == stop:  # as in fit
+            continue
         yield part, sample_weight if weights is None else weights[start:stop]
         start = stop
     if weights is not None and len(weights) != start:

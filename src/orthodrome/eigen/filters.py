@@ -424,7 +424,7 @@ def leveled(residuals: NDArray[np.float64], sizes: NDArray[Any]) -> NDArray[np.f
     least = residuals.min(axis=1, keepdims=True)
     residuals = residuals - np.minimum(least, 0.0)
     least = np.maximum(least, 0.0)
-    allowed = _TIE * sizes.reshape(-1, *[1] * (residuals.ndim - 1))
+    allowed = _TIE * np.abs(sizes).reshape(-1, *[1] * (residuals.ndim - 1))
     return np.where(residuals <= least + allowed, least, residuals)
 
 

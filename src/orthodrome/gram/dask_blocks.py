@@ -60,8 +60,7 @@ def as_row_blocks(X: Any) -> Any:
             f"Expected 2D array, got {X.ndim}D dask array instead: one row per sample, one column "
             "per feature."
         )
-    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-        X = X.copy().compute_chunk_sizes()  # in place, hence the copy
+    X = with_known_sizes(X)
     X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
     if 0 in X.chunks[0] and X.shape[0]:
         import dask.array as da
@@ -70,6 +69,13 @@ def as_row_blocks(X: Any) -> Any:
         X = da.concatenate([X.blocks[int(i)] for i in filled])
     if X.dtype.kind in "biu":
         X = X.astype(np.float64)
+    return X
+
+
+def with_known_sizes(X: Any) -> Any:
+    """Return a dask array whose blocks have known sizes; to count them takes a pass."""
+    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
+        return X.copy().compute_chunk_sizes()  # in place, hence the copy
     return X
 
 

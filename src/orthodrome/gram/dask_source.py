@@ -23,6 +23,7 @@ from .dask_blocks import (
     reduced,
     rows_of,
     task,
+    with_known_sizes,
 )
 from .sources import (
     BlockFunction,
@@ -156,6 +157,7 @@ class DaskSource(RowSource):
         """Return checked weights; those in a dask array stay where they are."""
         if not is_dask_array(sample_weight):
             return check_sample_weight(sample_weight, self.shape[0], owner, self.dtype)
+        sample_weight = with_known_sizes(sample_weight)
         if sample_weight.shape != self.shape[:1]:
             raise ValueError(
                 f"sample_weight of {owner} must have shape ({self.shape[0]},), one weight per "

@@ -99,9 +99,10 @@ def as_source(X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> 
     if kind == "array":
         return ArraySource(X, kernel, estimator, reset=reset)
     if kind == "once" and reset:
+        one_by_one = "; or give the batches to partial_fit, one after the other"
         raise ValueError(
             f"fit of {type(estimator).__name__} passes over the rows several times, and a "
             f"{type(X).__name__} can be read only once. Give a list of batches, or an object whose "
-            "__iter__ starts anew; or give the batches to partial_fit, one after the other."
+            f"__iter__ starts anew{one_by_one if hasattr(estimator, 'partial_fit') else ''}."
         )
     return BatchSource(X, kernel, estimator, reset=reset)

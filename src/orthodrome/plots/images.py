@@ -76,7 +76,7 @@ def images(
     size = max(abs(low), abs(high))
     scale = size if size > _LARGE else 1.0
     low, high = low / scale, high / scale
-    high = max(high, low + 1e-12 * max(1.0, abs(low)))
+    high = max(high, low + max(1e-12, 4 * float(np.spacing(abs(low)))))
     n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
     figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0)))

@@ -52,7 +52,9 @@ def check_semidefinite(operator: Any) -> None:
         rows = np.abs(operator.rows(sample)).max(axis=1)
         worst = int(np.argmax(rows))
         # |K_ij|² <= K_ii K_jj, each with its rounding, and the largest may be little more than that
-        if not rows[worst] <= 4 * (allowed + np.sqrt(allowed) * np.sqrt(largest)):
+        rounding = operator.rounding()
+        limit = max(allowed, np.sqrt(allowed) * np.sqrt(largest))
+        if not rows[worst] <= max(limit, 4 * (rounding + np.sqrt(rounding) * np.sqrt(largest))):
             raise ValueError(
                 _indefinite(f"row {sample[worst]} has 0 on the diagonal and {rows[worst]:g} beside")
             )

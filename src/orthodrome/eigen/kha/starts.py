@@ -19,7 +19,7 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
 _CLEARLY = 1e-3  # beyond rounding, in float32 too
-_UNITS = 8  # of rounding, for each component, that the square of a null direction may have
+_UNITS = 8  # of rounding that the square of a null direction may have, though components are few
 
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
@@ -112,10 +112,10 @@ def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.f
     """
     inner = (inner + inner.T) / 2
     r = len(inner)
-    floor = np.sqrt(r) * rounding
+    floor, units = np.sqrt(r) * rounding, max(r, _UNITS)
     try:
         factor = scipy.linalg.cholesky(inner, lower=True, check_finite=False)
-        least = max(_UNITS * r * np.finfo(float).eps * np.trace(inner), floor)
+        least = max(units * np.finfo(float).eps * np.trace(inner), floor)
         if np.diag(factor).min() ** 2 > least:
             return scipy.linalg.solve_triangular(factor, np.eye(r), lower=True)
     except scipy.linalg.LinAlgError:
@@ -128,7 +128,7 @@ def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.f
             "hebbian needs a positive semidefinite matrix, and this one has clearly negative "
             "eigenvalues. Take solver='krylov', which takes any symmetric matrix."
         )
-    kept = values > max(_UNITS * r * np.finfo(float).eps * values[0], floor)
+    kept = values > max(units * np.finfo(float).eps * values[0], floor)
     roots = np.sqrt(np.where(kept, values, 1.0))
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
 
@@ -139,6 +139,6 @@ def _pilot(
     """Return the leading components of all data within the span of the pilot points."""
     mixing = whitening(own, rounding)
     seen = mixing @ rows
-    vectors = scipy.linalg.eigh(seen @ seen.T, check_finite=False)[1]
+    vectors = scipy.linalg.eigh(seen @ seen.T, check_finite=False, driver="evd")[1]
     leading = vectors[:, ::-1][:, :r].T @ mixing
     return np.vstack([leading, np.zeros((r - len(leading), len(own)))])
