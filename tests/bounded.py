@@ -14,7 +14,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["Outcome", "TooSlow", "complaints", "in_child", "killed_at", "lines_of"]
+__all__ = [
+    "Outcome",
+    "TooSlow",
+    "complaints",
+    "in_child",
+    "killed_at",
+    "lines_of",
+    "without_coverage",
+]
 
 MEBIBYTE = 2**20
 
@@ -109,6 +117,13 @@ def _add_lines(seen: str | None) -> None:
     data = sys.modules["coverage"].CoverageData(no_disk=True)
     data.loads(base64.b64decode(seen))
     looking.get_data().update(data)
+
+
+def without_coverage() -> None:
+    """In a child that is interrupted: coverage has a lock which no interrupt may leave held."""
+    looking = _coverage()
+    if looking is not None:
+        looking.stop()
 
 
 def _coverage() -> Any:

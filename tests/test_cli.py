@@ -212,8 +212,9 @@ def test_a_full_disk_is_one_line(monkeypatch, capsys, arguments, buffering):
 
 
 @full
-def test_a_command_on_a_full_disk_is_one_line(monkeypatch, capsys, table):
-    with open("/dev/full", "w", encoding="utf-8") as stream:
+@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
+def test_a_command_on_a_full_disk_is_one_line(monkeypatch, capsys, table, buffering):
+    with open("/dev/full", "w", buffering, encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert cli.main(["info", table, "--quiet"]) == 1
     assert capsys.readouterr().err == "orthodrome: No space left on device: standard output\n"
@@ -248,6 +249,14 @@ def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, ta
     monkeypatch.setattr("orthodrome.cli.commands.describe", broken)
     assert cli.main(["info", table, "--quiet"]) == 1
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
+
+
+def test_an_error_stream_that_somebody_has_closed_is_no_error(monkeypatch, capsys, table):
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert cli.main(["info", table]) == 0
+    assert "3 rows" in capsys.readouterr().out
 
 
 def test_streams_are_afterwards_as_they_were(monkeypatch, table):

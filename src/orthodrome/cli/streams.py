@@ -34,7 +34,7 @@ def say(text: str) -> None:
 
 def tell(text: str) -> None:
     """Write to standard error; where that is full or closed, the work goes on all the same."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -51,10 +51,11 @@ def printable(text: str) -> str:
 def prepared() -> Iterator[tuple[Any, Any]]:
     """Let both streams be there and take any sign; after it they are as they were."""
     before: tuple[Any, Any] = sys.stdout, sys.stderr
-    strict = [stream for stream in before if getattr(stream, "errors", None) == "strict"]
+    there = [stream for stream in before if not _is_closed(stream)]
+    strict = [stream for stream in there if getattr(stream, "errors", None) == "strict"]
     strict = [stream for stream in strict if hasattr(stream, "reconfigure")]
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        sys.stdout, sys.stderr = (nowhere if stream is None else stream for stream in before)
+        sys.stdout, sys.stderr = (nowhere if _is_closed(stream) else stream for stream in before)
         try:
             for stream in strict:
                 stream.reconfigure(errors="backslashreplace")
@@ -62,8 +63,12 @@ def prepared() -> Iterator[tuple[Any, Any]]:
         finally:
             sys.stdout, sys.stderr = before
             for stream in strict:
-                with suppress(OSError, ValueError):  # closed meanwhile, or full
+                with suppress(OSError):  # it writes what the stream holds
                     stream.reconfigure(errors="strict")
+
+
+def _is_closed(stream: Any) -> bool:
+    return stream is None or getattr(stream, "closed", False)
 
 
 def finish(stream: Any) -> OSError | None:
@@ -74,6 +79,4 @@ def finish(stream: Any) -> OSError | None:
         with suppress(OSError), open(os.devnull, "wb") as nothing:
             os.dup2(nothing.fileno(), stream.fileno())
         return problem
-    except ValueError:  # of a stream that is closed: there is nothing to write
-        pass
     return None
