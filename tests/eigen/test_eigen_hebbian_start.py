@@ -19,6 +19,7 @@ from laws_hebbian import (
 )
 from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian, leading
+from orthodrome.eigen.kha.starts import whitening
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent, gram_operator
 from orthodrome.kernels import Gaussian
 
@@ -475,6 +476,15 @@ def test_components_that_are_small_but_there_are_found():
         found = hebbian(K, 10, random_state=seed).eigenvalues
         assert np.all(found > 0)
         np.testing.assert_allclose(found[-1], 1e-12, rtol=0.5)
+
+
+def test_null_directions_are_told_from_small_ones():
+    """Where there are null directions no Cholesky factor helps, and a cut must say which."""
+    for seed in range(20):
+        for least in (1e-12, 1e-13):
+            spectrum = np.r_[1.0, np.geomspace(0.5, least, 5), np.zeros(3)]
+            mixing = whitening(semidefinite(spectrum, seed=seed)[0])
+            assert np.count_nonzero(mixing.any(axis=1)) == 6
 
 
 def test_numbers_too_small_to_be_squared_are_refused():
