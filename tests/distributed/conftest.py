@@ -9,8 +9,9 @@ from optional import optional
 distributed = optional("distributed.client")
 deploy = optional("distributed.deploy.local")
 
-# bytes that a worker may use: what Python with this library takes, and room for a few blocks
-MEMORY_LIMIT = 700 * 2**20
+# bytes that a worker may use: what Python with this library takes, and room for some blocks of
+# the widest test (a worker pauses at 0.8 of this), but not for all of its data
+MEMORY_LIMIT = 1000 * 2**20
 
 
 def make_cluster(**options):

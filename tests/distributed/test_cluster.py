@@ -141,7 +141,7 @@ def test_a_lost_worker_changes_nothing(name, own_cluster):
     check_same(name, lazy, local)
 
 
-WIDE, ROWS = 1000, 8000
+WIDE, ROWS, BLOCKS = 1000, 8000, 48
 
 
 def pca_of_wide():
@@ -157,7 +157,7 @@ def spectral_of_wide():
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [pca_of_wide, spectral_of_wide])
 def test_the_data_may_be_larger_than_the_memory_of_a_worker(make, client, watch):
-    X = points(24, WIDE, ROWS, "f4")
+    X = points(BLOCKS, WIDE, ROWS, "f4")
     workers = client.scheduler_info()["workers"]
     assert all(worker["memory_limit"] < X.nbytes for worker in workers.values())
     processes = client.run(os.getpid)
@@ -167,7 +167,7 @@ def test_the_data_may_be_larger_than_the_memory_of_a_worker(make, client, watch)
     assert not any(event["status"] == "paused" for event in status_changes(client, workers))
     assert max(watch.sizes.values()) <= ROWS * WIDE * 4 + 10_000
     assert sum(watch.wanted.values()) < X.nbytes / 4
-    assert model.embedding_.shape == (24 * ROWS, len(model.eigenvalues_))
+    assert model.embedding_.shape == (BLOCKS * ROWS, len(model.eigenvalues_))
     if make is pca_of_wide:
         variances = model.embedding_.var(axis=0).compute() * len(X)
         np.testing.assert_allclose(variances, model.eigenvalues_, rtol=1e-3)
