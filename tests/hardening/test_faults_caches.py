@@ -1,5 +1,6 @@
 """Battery "faults": numba's cache on a full disk, damaged, or without any folder to be in."""
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -20,15 +21,26 @@ from orthodrome.kernels import Gaussian
 SOURCE = (
     "def double(array):\n    for i in range(array.shape[0]):\n        array[i] = 2 * array[i]\n"
 )
+MODULE = "loops_of_a_test"
+
+
+@pytest.fixture(autouse=True)
+def module_forgotten():
+    yield
+    sys.modules.pop(MODULE, None)
 
 
 def loop_in(folder):
-    """Compile a function of a file in this folder, as if for the first time."""
-    file = folder / "loops_of_a_test.py"
+    """Compile a function of a file in this folder, as if for the first time.
+
+    The module is among those imported, as that of any loop is: numba looks for it there when it
+    takes a loop from the cache, unless an older one of the same name is still in memory.
+    """
+    file = folder / f"{MODULE}.py"
     if not file.exists():
         file.write_text(SOURCE)
-    found = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(found)
+    found = importlib.util.spec_from_file_location(MODULE, file)
+    module = sys.modules[MODULE] = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return compiled(module.double)
 
@@ -46,6 +58,7 @@ def cache_files(folder):
 def test_a_cache_is_used_where_there_is_one(tmp_path):
     assert doubled(loop_in(tmp_path)) == [2, 6]
     assert len(cache_files(tmp_path)) == 2
+    gc.collect()  # the first one is gone
     again = loop_in(tmp_path)
     assert doubled(again) == [2, 6]
     assert sum(again.stats.cache_hits.values()) == 1
@@ -104,7 +117,7 @@ def test_a_read_only_cache(full, monkeypatch):
         cache.mkdir()
         folder.chmod(0o755)
         monkeypatch.setattr("numba.core.config.CACHE_DIR", str(cache))
-        (folder / "loops_of_a_test.py").write_text(SOURCE)
+        (folder / f"{MODULE}.py").write_text(SOURCE)
         if full:
             doubled(loop_in(folder))
             assert len(cache_files(cache)) == 2
