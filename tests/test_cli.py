@@ -19,8 +19,10 @@ from orthodrome import cli
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
+from orthodrome.cli import options
 from orthodrome.cli.progress import progress
 from orthodrome.cli.streams import printable
+from orthodrome.runs import models
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,6 +88,23 @@ def test_unknown_command_in_a_process():
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["embed", "--help"], ["embed"]])
+def test_the_help_does_not_wait_for_the_library(arguments):
+    code = (
+        f"import sys; from orthodrome.cli import main; main({arguments})\n"
+        "print('loaded:', *{'numpy', 'scipy', 'sklearn', 'numba', 'pandas'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert result.stdout.endswith("loaded:\n")
+
+
+def test_methods_in_the_help_are_those_there_are():
+    for kind in ("CLASSIFIERS", "CLUSTERINGS", "DECOMPOSITIONS"):
+        assert getattr(options, kind) == tuple(getattr(models, kind))
+
+
 def test_missing_typer_is_one_line_of_advice():
     code = (
         "import sys; sys.modules['typer'] = None\n"
@@ -143,7 +162,7 @@ def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code
         raise error
 
     monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
-    monkeypatch.setattr("orthodrome.cli.commands.load", fail)
+    monkeypatch.setattr("orthodrome.load", fail)
     assert cli.main(["predict", "model", "data.csv"]) == code
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -158,7 +177,7 @@ def test_a_fault_tells_where_if_asked(monkeypatch):
         raise KeyError("k")
 
     monkeypatch.setenv("ORTHODROME_DEBUG", "1")
-    monkeypatch.setattr("orthodrome.cli.commands.load", fail)
+    monkeypatch.setattr("orthodrome.load", fail)
     with pytest.raises(KeyError):
         cli.main(["predict", "model", "data.csv"])
 
@@ -246,7 +265,7 @@ def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, ta
     def broken(*_, **__):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("orthodrome.cli.commands.describe", broken)
+    monkeypatch.setattr("orthodrome.runs.describe", broken)
     assert cli.main(["info", table, "--quiet"]) == 1
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
 

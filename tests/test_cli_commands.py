@@ -475,8 +475,8 @@ def test_what_is_read_is_not_written_over(here, capsys, monkeypatch, case):
     def read(*_, **__):
         raise AssertionError("it was read first")
 
-    for name in ("read_data", "read_image", "load"):
-        monkeypatch.setattr(f"orthodrome.cli.commands.{name}", read)
+    for name in ("cli.session.read_data", "runs.read_image", "load"):
+        monkeypatch.setattr(f"orthodrome.{name}", read)
     (here / "w").mkdir()
     (here / "folder").symlink_to("w")
     (here / "link.csv").symlink_to("w/coordinates.csv")
@@ -574,7 +574,7 @@ def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
     def fail(*_):
         raise errors.pop()
 
-    monkeypatch.setattr("orthodrome.cli.commands.table_of", fail)
+    monkeypatch.setattr("orthodrome.cli.session.table_of", fail)
     monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
     errors = [IndexError("5 is out of bounds")]
     printed = run(capsys, "predict", "model", trees, "--quiet", code=1)

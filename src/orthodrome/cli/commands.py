@@ -1,59 +1,41 @@
-"""The commands: each reads, runs, writes and says what it did."""
+"""The commands: each reads, runs, writes and says what it did.
+
+What a command works with it imports when it is called: the help and the version do not wait for it.
+"""
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import os
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from .. import __version__, load
-from .._core.files import writable_folder
-from ..persist.files import packed
-from ..plots import MissingExtraError
-from ..plots._matplotlib import require_matplotlib
-from ..plots.interactive import require_plotly
-from ..plots.report import Section, render_report
-from ..runs import (
-    Choice,
-    Data,
-    InputError,
-    classify,
-    cluster,
-    compare,
-    denoise,
-    describe,
-    embed,
-    read_data,
-    read_image,
-)
-from ..runs.classification import check_same_columns
-from ..runs.inputs import UnknownColumnError
-from ..runs.inputs.data import shown
-from ..runs.inputs.images import encoded_image
-from ..runs.models import CLASSIFIERS, CLUSTERINGS, DECOMPOSITIONS
-from ..runs.pages import (
-    How,
-    classification_page,
-    clustering_page,
-    comparison_page,
-    denoising_page,
-    embedding_page,
-)
-from ..runs.results import (
-    clusters_table,
-    coordinates_table,
-    predictions_table,
-    table_of,
-    table_text,
-    write_files,
+from .. import __version__
+from .options import (
+    CLASSIFIERS,
+    CLUSTERINGS,
+    DECOMPOSITIONS,
+    GIVEN,
+    AsJson,
+    Columns,
+    Components,
+    DataFile,
+    KeepNegative,
+    KernelName,
+    Label,
+    LabelRegex,
+    Labels,
+    Quiet,
+    Seed,
+    Sigma,
+    Standardize,
+    folder_option,
+    method_option,
+    not_empty,
 )
 from .progress import progress
 from .streams import Unwritten, printable, say, tell
@@ -61,13 +43,8 @@ from .streams import Unwritten, printable, say, tell
 __all__ = ["application", "run"]
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as shells have it
-MODEL, PAGE, CLEANED = "model.orthodrome", "report.html", "cleaned.png"
 COORDINATES, CLUSTERS, PREDICTIONS = "coordinates.csv", "clusters.csv", "predictions.csv"
-
-Found = TypeVar("Found")
-
-#: What follows the program's name, for the page to show.
-_GIVEN: ContextVar[list[str]] = ContextVar("arguments")
+CLEANED = "cleaned.png"
 
 application = typer.Typer(
     name="orthodrome",
@@ -82,96 +59,15 @@ application = typer.Typer(
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code."""
-    token = _GIVEN.set(arguments)
+    token = GIVEN.set(arguments)
     try:
         application(arguments or ["--help"], prog_name="orthodrome")
     except SystemExit as stop:
         # the reader of a pipe has had enough of the help, which typer and rich call a failure
         return 0 if isinstance(stop.__context__, BrokenPipeError) else int(stop.code or 0)
     finally:
-        _GIVEN.reset(token)
+        GIVEN.reset(token)
     return 0
-
-
-# ---------------------------------------------------------------------------- options
-
-DataFile = Annotated[str, typer.Argument(metavar="DATA", help="csv, tsv, parquet, npy, npz or tps")]
-Label = Annotated[
-    str | None, typer.Option("--label", metavar="COL", help="column that holds the labels")
-]
-Labels = Annotated[
-    str | None,
-    typer.Option("--labels", metavar="FILE", help="table of labels, joined on ID or IMAGE (TPS)"),
-]
-LabelRegex = Annotated[
-    str | None,
-    typer.Option(
-        "--label-regex", metavar="REGEX", help="labels are its first group in IMAGE or ID (TPS)"
-    ),
-]
-KeepNegative = Annotated[
-    bool,
-    typer.Option("--keep-negative", help="negative coordinates are no missing landmarks (TPS)"),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B,…", help="use these columns only, by their names"),
-]
-KernelName = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="NAME", help="default: gaussian; veronese_whitney of shapes"),
-]
-Sigma = Annotated[
-    str | None,
-    typer.Option("--sigma", metavar="σ", help="bandwidth: a number, mean or median"),
-]
-Standardize = Annotated[
-    bool,
-    typer.Option("--standardize", help="bring every column to mean 0 and variance 1 first"),
-]
-Components = Annotated[int, typer.Option("--components", "-q", min=1, help="how many coordinates")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="of whatever is random")]
-AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON on stdout")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="no progress and no notes on stderr")]
-
-
-def _not_empty(out: str | None) -> str | None:
-    if out == "":
-        raise typer.BadParameter("the name is empty; is it a variable that is not set?")
-    return out
-
-
-def _folder() -> Any:
-    return typer.Option("--out", metavar="DIR", help="folder to write", callback=_not_empty)
-
-
-def _one_of(names: Sequence[str]) -> Callable[[str], str]:
-    def check(value: str) -> str:
-        if value not in names:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
-        return value
-
-    return check
-
-
-def _method(names: Sequence[str]) -> Any:
-    return typer.Option(
-        "--method", metavar="NAME", help="one of " + ", ".join(names), callback=_one_of(names)
-    )
-
-
-def _given_sigma(sigma: str | None) -> float | str | None:
-    if sigma in (None, "mean", "median"):
-        return sigma
-    try:
-        return float(sigma or "")
-    except ValueError:
-        raise InputError(f"--sigma {sigma}: give a number, mean or median.") from None
-
-
-def count(n: int, thing: str) -> str:
-    """So many things."""
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 # ---------------------------------------------------------------------------- errors
@@ -190,7 +86,7 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
                 raise typer.Exit(INTERRUPTED) from None
             except Unwritten:
                 raise
-            except (ValueError, OSError, MissingExtraError, ImportError, MemoryError) as error:
+            except (ValueError, OSError, ImportError, MemoryError) as error:
                 _complain(_words(error))
                 raise typer.Exit(FAILED) from None
             except Exception as error:
@@ -225,115 +121,9 @@ def _words(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-# ---------------------------------------------------------------------------- what is done and said
-
-
-def _read(path: str, **options: Any) -> tuple[Data, str]:
-    """The data, and the Python expression that reads them."""
-    given = {name: value for name, value in options.items() if value not in (None, False)}
-    if isinstance(given.get("columns"), str):
-        given["columns"] = _names_in(given["columns"])
-    words = "".join(f", {name}={value!r}" for name, value in given.items())
-    return read_data(path, **given), f"read_data({path!r}{words})"
-
-
-def _names_in(columns: str) -> list[str]:
-    try:
-        return next(csv.reader([columns], skipinitialspace=True))
-    except csv.Error as problem:  # of the end of a line within, or of a very long name
-        raise InputError(
-            f"--columns {shown(columns)}: give names of columns, separated by commas ({problem})."
-        ) from None
-
-
-def _has_names(path: str) -> bool:
-    """Whether the columns of such a file have names."""
-    return not path.lower().endswith((".npy", ".npz"))
-
-
-def _refuse_to_overwrite(out: str, written: Iterable[Path], read: Iterable[str | None]) -> None:
-    """Refuse to write a file that is also read, by whatever name and through whatever link."""
-    sources = [source for source in read if source and os.path.exists(source)]
-    for target in written:
-        for source in sources:
-            if os.path.exists(target) and os.path.samefile(target, source):
-                raise InputError(
-                    f"--out {out}: {target} would be written over {source}, which is read. Name "
-                    "another place."
-                )
-
-
-def _how(reading: str, testing: str = "") -> How:
-    as_module = Path(sys.argv[0]).name == "__main__.py"
-    program = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
-    return How([*program, *_GIVEN.get()], reading, testing)
-
-
-class _Session:
-    """One run of a command: where it writes `names` and the page, and how much it says.
-
-    What it reads, `source` and perhaps `more`, it does not write over.
-    """
-
-    def __init__(
-        self,
-        source: str,
-        *more: str | None,
-        out: str,
-        names: Sequence[str],
-        as_json: bool,
-        quiet: bool,
-    ) -> None:
-        self._source, self._out = source, Path(out)
-        self._json, self._quiet = as_json, quiet
-        self._files: dict[str, Path] = {}
-        if self._out.is_file():
-            raise InputError(
-                f"--out {self._out} is a file; name a folder, which is made if need be."
-            )
-        written = [self._out / name for name in (*names, PAGE)]
-        _refuse_to_overwrite(out, written, (source, *more))
-
-    def carry_out(
-        self,
-        title: str,
-        compute: Callable[[Any], Found],
-        sections: Callable[[Found], list[Section]],
-        contents: Callable[[Found], dict[str, bytes]],
-    ) -> Found:
-        """Compute, and only then write the contents and the page, all of them or none."""
-        require_plotly()  # what the page needs, before time is spent
-        require_matplotlib()
-        with writable_folder(self._out) as folder, progress(self._quiet) as report:
-            try:
-                found = compute(lambda fraction, task: report(0.9 * fraction, task))
-            except InputError:
-                raise
-            except ValueError as error:  # of an estimator, which does not know the file
-                raise InputError(f"{self._source}: {error}") from error
-            report(0.9, "page")
-            page = render_report(title, sections(found))
-            # a name of a file that is not UTF-8 has halves of surrogates
-            files = {**contents(found), PAGE: page.encode("utf-8", errors="replace")}
-            self._files = write_files(folder, files)
-        return found
-
-    def summary(self, facts: dict[str, Any], lines: Sequence[str], notes: Sequence[str]) -> None:
-        """Print notes on stderr; facts and files as JSON, or lines for people, the page last."""
-        if not self._quiet:
-            for text in notes:
-                tell(f"note: {printable(text)}\n")
-        paths = {name: str(path.resolve()) for name, path in self._files.items()}
-        if self._json:
-            say(json.dumps(facts | {"files": paths}) + "\n")
-        else:
-            say("\n".join([*map(printable, lines), *paths.values()]) + "\n")
-
-
-def _with_model(found: Any, name: str, table: str) -> dict[str, bytes]:
-    """A table and the fitted model, which remembers the columns that it has learned from."""
-    notes = {"columns": list(found.data.columns), "kind": found.data.kind}
-    return {name: table.encode("utf-8"), MODEL: packed(found.model, notes)}
+def count(n: int, thing: str) -> str:
+    """So many things."""
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 # ---------------------------------------------------------------------------- commands
@@ -351,7 +141,7 @@ def _top(
 
 @_command("demo", "Example: orthodrome demo --out report && xdg-open report/index.html")
 def demo(
-    out: Annotated[str, _folder()] = "report",
+    out: Annotated[str, folder_option()] = "report",
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="show no progress on stderr")] = False,
 ) -> None:
@@ -362,11 +152,12 @@ def demo(
     line on stdout is the path of the page. Needs no network and takes less than a minute.
     """
     from ..plots.demo import run_demo
+    from .session import how
 
     with progress(quiet) as report:
         page = run_demo(
             out,
-            command=_how("").command,
+            command=how("").command,
             progress=lambda done, total, task: report(done / total, task),
         )
     where = str(page.resolve())
@@ -391,7 +182,10 @@ def info(
     the feature space the data reach (if not far, flat methods do as well); which solver would be
     chosen; memory and time, estimated before anything is run.
     """
-    read, _ = _read(
+    from ..runs import describe
+    from .session import read_file
+
+    read, _ = read_file(
         data,
         label=label,
         columns=columns,
@@ -411,7 +205,7 @@ def info(
 @_command("embed", "Example: orthodrome embed measurements.csv --label species --method kpga")
 def embed_command(
     data: DataFile,
-    method: Annotated[str, _method(list(DECOMPOSITIONS))] = "kpga",
+    method: Annotated[str, method_option(DECOMPOSITIONS)] = "kpga",
     kernel: KernelName = None,
     sigma: Sigma = None,
     components: Components = 2,
@@ -428,7 +222,7 @@ def embed_command(
     keep_negative: KeepNegative = False,
     standardize: Standardize = False,
     seed: Seed = 0,
-    out: Annotated[str, _folder()] = "embedding",
+    out: Annotated[str, folder_option()] = "embedding",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -438,9 +232,14 @@ def embed_command(
     needs nothing else: the points to explore, the spectrum, which neighbours are kept, and the
     lines of Python that do the same. Labels only colour the points.
     """
+    from ..runs import Choice, embed
+    from ..runs.pages import embedding_page
+    from ..runs.results import coordinates_table
+    from .session import MODEL, Session, given_sigma, how, read_file, with_model
+
     names = (COORDINATES, MODEL)
-    session = _Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
-    read, reading = _read(
+    session = Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
+    read, reading = read_file(
         data,
         label=label,
         columns=columns,
@@ -451,12 +250,12 @@ def embed_command(
     parameters: dict[str, Any] = {"n_components": components}
     parameters |= {} if sphere is None else {"sphere": sphere}
     parameters |= {} if p is None else {"p": p}
-    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
+    choice = Choice(method, kernel, given_sigma(sigma), standardize, seed, parameters)
     found = session.carry_out(
         f"Embedding of {Path(data).name}",
         lambda report: embed(read, choice, report),
-        lambda found: embedding_page(found, _how(reading)),
-        lambda found: _with_model(found, COORDINATES, coordinates_table(found)),
+        lambda found: embedding_page(found, how(reading)),
+        lambda found: with_model(found, COORDINATES, coordinates_table(found)),
     )
     q = found.coordinates.shape[1]
     facts = {"command": "embed", "method": method, "n_rows": len(read), "n_components": q}
@@ -471,7 +270,7 @@ def embed_command(
 def cluster_command(
     data: DataFile,
     k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="how many clusters")],
-    method: Annotated[str, _method(list(CLUSTERINGS))] = "mixture",
+    method: Annotated[str, method_option(CLUSTERINGS)] = "mixture",
     kernel: KernelName = None,
     sigma: Sigma = None,
     label: Label = None,
@@ -481,7 +280,7 @@ def cluster_command(
     keep_negative: KeepNegative = False,
     standardize: Standardize = False,
     seed: Seed = 0,
-    out: Annotated[str, _folder()] = "clustering",
+    out: Annotated[str, folder_option()] = "clustering",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -490,9 +289,14 @@ def cluster_command(
     Writes clusters.csv, the fitted model and report.html. Labels are not used to cluster; with
     them the page says how well clusters and labels agree.
     """
+    from ..runs import Choice, cluster
+    from ..runs.pages import clustering_page
+    from ..runs.results import clusters_table
+    from .session import MODEL, Session, given_sigma, how, read_file, with_model
+
     names = (CLUSTERS, MODEL)
-    session = _Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
-    read, reading = _read(
+    session = Session(data, labels, out=out, names=names, as_json=as_json, quiet=quiet)
+    read, reading = read_file(
         data,
         label=label,
         columns=columns,
@@ -501,12 +305,12 @@ def cluster_command(
         keep_negative=keep_negative,
     )
     parameters = {"n_components" if method == "mixture" else "n_clusters": k}
-    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed, parameters)
+    choice = Choice(method, kernel, given_sigma(sigma), standardize, seed, parameters)
     found = session.carry_out(
         f"Clusters of {Path(data).name}",
         lambda report: cluster(read, choice, report),
-        lambda found: clustering_page(found, _how(reading)),
-        lambda found: _with_model(found, CLUSTERS, clusters_table(found)),
+        lambda found: clustering_page(found, how(reading)),
+        lambda found: with_model(found, CLUSTERS, clusters_table(found)),
     )
     sizes = found.sizes.tolist()
     facts = {"command": "cluster", "method": method, "n_rows": len(read), "sizes": sizes}
@@ -531,7 +335,7 @@ def classify_command(
     cv: Annotated[
         int | None, typer.Option("--cv", metavar="FOLDS", help="folds to test by (default: 5)")
     ] = None,
-    method: Annotated[str, _method(list(CLASSIFIERS))] = "krrc",
+    method: Annotated[str, method_option(CLASSIFIERS)] = "krrc",
     kernel: KernelName = None,
     sigma: Sigma = None,
     columns: Columns = None,
@@ -540,7 +344,7 @@ def classify_command(
     keep_negative: KeepNegative = False,
     standardize: Standardize = False,
     seed: Seed = 0,
-    out: Annotated[str, _folder()] = "classification",
+    out: Annotated[str, folder_option()] = "classification",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -550,11 +354,16 @@ def classify_command(
     model of all training rows (for orthodrome predict) and report.html with accuracy and
     confusions. A TPS file has no columns: give --labels FILE or --label-regex.
     """
+    from ..runs import Choice, InputError, classify
+    from ..runs.pages import classification_page
+    from ..runs.results import predictions_table
+    from .session import MODEL, Session, given_sigma, how, read_file, rows_to_test, with_model
+
     if test is not None and cv is not None:
         raise InputError("--test and --cv exclude each other: give one of them.")
     names = (PREDICTIONS, MODEL)
-    session = _Session(train, test, labels, out=out, names=names, as_json=as_json, quiet=quiet)
-    read, reading = _read(
+    session = Session(train, test, labels, out=out, names=names, as_json=as_json, quiet=quiet)
+    read, reading = read_file(
         train,
         label=label,
         columns=columns,
@@ -564,7 +373,7 @@ def classify_command(
     )
     other, testing = None, ""
     if test is not None:
-        other, testing = _test_rows(
+        other, testing = rows_to_test(
             test,
             read,
             label=label,
@@ -572,14 +381,14 @@ def classify_command(
             label_regex=label_regex,
             keep_negative=keep_negative,
         )
-    choice = Choice(method, kernel, _given_sigma(sigma), standardize, seed)
+    choice = Choice(method, kernel, given_sigma(sigma), standardize, seed)
     found = session.carry_out(
         f"Classes of {Path(train).name}",
         lambda report: classify(
             read, choice, test=other, n_folds=5 if cv is None else cv, report=report
         ),
-        lambda found: classification_page(found, _how(reading, testing)),
-        lambda found: _with_model(found, PREDICTIONS, predictions_table(found.trial)),
+        lambda found: classification_page(found, how(reading, testing)),
+        lambda found: with_model(found, PREDICTIONS, predictions_table(found.trial)),
     )
     trial = found.trial
     facts: dict[str, Any] = {"command": "classify", "method": method, "n_rows": len(read)}
@@ -596,44 +405,6 @@ def classify_command(
     session.summary(facts, lines, [*read.notes, *found.notes])
 
 
-def _test_rows(path: str, train: Data, **options: Any) -> tuple[Data, str]:
-    """The rows to test, with labels if their file has them, and the columns of the model."""
-    columns = list(train.columns) if train.kind == "table" and _has_names(path) else None
-    try:
-        return _read_as(train.kind, path, columns, **options)
-    except UnknownColumnError:  # of the labels: a file without them can still be predicted
-        return _read_as(train.kind, path, columns)
-
-
-def _read_as(kind: str, path: str, columns: list[str] | None, **options: Any) -> tuple[Data, str]:
-    """Rows of the kind and with the columns that a model has learned from."""
-    is_tps = path.lower().endswith(".tps")
-    if kind == "table" and is_tps:
-        raise InputError(f"{path} has landmarks, and the model has learned from a table.")
-    if kind == "shapes" and not is_tps and _has_names(path):
-        raise InputError(f"{path} is a table, and the model has learned from landmarks (TPS).")
-    try:
-        return _read(path, columns=columns, **options)
-    except UnknownColumnError as error:
-        if error.name == options.get("label"):
-            raise
-        raise InputError(
-            f"{path} has no column {error.name!r}, which the model has learned from."
-        ) from None
-
-
-def _learned_from(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:
-    """Columns and kind of the data of a model, by its notes, which anyone may have written."""
-    columns, kind = notes.get("columns"), notes.get("kind", "table")
-    texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-    if not (columns is None or texts) or kind not in ("table", "shapes"):
-        raise InputError(
-            f"{path} has notes that no command writes: columns {shown(str(columns))} of the kind "
-            f"{shown(str(kind))}. Save the model without them, or with a list of names."
-        )
-    return columns, kind
-
-
 @_command("predict", "Example: orthodrome predict classification/model.orthodrome new.csv")
 def predict(
     model: Annotated[
@@ -647,7 +418,7 @@ def predict(
             "--out",
             metavar="FILE",
             help="table to write (default: stdout)",
-            callback=_not_empty,
+            callback=not_empty,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -658,20 +429,27 @@ def predict(
     The table goes to stdout as CSV, or to a file. The columns that the model has learned from are
     found by their names; others are left alone.
     """
+    from .. import load
+    from .._core.files import writable_folder
+    from ..runs import InputError
+    from ..runs.classification import check_same_columns
+    from ..runs.results import write_files
+    from .session import answer, has_names, learned_from, read_like, refuse_to_overwrite
+
     if out is not None:
         if os.path.isdir(out):
             raise InputError(f"--out {out} is a folder; name a file for the table.")
-        _refuse_to_overwrite(out, [Path(out)], (model, data))
+        refuse_to_overwrite(out, [Path(out)], (model, data))
     fitted, notes = load(model, with_notes=True)
-    columns, kind = _learned_from(model, notes)
-    named = columns if kind == "table" and _has_names(data) else None
-    read, _ = _read_as(kind, data, named, keep_negative=keep_negative)
+    columns, kind = learned_from(model, notes)
+    named = columns if kind == "table" and has_names(data) else None
+    read, _ = read_like(kind, data, named, keep_negative=keep_negative)
     if columns:
         check_same_columns(tuple(columns), read)
     with progress(quiet) as report:
         report(0.0, "prediction")
         try:
-            text = _answer(fitted, read, as_json)
+            text = answer(fitted, read, as_json)
         except (MemoryError, OSError, ImportError, Warning):  # of the machine, or made errors
             raise
         except Exception as error:  # of the rows, or of a model whose parts do not go together
@@ -690,14 +468,6 @@ def predict(
     say((json.dumps({"files": {target.name: where}}) if as_json else where) + "\n")
 
 
-def _answer(fitted: Any, read: Data, as_json: bool) -> str:
-    """What a model says of rows, as CSV or as JSON."""
-    header, rows = table_of(fitted, read)
-    if not as_json:
-        return table_text(header, rows)
-    return json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
-
-
 @_command("compare", "Example: orthodrome compare measurements.csv --label species")
 def compare_command(
     data: DataFile,
@@ -711,7 +481,7 @@ def compare_command(
     keep_negative: KeepNegative = False,
     standardize: Standardize = False,
     seed: Seed = 0,
-    out: Annotated[str, _folder()] = "comparison",
+    out: Annotated[str, folder_option()] = "comparison",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -720,8 +490,12 @@ def compare_command(
     Which share of the nearest neighbours the coordinates of each keep, and a recommendation in
     words. Writes report.html. Of more than 500 rows so many are drawn.
     """
-    session = _Session(data, labels, out=out, names=(), as_json=as_json, quiet=quiet)
-    read, reading = _read(
+    from ..runs import Choice, compare
+    from ..runs.pages import comparison_page
+    from .session import Session, given_sigma, how, read_file
+
+    session = Session(data, labels, out=out, names=(), as_json=as_json, quiet=quiet)
+    read, reading = read_file(
         data,
         label=label,
         columns=columns,
@@ -729,11 +503,11 @@ def compare_command(
         label_regex=label_regex,
         keep_negative=keep_negative,
     )
-    choice = Choice("kpca", kernel, _given_sigma(sigma), standardize, seed)
+    choice = Choice("kpca", kernel, given_sigma(sigma), standardize, seed)
     found = session.carry_out(
         f"Decompositions of {Path(data).name}",
         lambda report: compare(read, choice, n_components=components, report=report),
-        lambda found: comparison_page(found, _how(reading)),
+        lambda found: comparison_page(found, how(reading)),
         lambda found: {},
     )
     words = found.recommendation()
@@ -756,7 +530,7 @@ def denoise_command(
         typer.Option("--noise", metavar="SD", min=0.0, help="noise, of 255 (default: estimated)"),
     ] = None,
     seed: Seed = 0,
-    out: Annotated[str, _folder()] = "denoised",
+    out: Annotated[str, folder_option()] = "denoised",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -765,7 +539,12 @@ def denoise_command(
     Noise level, bandwidth and number of components are estimated from the image itself. Writes
     cleaned.png and report.html, which also shows what was removed.
     """
-    session = _Session(image, out=out, names=(CLEANED,), as_json=as_json, quiet=quiet)
+    from ..runs import denoise, read_image
+    from ..runs.inputs.images import encoded_image
+    from ..runs.pages import denoising_page
+    from .session import Session, how
+
+    session = Session(image, out=out, names=(CLEANED,), as_json=as_json, quiet=quiet)
     pixels = read_image(image)
     found = session.carry_out(
         f"{Path(image).name} without its noise",
@@ -777,7 +556,7 @@ def denoise_command(
             seed=seed,
             report=report,
         ),
-        lambda found: denoising_page(found, _how(f"read_image({image!r})")),
+        lambda found: denoising_page(found, how(f"read_image({image!r})")),
         lambda found: {CLEANED: encoded_image(found.cleaned)},
     )
     levels = [255 * value for value in found.noise]
