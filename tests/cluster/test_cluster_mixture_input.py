@@ -285,3 +285,19 @@ def test_a_list_of_batches_is_the_array():
     lists = GeodesicMixture(2, solver=solver, **options).fit([X[:25], X[25:]])
     whole = GeodesicMixture(2, solver=solver, **options).fit(X)
     assert clustering_error(lists.predict(X), whole.predict(X)) < 0.2
+
+
+def test_errors_about_batches_name_the_estimator_that_was_given_them():
+    X = blobs()
+    batches = [X[:20], X[20:]]
+    bad = [X[:20], np.where(X[20:] == X[25, 1], np.nan, X[20:])]
+    model = estimator(random_state=0)
+    for fails, words in (
+        (lambda: model.fit(bad), "Input X of GeodesicMixture contains NaN or infinity in row 25"),
+        (lambda: model.fit(batches, sample_weight=[1.0]), "sample_weight of GeodesicMixture must"),
+        (lambda: estimator(solver="dense").fit(batches), "solver='dense' of GeodesicMixture"),
+        (lambda: estimator(kernel="linear").fit(batches), r"k\(x, x\) must be the same for all"),
+        (lambda: model.fit(batches).predict(bad), "Input X of GeodesicMixture contains NaN"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            fails()

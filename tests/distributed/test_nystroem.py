@@ -127,8 +127,10 @@ def test_shapes():
 def test_a_missing_value_is_named_by_its_row():
     X = data(500)
     X[321, 2] = np.nan
-    with pytest.raises(ValueError, match=r"KernelPGA contains NaN or infinity in row 321\."):
-        KernelPGA(2, n_landmarks=30).fit(chunked(X, 100))
+    for model in (KernelPGA(2, n_landmarks=30), GeodesicMixture(2, n_landmarks=30)):
+        name = type(model).__name__
+        with pytest.raises(ValueError, match=rf"{name} contains NaN or infinity in row 321\."):
+            model.fit(chunked(X, 100))
 
 
 @pytest.mark.parametrize("kind", ["full", "tied"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +28,7 @@ __all__ = [
     "along_blocks",
     "canonical_blocks",
     "cloud_of",
+    "errors_named_after",
     "of_new_rows",
     "refuse_large_coordinates",
     "sample_of",
@@ -103,6 +106,18 @@ class _Spread:
     def __call__(self, points: Any, start: int, *along: Any) -> tuple[Any, ...]:
         w = along[0] if along else np.ones(len(points))
         return w.sum(), w @ log_at_pole(points) ** 2
+
+
+@contextmanager
+def errors_named_after(estimator: Any) -> Iterator[None]:
+    """Let what kPGA refuses within an estimator name that one, which is what the caller has."""
+    try:
+        yield
+    except ValueError as error:
+        words, named = str(error), type(estimator).__name__
+        if type(error) is not ValueError or KernelPGA.__name__ not in words:
+            raise
+        raise ValueError(words.replace(KernelPGA.__name__, named)) from error
 
 
 def refuse_large_coordinates(

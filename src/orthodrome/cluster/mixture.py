@@ -47,6 +47,7 @@ from .blocks import (
     Judgement,
     Sample,
     cloud_of,
+    errors_named_after,
     refuse_large_coordinates,
     sample_of,
     unit_points,
@@ -284,9 +285,10 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         """Fit to rows that come in blocks: starts of EM from a sample, EM itself over all."""
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             pga = self._new_analysis(self.n_modes, pga_seed)
-            source = as_source(X, kernel, pga)
+            source = as_source(X, kernel, self)
             refuse_large_coordinates(self, source)
-            self.pga_ = pga.fit(X, sample_weight=sample_weight)
+            with errors_named_after(self):
+                self.pga_ = pga.fit(X, sample_weight=sample_weight)
             refuse_large_coordinates(self, source, pga)
             self.kernel_, self.n_features_in_ = pga.kernel_, pga.n_features_in_
             self._columns_, self.n_modes_ = None, _positive_modes(pga)
@@ -658,7 +660,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         """Return what the mixture says of data."""
         check_is_fitted(self)
         if kind_of(X, self.kernel_) != "array":
-            return over_rows(self._judge(what), self.pga_.transform(X))
+            with errors_named_after(self):
+                return over_rows(self._judge(what), self.pga_.transform(X))
         return self._judge(what)(self._coordinates(self._validated(X)))
 
     def _shrunk(self) -> list[int]:

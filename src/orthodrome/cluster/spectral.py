@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.kinds import library_of
 from .._core.progress import Progress, tracked
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
@@ -226,7 +227,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self._check_parameters()
         solver_seed, means_seed = several_seeds(self.random_state, 2, type(self).__name__)
         kernel = self._kernel_object()
-        away = is_dask_array(X)
+        away = library_of(X) == "dask"
         X = lazy_rows(self, X, kernel) if away else kernel.validate(X, estimator=self)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
         merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
@@ -373,7 +374,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             The embedding.
         """
         check_is_fitted(self)
-        if is_dask_array(X):
+        if library_of(X) == "dask":
             return of_new_rows(self, X, "_embed")
         return self._embed(self.kernel_.validate(X, estimator=self, reset=False))
 
