@@ -131,11 +131,31 @@ def test_what_the_command_line_needs_is_named(monkeypatch, capsys, name):
 
 def test_a_module_that_the_program_itself_lacks_is_a_fault(monkeypatch):
     def broken(*_):
-        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+        raise ModuleNotFoundError("No module named 'click'", name="click")
 
     monkeypatch.setattr(cli.importlib, "import_module", broken)
-    with pytest.raises(ModuleNotFoundError, match="scipy"):
+    with pytest.raises(ModuleNotFoundError, match="click"):
         cli.main(["--version"])
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_module_that_a_command_lacks_is_one_line_and_tells_where_if_asked(debug):
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from orthodrome.cli import main; sys.exit(main(['info', 'x.csv']))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"ORTHODROME_DEBUG": debug},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 1
+    assert "scipy" in result.stderr.splitlines()[-1]
+    assert ("Traceback" in result.stderr) == bool(debug)
+    assert debug or len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,7 +182,7 @@ def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code
         raise error
 
     monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
-    monkeypatch.setattr("orthodrome.load", fail)
+    monkeypatch.setattr("orthodrome.persist.load", fail)
     assert cli.main(["predict", "model", "data.csv"]) == code
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -177,7 +197,7 @@ def test_a_fault_tells_where_if_asked(monkeypatch):
         raise KeyError("k")
 
     monkeypatch.setenv("ORTHODROME_DEBUG", "1")
-    monkeypatch.setattr("orthodrome.load", fail)
+    monkeypatch.setattr("orthodrome.persist.load", fail)
     with pytest.raises(KeyError):
         cli.main(["predict", "model", "data.csv"])
 

@@ -475,7 +475,7 @@ def test_what_is_read_is_not_written_over(here, capsys, monkeypatch, case):
     def read(*_, **__):
         raise AssertionError("it was read first")
 
-    for name in ("cli.session.read_data", "runs.read_image", "load"):
+    for name in ("cli.session.read_data", "runs.read_image", "persist.load"):
         monkeypatch.setattr(f"orthodrome.{name}", read)
     (here / "w").mkdir()
     (here / "folder").symlink_to("w")

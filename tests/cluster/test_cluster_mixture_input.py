@@ -301,3 +301,18 @@ def test_errors_about_batches_name_the_estimator_that_was_given_them():
     ):
         with pytest.raises(ValueError, match=words):
             fails()
+
+
+def test_names_of_columns_in_batches_are_compared():
+    X = blobs()
+    frames = [pd.DataFrame(part, columns=["a", "b"]) for part in (X[:20], X[20:])]
+    whole, other = pd.concat(frames), [frame.rename(columns={"a": "c"}) for frame in frames]
+    for fitted in (estimator().fit(frames), estimator().fit(whole)):
+        assert fitted.feature_names_in_.tolist() == ["a", "b"]
+        np.testing.assert_array_equal(fitted.predict(frames), fitted.predict(whole))
+        for wrong in (other, other[0]):
+            with pytest.raises(ValueError, match="feature names should match"):
+                fitted.predict(wrong)
+        with pytest.warns(UserWarning, match="but GeodesicMixture was fitted with") as said:
+            fitted.predict(X)
+        assert len(said) == 1

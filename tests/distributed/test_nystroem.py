@@ -131,6 +131,10 @@ def test_a_missing_value_is_named_by_its_row():
         name = type(model).__name__
         with pytest.raises(ValueError, match=rf"{name} contains NaN or infinity in row 321\."):
             model.fit(chunked(X, 100))
+    fitted = GeodesicMixture(2, n_landmarks=30).fit(chunked(X[:300], 100))
+    labels = fitted.predict(chunked(X, 100))
+    with pytest.raises(ValueError, match=r"GeodesicMixture contains NaN or infinity in row 321\."):
+        labels.compute()
 
 
 @pytest.mark.parametrize("kind", ["full", "tied"])

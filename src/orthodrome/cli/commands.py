@@ -87,6 +87,8 @@ def _command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable
             except Unwritten:
                 raise
             except (ValueError, OSError, ImportError, MemoryError) as error:
+                if isinstance(error, ImportError) and _debugging():
+                    raise
                 _complain(_words(error))
                 raise typer.Exit(FAILED) from None
             except Exception as error:
@@ -121,12 +123,12 @@ def _words(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+# ---------------------------------------------------------------------------- commands
+
+
 def count(n: int, thing: str) -> str:
     """So many things."""
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
-
-
-# ---------------------------------------------------------------------------- commands
 
 
 @application.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""What the commands can be told: arguments and options, in the words of their help."""
+"""What the commands can be told, in the words of their help, and what they were told."""
 
 from __future__ import annotations
 

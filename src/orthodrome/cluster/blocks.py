@@ -110,7 +110,7 @@ class _Spread:
 
 @contextmanager
 def errors_named_after(estimator: Any) -> Iterator[None]:
-    """Let what kPGA refuses within an estimator name that one, which is what the caller has."""
+    """Let what kPGA refuses in a fit within an estimator name that one, which the caller has."""
     try:
         yield
     except ValueError as error:

@@ -27,6 +27,7 @@ from ..decomposition.base import (
     check_solver_parameters,
     rows_named_in,
 )
+from ..decomposition.new_rows import transform_blocks
 from ..decomposition.spectral import CALLER_OF_FIT
 from ..gram import as_source, kind_of
 from ..gram.dask_blocks import over_rows
@@ -289,8 +290,9 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             refuse_large_coordinates(self, source)
             with errors_named_after(self):
                 self.pga_ = pga.fit(X, sample_weight=sample_weight)
+            pga.__dict__.pop("feature_names_in_", None)  # which the mixture has, and compares
             refuse_large_coordinates(self, source, pga)
-            self.kernel_, self.n_features_in_ = pga.kernel_, pga.n_features_in_
+            self.kernel_ = pga.kernel_
             self._columns_, self.n_modes_ = None, _positive_modes(pga)
             weights = source.weights(sample_weight, type(self).__name__)
             sample = sample_of(source, weights, pga, self.n_modes_)
@@ -660,8 +662,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         """Return what the mixture says of data."""
         check_is_fitted(self)
         if kind_of(X, self.kernel_) != "array":
-            with errors_named_after(self):
-                return over_rows(self._judge(what), self.pga_.transform(X))
+            return over_rows(self._judge(what), transform_blocks(self.pga_, X, self))
         return self._judge(what)(self._coordinates(self._validated(X)))
 
     def _shrunk(self) -> list[int]:

@@ -57,13 +57,15 @@ class WithProducts:
         return self.function(knowing, rows, start, *along)
 
 
-def rows_with_products(estimator: Any, light: Any, X: Any) -> tuple[DaskSource, Any, Any]:
+def rows_with_products(
+    estimator: Any, light: Any, X: Any, owner: Any
+) -> tuple[DaskSource, Any, Any]:
     """Return new rows, their products with the training rows, and an estimator that lacks those.
 
     `light` is the estimator without what it knows of single training rows; its coefficients over
-    them are left out here too.
+    them are left out here too. On behalf of `owner` the rows are checked.
     """
-    source = DaskSource(X, estimator.kernel_, estimator, reset=False)
+    source = DaskSource(X, estimator.kernel_, owner, reset=False)
     frame = np.column_stack([estimator.dual_coef_, estimator.mean_])
     products = DaskCross(estimator.kernel_, source.rows(), estimator.X_fit_).lazy_product(frame)
     light.X_fit_ = ()  # not None: there are such rows

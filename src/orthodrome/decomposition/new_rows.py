@@ -63,12 +63,18 @@ def _for_new_rows(estimator: Any) -> Any:
     return light
 
 
-def transform_blocks(estimator: Any, X: Any) -> Any:
-    """Return the coordinates of rows that come in blocks."""
+def transform_blocks(estimator: Any, X: Any, owner: Any = None) -> Any:
+    """Return the coordinates of rows that come in blocks.
+
+    Where the estimator is a part of another one, that is their `owner`: it knows the names of their
+    columns, and is named if they are refused.
+    """
+    owner = estimator if owner is None else owner
     if is_dask_array(estimator.X_fit_) and is_dask_array(X):
-        rows, products, light = rows_with_products(estimator, _for_new_rows(estimator), X)
+        light = _for_new_rows(estimator)
+        rows, products, light = rows_with_products(estimator, light, X, owner)
         return rows.per_row(WithProducts(light, _coordinates), along=(products,))
-    source = as_source(X, estimator.kernel_, estimator, reset=False)
+    source = as_source(X, estimator.kernel_, owner, reset=False)
     return source.per_row(_Transformed(_for_new_rows(estimator)))
 
 
@@ -79,7 +85,7 @@ def score_blocks(estimator: Any, X: Any, sample_weight: Any) -> tuple[float, flo
     along: tuple[Any, ...] = ()
     source: RowSource
     if is_dask_array(estimator.X_fit_) and is_dask_array(X):
-        source, products, light = rows_with_products(estimator, light, X)
+        source, products, light = rows_with_products(estimator, light, X, estimator)
         function, along = WithProducts(light, _captured), (products,)
     else:
         source = as_source(X, estimator.kernel_, estimator, reset=False)
