@@ -75,7 +75,9 @@ def test_a_battery_that_is_older_than_the_source_is_told(tmp_path, monkeypatch):
     assert not reliability.is_stale("abc")  # of no repository
     git(tmp_path, "init", "--quiet")
     first = committed(tmp_path, "src/sums.py", "a = 1")
-    later = committed(tmp_path, "docs/page.md", "A page.")
+    committed(tmp_path, "docs/page.md", "A page.")
+    committed(tmp_path, "tests/gram/test_blocks.py", "of no battery")
+    later = committed(tmp_path, "tests/hardening/counts.json", "what a tool keeps")
     assert [reliability.is_stale(each) for each in (first, later, later + "+", "")] == [
         *(False, False),
         *(True, False),
