@@ -190,15 +190,16 @@ def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code
     assert printed.err.strip().startswith(line)
 
 
-def test_a_fault_tells_where_if_asked(monkeypatch):
+@pytest.mark.parametrize("fault", [KeyError("k"), ImportError("cannot import name")], ids=repr)
+def test_a_fault_tells_where_if_asked(monkeypatch, fault):
     pytest.importorskip("plotly")
 
     def fail(*_, **__):
-        raise KeyError("k")
+        raise fault
 
     monkeypatch.setenv("ORTHODROME_DEBUG", "1")
     monkeypatch.setattr("orthodrome.persist.load", fail)
-    with pytest.raises(KeyError):
+    with pytest.raises(type(fault)):
         cli.main(["predict", "model", "data.csv"])
 
 
