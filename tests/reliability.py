@@ -22,6 +22,7 @@ import sys
 import tempfile
 import tomllib
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,14 @@ COUNTS = HERE / "counts.json"
 RED, GREEN = "🟥 red", "🟩 green"
 RUNS = 20  # without a failure, in a row, before there is reason to say that no test is flaky
 COVERED = 90.0  # percent of lines and branches that tests must run, the rest having reasons
-#: What a battery was run for: where one of these has changed since, its row says so. What the tools
-#: keep of their measurements is none of it, or rows would be stale as soon as they are committed.
-SOURCES = ("src", "tests/hardening", ":(glob)tests/*.py", ":(exclude)tests/hardening/*.json")
+#: What every battery depends on, beside its tests: where one of these has changed since it was run,
+#: its row says so. What the commands keep of their measurements is none of it: rows would be stale
+#: as soon as they are committed. (The records of accuracy and of mutants are read by tests.)
+SOURCES = (
+    *("src", "conftest.py", "tests/hardening", ":(glob)tests/*.py", ":(glob)tests/**/conftest.py"),
+    *(f":(exclude)tests/hardening/{name}.json" for name in ("counts", "coverage", "elsewhere")),
+    ":(exclude)tests/hardening/runs.json",
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,8 @@ def run(battery: Battery) -> Counts:
         return Counts.of(report.read_text(encoding="utf-8")).now()
 
 
-def is_stale(commit: str) -> bool:
-    """Whether the source, or the batteries, are not those that a commit had.
+def is_stale(commit: str, tests: Iterable[str] = ()) -> bool:
+    """Whether the source, or the batteries, or these tests, are not those that a commit had.
 
     A plus marks changes that were never committed. Where there is no git, nobody knows.
     """
@@ -117,7 +123,7 @@ def is_stale(commit: str) -> bool:
     try:
         known = _git("rev-parse", "--verify", "--quiet", "HEAD")
         before = _git("merge-base", "--is-ancestor", named, "HEAD")
-        same = _git("diff", "--quiet", named, "HEAD", "--", *SOURCES)
+        same = _git("diff", "--quiet", named, "HEAD", "--", *SOURCES, *tests)
     except OSError:  # there is no git
         return False
     return known and (commit != named or not (before and same))
@@ -264,7 +270,7 @@ def page(results: list[tuple[Battery, Counts]], kept: Kept, date: str) -> str:
     for battery, counts in results:
         cells = [battery.name, state(counts), counts.cases, counts.failed, counts.skipped]
         when = f"{counts.date} at {counts.commit}"
-        when += ", older than the source" if is_stale(counts.commit) else ""
+        when += ", older than the source" if is_stale(counts.commit, battery.tests) else ""
         cells += [len(battery.found), when, f"`{battery.command}`"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     still = sum(counts.failed for _, counts in results)

@@ -35,7 +35,7 @@ def row_with(counts):
 
 
 def test_a_row_says_what_pytest_reports(monkeypatch):
-    monkeypatch.setattr(reliability, "is_stale", lambda commit: False)
+    monkeypatch.setattr(reliability, "is_stale", lambda *_: False)
     row, text = row_of(REPORT.format(errors=0, failures=0))
     green, command = reliability.GREEN, "`make reliability BATTERY=Storms`"
     assert row == f"| Storms | {green} | 7 | 0 | 2 | 2 | today at abc | {command} |"
@@ -85,7 +85,11 @@ def test_a_battery_that_is_older_than_the_source_is_told(tmp_path, monkeypatch):
     green = reliability.Counts(cases=3, date="today", commit=first)
     assert "today at" in row_with(green)[0]
     assert "older than the source" not in row_with(green)[0]
-    for name in ("src/sums.py", "tests/hardening/test_sums.py", "tests/plain.py"):
+    assert reliability.is_stale(first, ["tests/gram/test_blocks.py"])  # of this battery it is
+    for name in (
+        *("src/sums.py", "tests/hardening/test_sums.py", "tests/plain.py"),
+        *("conftest.py", "tests/gram/conftest.py", "tests/hardening/accuracy.json"),
+    ):
         known = git(tmp_path, "rev-parse", "--short=10", "HEAD").strip()
         committed(tmp_path, name, f"a = 2  # {name}")
         assert reliability.is_stale(known)
