@@ -1,6 +1,7 @@
 """Laws of the Karcher mean, in coordinates and over every kind of Gram operator."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -873,3 +874,28 @@ def test_a_gradient_of_negative_square_is_of_no_sphere():
     matrix = Wave(0.5).fit(X)(X)
     with pytest.raises(ValueError, match=r"squared length -0\.00017: .* not positive definite"):
         karcher_mean(DenseGram(matrix))
+
+
+class Arrow:
+    """A vector of the plane, with what the descent asks of vectors."""
+
+    def __init__(self, *coordinates):
+        self.coordinates = np.array(coordinates, dtype=float)
+
+    def combined(self, a, other, b):
+        return Arrow(*(a * self.coordinates + b * other.coordinates))
+
+    def over(self, length):
+        return Arrow(*(self.coordinates / length))
+
+
+@pytest.mark.parametrize(("carried", "is_kept"), [(10.0, True), (30.0, False)])
+def test_a_direction_that_hardly_descends_is_given_up_for_the_gradient(carried, is_kept):
+    """The bound is a cosine of 0.1 with the gradient, whatever the length of that."""
+    plane = SimpleNamespace(inner=lambda a, b: float(a.coordinates @ b.coordinates))
+    last = SimpleNamespace(gradient=Arrow(0, 1), direction=Arrow(0, 1), norm=2.0, length=carried)
+    view = SimpleNamespace(gradient=Arrow(2, 0), norm=2.0)
+    search = _descent._next_search(plane, view, last)
+    expected = np.array([2.0, carried]) if is_kept else np.array([2.0, 0.0])
+    np.testing.assert_allclose(search.direction.coordinates * search.length, expected)
+    assert np.isclose(search.length, np.linalg.norm(expected))
