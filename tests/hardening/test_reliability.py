@@ -77,7 +77,8 @@ def test_a_battery_that_is_older_than_the_source_is_told(tmp_path, monkeypatch):
     first = committed(tmp_path, "src/sums.py", "a = 1")
     committed(tmp_path, "docs/page.md", "A page.")
     committed(tmp_path, "tests/gram/test_blocks.py", "of no battery")
-    later = committed(tmp_path, "tests/hardening/counts.json", "what a tool keeps")
+    for kept in ("counts", "coverage", "elsewhere", "runs"):
+        later = committed(tmp_path, f"tests/hardening/{kept}.json", "what a tool keeps")
     assert [reliability.is_stale(each) for each in (first, later, later + "+", "")] == [
         *(False, False),
         *(True, False),
@@ -85,7 +86,8 @@ def test_a_battery_that_is_older_than_the_source_is_told(tmp_path, monkeypatch):
     green = reliability.Counts(cases=3, date="today", commit=first)
     assert "today at" in row_with(green)[0]
     assert "older than the source" not in row_with(green)[0]
-    assert reliability.is_stale(first, ["tests/gram/test_blocks.py"])  # of this battery it is
+    its_own = replace(BATTERY, tests=["tests/gram/test_blocks.py"])
+    assert "older than the source" in reliability.page([(its_own, green)], FINE, "today")
     for name in (
         *("src/sums.py", "tests/hardening/test_sums.py", "tests/plain.py"),
         *("conftest.py", "tests/gram/conftest.py", "tests/hardening/accuracy.json"),
