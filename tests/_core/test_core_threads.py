@@ -4,6 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from bounded import in_child
+from orthodrome import KernelPCA
 from orthodrome._core import threads
 from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
 from orthodrome.kernels import Gaussian
@@ -21,13 +23,12 @@ def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-@pytest.fixture
-def two_threads(monkeypatch):
-    """Two BLAS threads and two cores, whatever the machine has."""
-    monkeypatch.setattr(threads, "_cores", lambda: 2)
-    with threadpool_limits(2, user_api="blas"):
-        yield
-        assert set(blas_threads()) == {2}, "a test left BLAS limited"
+@pytest.fixture(autouse=True)
+def unlimited():
+    """Check that no test leaves BLAS limited."""
+    before = blas_threads()
+    yield
+    assert blas_threads() == before
 
 
 # Shares -------------------------------------------------------------------------------------------
@@ -74,6 +75,66 @@ def test_exceptions_come_through_and_the_limit_is_lifted(two_threads, failing):
     with pytest.raises(KeyError, match="mine"):
         run_in_threads(function, 2)
     assert set(blas_threads()) == {2}
+
+
+# The pool -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The threads that are started during the test; the pool is new."""
+    threads._pool.cache_clear()
+    found, start = [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (found.append(self), start(self)))
+    yield found
+    threads._pool.cache_clear()
+
+
+def test_a_fit_starts_no_more_threads_than_there_are_cores(two_threads, started):
+    X = np.random.default_rng(0).normal(size=(1000, 4))
+    for _ in range(2):
+        KernelPCA(4, solver="krylov").fit(X)
+    assert 1 <= len(started) <= 2
+
+
+def test_small_work_stays_in_the_calling_thread(monkeypatch, two_threads, started):
+    monkeypatch.setattr(threads, "_SMALL_WORK", 1000)
+    for work, n_shares in [(999, 1), (1000, 2)]:
+        shares = run_in_threads(lambda share, n: n, 8, work=work)
+        assert shares == [n_shares] * n_shares
+        assert len(run_over_rows(lambda rows: rows, 5000, work=work)) == n_shares
+        assert len(started) == n_shares - 1
+
+
+def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
+    busy, free = threading.Barrier(3), threading.Event()
+    for _ in range(2):  # as another fit of this process might
+        threads._pool().submit(lambda: (busy.wait(10), free.wait(10)))
+    busy.wait(10)
+    try:
+        here = threading.get_ident()
+        assert run_in_threads(lambda share, n: (share, threading.get_ident()), 2) == [
+            (0, here),
+            (1, here),
+        ]
+    finally:
+        free.set()
+
+
+def test_no_share_is_left_running_after_an_error(two_threads):
+    started, ended = threading.Event(), threading.Event()
+
+    def function(share, n_shares):
+        if share == 0:
+            assert started.wait(10)
+            raise KeyError("mine")
+        started.set()
+        time.sleep(0.1)
+        ended.set()
+
+    with pytest.raises(KeyError, match="mine"):
+        run_in_threads(function, 2)
+    assert ended.is_set()
 
 
 # The BLAS limit -----------------------------------------------------------------------------------
@@ -159,13 +220,18 @@ def test_two_threads_may_evaluate_kernels_at_once(two_threads):
 FORK = """
 import os, signal, threading, warnings
 import numpy as np
+from threadpoolctl import threadpool_limits
+from orthodrome._core import threads
 from orthodrome._core.threads import _blas, single_threaded_blas
 from orthodrome.kernels import Gaussian
+threads._cores = lambda: 2
+threadpool_limits(2, user_api="blas")
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of every fork with threads
 
 X = np.random.default_rng(0).normal(size=(1100, 3))
 kernel = Gaussian(1.0).fit(X)
 expected = kernel(X)
+assert threading.active_count() > 1, "the parent has a pool"
 
 def child_agrees():
     pid = os.fork()
@@ -189,9 +255,7 @@ def test_a_forked_child_may_evaluate_kernels():
     assert result.returncode == 0, result.stderr
 
 
-def test_a_share_starts_no_threads_of_its_own(monkeypatch):
-    monkeypatch.setattr(threads, "n_threads", lambda: 2)
-
+def test_a_share_starts_no_threads_of_its_own(two_threads):
     def outer(share, n_shares):
         inner = threads.run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
         return threading.get_ident(), inner

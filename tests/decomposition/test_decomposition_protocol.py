@@ -283,7 +283,7 @@ def blas_threads():
 
 
 @every_estimator
-def test_the_number_of_threads_does_not_matter(Estimator):
+def test_the_number_of_threads_does_not_matter(Estimator, small_work_in_threads):
     X, new = training(n=1200), held_out()
     results = []
     for limit in (1, 2):

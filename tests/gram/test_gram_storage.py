@@ -49,7 +49,9 @@ def data(n, dtype=np.float64, seed=0):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_products_are_bit_identical_whatever_the_storage(kernel, dtype, threads):
+def test_products_are_bit_identical_whatever_the_storage(
+    kernel, dtype, threads, small_work_in_threads
+):
     X, V = data(1100, dtype), data(1100, dtype, seed=1)
     kernel.fit(X)
     with threadpool_limits(threads, user_api="blas"):
@@ -60,7 +62,7 @@ def test_products_are_bit_identical_whatever_the_storage(kernel, dtype, threads)
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_products_do_not_depend_on_the_number_of_threads(storage, dtype):
+def test_products_do_not_depend_on_the_number_of_threads(storage, dtype, small_work_in_threads):
     X, V = data(1100, dtype), data(1100, dtype, seed=1)
     operator = TiledGram(Gaussian().fit(X), X, storage)
     products = []

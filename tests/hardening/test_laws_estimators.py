@@ -18,6 +18,7 @@ others then. Clusterings are the same partition, with other numbers, where both 
 
 import copy
 import re
+import threading
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -639,8 +640,37 @@ def test_memory_means_nothing_for_any_rows(name, data, dtype, seed):
 
 def fit_with_threads(monkeypatch, count, model, given):
     monkeypatch.setattr(threads, "_cores", lambda: count)
+    monkeypatch.setattr(threads, "_SMALL_WORK", 0)
     with threadpool_limits(count, user_api="blas"):
         return fitted(model, given)
+
+
+class CallingThreads:
+    """A callback of scikit-learn that records which threads call it."""
+
+    def __init__(self):
+        self.found = Counter()
+
+    def setup(self, estimator, context):
+        self.found[threading.get_ident()] += 1
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.found[threading.get_ident()] += 1
+
+    on_fit_task_end = on_fit_task_begin
+
+
+@every_configuration
+def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
+    """Callbacks of scikit-learn are not safe to call from several threads."""
+    each = CONFIGURATIONS[name]
+    threads_of_callbacks = CallingThreads()
+    model = each(suited(each, "Gaussian")).set_callbacks(threads_of_callbacks)
+    fitted(model, sample("Gaussian", max(each.n, 60)))
+    assert set(threads_of_callbacks.found) == {threading.get_ident()}
+    assert threads_of_callbacks.found.total() > 10
 
 
 @slow

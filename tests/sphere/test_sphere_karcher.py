@@ -161,7 +161,7 @@ def test_coordinates_keep_their_precision(dtype):
 
 
 @both
-def test_threads_change_nothing(monkeypatch, way):
+def test_threads_change_nothing(monkeypatch, way, small_work_in_threads):
     points = cap(1200, 5, 1.2)
     alone = mean_of(points, way=way)
     monkeypatch.setattr(threads, "_cores", lambda: 2)

@@ -1,21 +1,22 @@
-"""Threads over blocks: one BLAS thread inside each, as many of them as BLAS would have used.
+"""Run work on blocks in threads, with one BLAS thread in each.
 
 A BLAS thread that has finished keeps its core busy for a while, waiting for more: between threaded
 BLAS calls, products by threads of our own took 0.14 s each instead of 0.08 s in a trial.
-Whole computations therefore run inside :func:`single_threaded_blas`, and thread their large
-products themselves, by rows.
+Whole computations therefore run inside :func:`single_threaded_blas` and split their large products
+by rows.
 
-The compiled loops of this library are serial and release the GIL; parallel work is a plain
-thread per share of the blocks. Forked children and nested callers are therefore safe: no thread
-outlives a call, and no OpenMP runtime is started.
+The threads come from one pool that lives as long as the process; the calling thread takes the first
+share itself. A forked child starts its own pool. The compiled loops of this library are serial and
+release the GIL, so no OpenMP runtime is started.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ import joblib
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "VALUE",
     "LockOfOneProcess",
     "n_threads",
     "one_share",
@@ -33,6 +35,13 @@ __all__ = [
 ]
 
 Result = TypeVar("Result")
+
+# Less work than this, about a millisecond, is done in the calling thread. The unit is one
+# multiply-add of a matrix product.
+_SMALL_WORK = 2**24
+
+#: The cost of one kernel value, or of one element of an array expression, in that unit.
+VALUE = 64
 
 
 @lru_cache(maxsize=1)
@@ -167,54 +176,98 @@ def n_threads() -> int:
 
 
 def run_in_threads(
-    function: Callable[[int, int], Result], n_items: int, *, serial: bool = False
+    function: Callable[[int, int], Result],
+    n_items: int,
+    *,
+    serial: bool = False,
+    work: float = math.inf,
 ) -> list[Result]:
     """Call ``function(share, n_shares)`` once per thread and return the results in order.
 
-    Each call works on the items ``share, share + n_shares, …`` below `n_items`: a fixed
-    assignment, so that sums come out the same in every run with the same number of threads. With
-    `serial` all items are one share, and so they are where the caller is such a thread itself.
+    Each call works on the items ``share, share + n_shares, …`` below `n_items`. The assignment is
+    fixed, so that sums are the same in every run with the same number of threads. The calling
+    thread takes share 0, and any share that the pool has not started by then.
+
+    All items are one share if `serial` is set, if the `work` (in multiply-adds) is small, or if the
+    caller is itself such a share.
     """
-    alone = serial or getattr(_here, "is_share", False)
-    n_shares = 1 if alone else min(n_threads(), n_items)
-    if n_shares <= 1:
-        return [function(0, 1)] if n_items else []
-    with (
-        single_threaded_blas(),
-        ThreadPoolExecutor(n_shares, initializer=_begin_share) as pool,
-    ):
-        futures = [pool.submit(function, share, n_shares) for share in range(n_shares)]
-        return [future.result() for future in futures]
+    return _run(function, 1 if serial else _n_shares(n_items, work)) if n_items else []
+
+
+def _run(function: Callable[[int, int], Result], n_shares: int) -> list[Result]:
+    """Run so many shares."""
+    if n_shares == 1:
+        return [function(0, 1)]
+    with single_threaded_blas(), _nested_calls_serial():
+        pool = _pool()
+        futures = [pool.submit(function, share, n_shares) for share in range(1, n_shares)]
+        try:
+            results = [function(0, n_shares)]
+            for share, future in enumerate(futures, 1):
+                results.append(function(share, n_shares) if future.cancel() else future.result())
+        finally:  # after an error too, no share runs on
+            for future in futures:
+                future.cancel()
+            wait(futures)
+        return results
+
+
+def _n_shares(n_items: int, work: float) -> int:
+    """Return in how many shares to split items."""
+    if work < _SMALL_WORK or getattr(_here, "is_share", False):
+        return 1
+    return min(n_threads(), n_items)
 
 
 _here = threading.local()
 
 
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Return the threads of this process; each starts when it is first needed."""
+    return ThreadPoolExecutor(_cores(), "orthodrome", initializer=_begin_share)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+
+
 def _begin_share() -> None:
-    """In a new thread: one thread of OpenMP too, and none of its own."""
+    """Prepare a thread of the pool: one OpenMP thread, and no threads for nested calls."""
     _limit_openmp_here()
     _here.is_share = True
 
 
 @contextmanager
-def one_share() -> Iterator[None]:
-    """Run what is inside in this thread alone: a scheduler has others of its kind beside it."""
+def _nested_calls_serial() -> Iterator[None]:
+    """Let calls of :func:`run_in_threads` inside use this thread alone."""
     before = getattr(_here, "is_share", False)
-    with single_threaded_blas():
-        _begin_share()
-        try:
-            yield
-        finally:
-            _here.is_share = before
+    _here.is_share = True
+    try:
+        yield
+    finally:
+        _here.is_share = before
 
 
-def run_over_rows(function: Callable[[slice], Result], n_rows: int) -> list[Result]:
-    """Call ``function(rows)`` once per thread, each with its own slice of the rows, in order."""
-    alone = getattr(_here, "is_share", False)  # then all rows are one share
-    n_shares = 1 if alone else max(1, min(n_threads(), n_rows // 256))
+@contextmanager
+def one_share() -> Iterator[None]:
+    """Run the body in this thread alone, as a worker of a scheduler that has others."""
+    with single_threaded_blas(), _nested_calls_serial():
+        _limit_openmp_here()
+        yield
+
+
+def run_over_rows(
+    function: Callable[[slice], Result], n_rows: int, *, work: float = math.inf
+) -> list[Result]:
+    """Call ``function(rows)`` once per thread, each with its own slice of the rows, in order.
+
+    With little `work` (in multiply-adds), or few rows, one slice has all of them.
+    """
+    n_shares = max(1, min(_n_shares(n_rows, work), n_rows // 256))
     bounds = [n_rows * share // n_shares for share in range(n_shares + 1)]
 
-    def one_share(share: int, _n_shares: int) -> Result:
+    def one_slice(share: int, _n_shares: int) -> Result:
         return function(slice(bounds[share], bounds[share + 1]))
 
-    return run_in_threads(one_share, n_shares)
+    return _run(one_slice, n_shares)

@@ -358,18 +358,13 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     ) -> list[ClassPoints]:
         """Decompose the Gram matrix of each class."""
         self.kernel_ = kernel
-        done = 0
-
-        def decompose(number: int) -> ClassPoints:
-            nonlocal done
-            points = self._class_points(training, number)
-            done += 1
-            report(_SPECTRA_SHARE * done / len(training.members))
-            return points
-
-        sizes = [len(each) for each in training.chosen]
         with self._rows_named(training, kernel):
-            classes = over_classes(decompose, sizes, serial=not kernel.threadsafe)
+            classes = over_classes(
+                lambda number: self._class_points(training, number),
+                [len(each) for each in training.chosen],
+                serial=not kernel.threadsafe,
+                report=lambda fraction: report(_SPECTRA_SHARE * fraction),
+            )
         check_lengths(classes)
         return classes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.checks import RowError
-from .._core.threads import run_in_threads, single_threaded_blas
+from .._core.threads import VALUE, run_in_threads, single_threaded_blas
 from ..eigen import ClassSpectrum, Filter, captured, class_spectrum
 from ..eigen.filters import squared_lengths
 from ..gram import cross_operator
@@ -209,17 +210,34 @@ def check_lengths(classes: Sequence[ClassPoints]) -> None:
 
 
 def over_classes(
-    function: Callable[[int], Result], sizes: Sequence[int], *, serial: bool = False
+    function: Callable[[int], Result],
+    sizes: Sequence[int],
+    *,
+    rows: int | None = None,
+    serial: bool = False,
+    report: Callable[[float], None] = lambda fraction: None,
 ) -> list[Result]:
-    """Return what a function says of each class, given its number; small classes in threads."""
+    """Return ``function(number)`` of each class; small classes are computed in threads.
+
+    The function decomposes the matrix of the class, or looks at so many `rows` of new points.
+    The calling thread, and no other, calls ``report(fraction)`` as classes are done.
+    """
     order = np.argsort(sizes, kind="stable")[::-1]  # so that the shares are of about one size
     found: dict[int, Result] = {}
+
+    caller = threading.get_ident()
 
     def share_of_classes(share: int, n_shares: int) -> None:
         for number in order[share::n_shares]:
             found[int(number)] = function(int(number))
+            if threading.get_ident() == caller:
+                report(len(found) / len(order))
 
-    run_in_threads(share_of_classes, len(order), serial=serial or max(sizes) > SMALL_CLASS)
+    n = np.asarray(sizes, dtype=float)
+    work = float(np.sum(10 * n**3 if rows is None else rows * n * (VALUE + n)))
+    serial = serial or max(sizes) > SMALL_CLASS
+    run_in_threads(share_of_classes, len(order), serial=serial, work=work)
+    report(1.0)
     return [found[number] for number in range(len(order))]
 
 
@@ -254,7 +272,7 @@ def captured_by_each(
         def captured_by(number: int, parts: list[Any] = parts) -> NDArray[np.float64]:
             return subspaces[number].captured(parts[number])
 
-        taken.append(np.hstack(over_classes(captured_by, sizes, serial=serial)))
+        taken.append(np.hstack(over_classes(captured_by, sizes, rows=len(numbers), serial=serial)))
     return np.concatenate(diagonals) if diagonals else None, np.concatenate(taken)
 
 

@@ -240,7 +240,10 @@ class _Basis:
         Q = self._Q[:, : self.size]
         total = np.zeros((self.size, W.shape[1]))
         for _ in range(2):
-            coefficients = sum(run_over_rows(lambda rows: Q[rows].T @ W[rows], len(W)))
+            parts = run_over_rows(
+                lambda rows: Q[rows].T @ W[rows], len(W), work=Q.size * W.shape[1]
+            )
+            coefficients = sum(parts)
             self._subtract(W, Q, coefficients)
             total += coefficients
         return total
@@ -250,7 +253,7 @@ class _Basis:
         def subtract_rows(rows: slice) -> None:
             W[rows] -= Q[rows] @ coefficients
 
-        run_over_rows(subtract_rows, len(W))
+        run_over_rows(subtract_rows, len(W), work=Q.size * W.shape[1])
 
     def _append(self, W: NDArray[Any], last: tuple[int, int] | None = None) -> None:
         """Orthonormalise W into the pending block, dropping directions that are rounding."""

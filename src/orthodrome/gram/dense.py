@@ -50,7 +50,8 @@ class DenseGram(GramOperator):
         self.matrix = array
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        parts = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0])
+        work = self.matrix.size * V.shape[1]
+        parts = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0], work=work)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:

@@ -314,7 +314,8 @@ def _eliminate(
         )
         left[part] -= np.einsum("ij,ij->j", columns[new, part], columns[new, part])
 
-    run_over_rows(share, len(left))
+    work = len(values) * columns[:rank].size + len(values) ** 2 * len(left)
+    run_over_rows(share, len(left), work=work)
 
 
 def _enough(

@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.files import temporary_map
-from .._core.threads import n_threads, run_in_threads
+from .._core.threads import VALUE, n_threads, run_in_threads
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
 from ._loops import gather_rows
 from .base import CrossOperator, GramOperator, as_indices
 
 __all__ = ["CrossGram", "TiledGram", "stored_bytes"]
-
-# Up to so many multiplications, some milliseconds, one thread makes a product with kernel values.
-SERIAL_PRODUCTS = 2**27
 
 
 def stored_bytes(n: int, itemsize: int) -> int:
@@ -98,7 +95,7 @@ class _Stored:
             for group in groups[share::n_shares]:
                 gather_rows(buffer, offsets, TILE, n, chosen[group], group, result)
 
-        run_in_threads(gather, len(groups))
+        run_in_threads(gather, len(groups), work=VALUE // 4 * result.size)  # copies
         return result
 
 
@@ -159,6 +156,7 @@ class TiledGram(GramOperator):
             share_of_product,
             len(layout.corners),
             serial=self.recomputes and not self.kernel.threadsafe,
+            work=self.shape[0] ** 2 * (V.shape[1] + 16),  # the same sums for every storage
         )
         for part in parts[1:]:
             parts[0] += part
@@ -198,10 +196,8 @@ class CrossGram(CrossOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         V = np.ascontiguousarray(V)
         product = np.zeros((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # few new points: thinner slices, so that every thread has its share; below some size it
-        # takes longer to start threads than to do without
-        small = self.shape[0] * self.shape[1] * V.shape[1] <= SERIAL_PRODUCTS
-        step = TILE if small else min(TILE, max(32, -(-self.shape[0] // n_threads())))
+        # few new points: thinner slices, so that every thread has its share
+        step = min(TILE, max(32, -(-self.shape[0] // n_threads())))
         starts = range(0, self.shape[0], step)
 
         def fill(share: int, n_shares: int) -> None:
@@ -214,7 +210,8 @@ class CrossGram(CrossOperator):
                     block = self.kernel.evaluate(rows, columns, out)
                     product[i : i + step] += block @ V[j : j + TILE]
 
-        run_in_threads(fill, len(starts), serial=small or not self.kernel.threadsafe)
+        work = self.shape[0] * self.shape[1] * (VALUE + V.shape[1])
+        run_in_threads(fill, len(starts), serial=not self.kernel.threadsafe, work=work)
         return product
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:

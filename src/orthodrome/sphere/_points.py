@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers
-from .._core.threads import run_over_rows
+from .._core.threads import VALUE, run_over_rows
 from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
 from ..gram import GramOperator, NystroemFeatures, squared_radius
 
@@ -138,7 +138,8 @@ class Coordinates:
         def chords(rows: slice) -> NDArray[np.float64]:
             return np.linalg.norm(self.points[rows] - mean.vector, axis=1)
 
-        chord = np.concatenate(run_over_rows(chords, self.n))
+        work = VALUE * self.points.size
+        chord = np.concatenate(run_over_rows(chords, self.n, work=work))
         sums = np.sqrt(np.maximum(4 - chord**2, 0.0))
         far = chord > sums
         sums[far] = np.linalg.norm(self.points[far] + mean.vector, axis=1)
@@ -149,7 +150,7 @@ class Coordinates:
         def share(rows: slice) -> NDArray[np.float64]:
             return weights[rows] @ (self.points[rows] - mean.vector)
 
-        g = np.sum(run_over_rows(share, self.n), axis=0)
+        g = np.sum(run_over_rows(share, self.n, work=VALUE * self.points.size), axis=0)
         return self.at(g - (g @ mean.vector) * mean.vector)
 
     def doubt(self, gradient: Vector) -> float:

@@ -192,7 +192,8 @@ def _apply(
         moved += narrow @ rows[:, columns]
         projections[:, columns] = moved
 
-    run_over_rows(apply_to_columns, S.shape[1])
+    work = S.size * (2 * len(T) + len(rows))
+    run_over_rows(apply_to_columns, S.shape[1], work=work)
     np.add.at(S.T, block, V.T)  # a sample may occur twice in a block
 
 
