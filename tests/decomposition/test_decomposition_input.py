@@ -127,6 +127,7 @@ OFF_THE_SPHERE = {"power", "log", "additive_chi2", "sigmoid", "spherical", "circ
         and (Estimator is KernelPCA or name not in OFF_THE_SPHERE)
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
 def test_float32_in_float32_out(Estimator, kernel, solver):
     X = np.abs(training(dtype=np.float32))
     kernel = suited(kernel, Estimator)
@@ -182,6 +183,7 @@ def test_conditionally_definite_kernels(solver, kernel):
         assert_same(model.embedding_, np.sqrt(2) * linear.embedding_)
 
 
+@pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
 @every_solver
 def test_indefinite_kernels(solver):
     """Negative eigenvalues become zero columns; nothing is NaN."""
@@ -201,6 +203,7 @@ def test_indefinite_kernels(solver):
     np.testing.assert_array_equal(model.transform(matrix)[:, 2:], 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
 def test_a_negative_definite_matrix():
     model = KernelPCA(kernel="precomputed").fit(-np.eye(6))
     np.testing.assert_array_equal(model.embedding_, np.zeros((6, 1)))

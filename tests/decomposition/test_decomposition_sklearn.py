@@ -41,6 +41,7 @@ def check_twins(ours, theirs, train, new, n_components=K):
 
 
 @pytest.mark.parametrize(("kernel", "peer"), TWINS.values(), ids=TWINS)
+@pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
 @every_solver
 def test_equals_scikit_learn(solver, kernel, peer):
     theirs = Peer(n_components=K, eigen_solver="dense", **peer)

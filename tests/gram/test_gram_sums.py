@@ -165,7 +165,7 @@ def test_a_row_without_a_part_in_the_span_is_named():
     landmarks = choose_landmarks(kernel, X, 2, landmarks=[0, 1])
     seen = FeatureMap.by(kernel, landmarks, unit=True, radius=None)
     with pytest.raises(ValueError, match=rf"\b{N}\b"):
-        seen.features(seen.look(X)[0])
+        seen.features(*seen.look(X))
     source = as_source([X[:200], X[200:]], kernel, KernelPCA())
     with pytest.raises(ValueError, match=rf"\b{N}\b"):
         source.per_row(Lengths(map=seen))

@@ -120,8 +120,8 @@ def view_of(
     squared_radius: float = 1.0,
 ) -> View:
     """Choose landmarks for k clusters, and make the features of the canonical rows."""
-    diagonal = gram_diagonal(kernel, canonical.data).astype(np.float64)
     scale = 1.0 / squared_radius
+    diagonal = gram_diagonal(kernel, canonical.data).astype(np.float64) * scale
     asked = solver.n_landmarks if solver.tol is None else None
     refuse_large_features(canonical.data, asked, estimator.memory_budget, estimator.storage)
     away = is_dask_array(canonical.data)
@@ -137,10 +137,11 @@ def view_of(
             landmarks,
             unit=unit,
             scale=scale,
+            own=diagonal,
             memory_budget=estimator.memory_budget,
             storage=estimator.storage,
         )
-    return View(landmarks, features, diagonal * scale, canonical.weights, solver)
+    return View(landmarks, features, diagonal, canonical.weights, solver)
 
 
 def gram_seen_by(

@@ -21,9 +21,10 @@ from .._core.checks import (
 )
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
-from ..eigen import Dense, Nystroem, Options, resolve_solver
+from ..eigen import Components, Dense, Eigenpairs, Nystroem, Options, resolve_solver
+from ..eigen.krylov import smallest_ritz_value
 from ..eigen.leading import check_solver
-from ..gram import DaskSource
+from ..gram import DaskSource, GramOperator
 from ..gram.dask_blocks import is_dask_array
 from ..gram.moments import fit_kernel_to
 from ..gram.nystroem import OutOfSpanError
@@ -41,6 +42,7 @@ __all__ = [
     "resolved_solver",
     "rows_named_in",
     "solver_tolerance",
+    "warn_if_indefinite",
     "warn_if_left_out",
     "warn_if_rounding",
 ]
@@ -211,6 +213,33 @@ def warn_if_left_out(left_out: float, points: NDArray[np.float64], kernel: Kerne
             UserWarning,
             stacklevel=CALLER_OF_FIT,
         )
+
+
+def warn_if_indefinite(
+    owner: str, components: Components, pairs: Eigenpairs, kernel: Kernel, problem: GramOperator
+) -> None:
+    """Warn where eigenvalues are negative: the kernel is not positive definite.
+
+    Only the leading eigenvalues are known in general. The others are looked at where the kernel is
+    not known to be positive definite.
+    """
+    smallest, largest = pairs.smallest, float(components.eigenvalues[0])
+    if smallest is None and not kernel.positive_definite and pairs.solver == "dense":
+        smallest = smallest_ritz_value(problem)
+    total = float(components.explained_variance_ratio.sum(dtype=np.float64))
+    negative = smallest is not None and smallest < -max(components.rounding, 1e-6 * largest)
+    if not negative and total <= 1 + 1e-6:
+        return
+    name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__
+    known = f", for instance {smallest:.3g} (the largest is {largest:.3g})" if negative else ""
+    warnings.warn(
+        f"{name} is not positive definite on these data: {owner} has found negative "
+        f"eigenvalues{known}. Their components are left out. "
+        "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
+        "so the ratios are too large and may add up to more than 1.",
+        UserWarning,
+        stacklevel=CALLER_OF_FIT,
+    )
 
 
 def warn_if_rounding(

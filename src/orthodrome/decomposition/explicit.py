@@ -196,13 +196,20 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _feature_coordinates_of(self, canonical: Canonical, solver: Nystroem) -> Isometry:
         """Return coordinates of the features of the points, of unit length."""
         kernel, data = self.kernel_, canonical.data
-        self._squared_radius_ = squared_radius(gram_diagonal(kernel, data))
+        diagonal = gram_diagonal(kernel, data)
+        self._squared_radius_ = squared_radius(diagonal)
         scale = 1.0 / self._squared_radius_
         landmarks = solver.landmarks_of(
             kernel, data, 1, sample_weight=canonical.weights, scale=scale
         )
         features = nystroem_features(
-            kernel, data, landmarks, unit=True, scale=scale, memory_budget=self.memory_budget
+            kernel,
+            data,
+            landmarks,
+            unit=True,
+            scale=scale,
+            own=diagonal * scale,
+            memory_budget=self.memory_budget,
         )
         found = feature_coordinates(features)
         rows = None if landmarks.indices is None else canonical.index[landmarks.indices]

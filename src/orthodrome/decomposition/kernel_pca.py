@@ -98,8 +98,9 @@ class KernelPCA(SpectralDecomposition):
         The training data transformed. Of rows that come in blocks, it and `eigenvectors_` are there
         where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Eigenvalues over the trace, the total variance in feature space. (An indefinite kernel has
-        negative eigenvalues in its trace, and the ratios may add up to more than 1.)
+        Eigenvalues over the trace, the total variance in feature space. If the kernel is not
+        positive definite, negative eigenvalues lower the trace: the ratios are too large, may add
+        up to more than 1, and `fit` warns.
     dual_coef_, intercept_ : ndarrays of shape (n_samples, n_components), (n_components,)
         ``transform(X) = k(X, X_fit_) @ dual_coef_ + intercept_``.
     mean_ : ndarray of shape (n_samples,)

@@ -105,17 +105,18 @@ def fit_on_features(
         asked = solver.n_landmarks if solver.tol is None else None
         refuse_large_features(X, asked, estimator.memory_budget, estimator.storage)
         landmarks = landmarks_for(estimator, kernel, X, weights, solver, 1.0 / radius)
+        own = diagonal.astype(np.float64) / radius
         features = nystroem_features(
             kernel,
             X,
             landmarks,
             unit=estimator._on_sphere and solver.sphere == "unit",
             scale=1.0 / radius,
+            own=own,
             memory_budget=estimator.memory_budget,
             storage=estimator.storage,
         )
         progress.advance(_FEATURES_SHARE, "features")
-        own = diagonal.astype(np.float64) / radius
         fit = estimator._fit_of_features(features, own, p)
     estimator._squared_radius = radius
     keep_landmarks(estimator, kernel, landmarks, weights)

@@ -118,7 +118,7 @@ class PartialFit:
     def _moments_with(self, X: Any, weights: NDArray[np.float64] | None) -> FeatureMoments:
         features = self.features
         if self.moments is None:
-            center = features.features(features.look(X[:_FIRST])[0])[0].mean(axis=0)
+            center = features.features(*features.look(X[:_FIRST]))[0].mean(axis=0)
         else:
             center = self.moments.mean
         # in the precision of the features: what is taken from them is what is added again
@@ -261,7 +261,7 @@ def keep_partial_fit(estimator: Any, state: PartialFit, solver: Nystroem) -> Non
         features, moments, n = state.features, state.moments, state.n_seen
         found, total, floor = axes_of_moments(moments, features, estimator.n_components, n)
         # rows are gone: the landmarks say what is positive
-        at_landmarks = features.features(features.look(state.landmarks.points)[0])[0]
+        at_landmarks = features.features(*features.look(state.landmarks.points))[0]
         signs = orient((at_landmarks - moments.mean) @ found.axes)
         axes = found.axes * signs
         kept = flat_attributes(features, moments.mean, axes) | {"_constant_diagonal": None}

@@ -46,6 +46,7 @@ from .base import (
     refuse_large_matrix,
     resolved_solver,
     solver_tolerance,
+    warn_if_indefinite,
     warn_if_rounding,
 )
 from .distributed import fits_exactly, lazy_rows
@@ -232,6 +233,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
         self.sample_weight_ = weights
         warn_if_rounding(components.eigenvalues, components.rounding, X, kernel)
+        warn_if_indefinite(type(self).__name__, components, pairs, kernel, problem)
         warn_unless_converged(
             pairs.status,
             f"{type(self).__name__} ({pairs.solver})",

@@ -71,6 +71,7 @@ class Dense:
             status=Status.CONVERGED,
             solver=self.name,
             history=(entry,),
+            smallest=float(values[-1]) if k == n else None,
         )
 
 

@@ -23,7 +23,10 @@ from .dense import Dense
 from .nystroem import Nystroem, starting_vectors
 from .pairs import Eigenpairs
 
-__all__ = ["Krylov"]
+__all__ = ["Krylov", "smallest_ritz_value"]
+
+# Up to so many rows, all eigenvalues take no longer than a few products.
+_SMALL = 256
 
 _BASIS_BYTES = 2**28  # memory that the basis may take before it is restarted
 
@@ -118,10 +121,11 @@ class Krylov:
         basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
         history: list[dict[str, Any]] = []
         confirmed, tiny = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
+        smallest = np.inf
         while True:
             basis.extend()
             theta, s, residuals = basis.ritz(k)
-            scale = basis.scale
+            scale, smallest = basis.scale, min(smallest, basis.smallest)
             entry = {
                 "basis_size": basis.size,
                 "max_residual": float(residuals.max() / scale) if len(theta) == k else np.inf,
@@ -148,6 +152,7 @@ class Krylov:
             status=status,
             solver=self.name,
             history=tuple(history),
+            smallest=smallest,
         )
 
     def _status(self, history: list[dict[str, Any]], dtype: Any) -> Status | None:
@@ -194,6 +199,24 @@ class Krylov:
         return starting_vectors(operator, block, initial)
 
 
+def smallest_ritz_value(operator: Any) -> float:
+    """Return a value not below the smallest eigenvalue, and near it if it lies apart.
+
+    It takes a few products with four vectors, or all eigenvalues of a small matrix.
+    """
+    n = operator.shape[0]
+    if n <= _SMALL:
+        return float(scipy.linalg.eigvalsh(operator.toarray(), check_finite=False)[0])
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((n, 4)).astype(operator.dtype)
+    with single_threaded_blas():
+        basis = _Basis(operator, 5 * start.shape[1], start, rng)
+        while not basis.is_full:
+            basis.extend()
+        basis.ritz(1)
+    return basis.smallest
+
+
 class _Basis:
     """An orthonormal basis Q with T = Qᵀ K Q and the coupling B of its last block."""
 
@@ -217,6 +240,11 @@ class _Basis:
         """The largest Ritz value in modulus, the yardstick of residuals; never 0."""
         largest = np.abs(self._ritz_values).max(initial=0.0)
         return float(max(largest, np.finfo(np.float64).tiny))
+
+    @property
+    def smallest(self) -> float:
+        """The smallest Ritz value."""
+        return float(self._ritz_values[-1])
 
     @property
     def is_full(self) -> bool:

@@ -19,7 +19,7 @@ from ..gram import (
     choose_landmarks,
     partial_cholesky,
 )
-from ..gram.pivots import pilot_size, refuse_nonzero
+from ..gram.pivots import check_captured, pilot_size, refuse_nonzero
 from .pairs import Eigenpairs
 
 __all__ = ["Nystroem", "starting_vectors"]
@@ -142,6 +142,9 @@ class Nystroem:
         rank = found.factor.shape[1]
         if not rank:
             refuse_nonzero(operator)
+        own = operator.diagonal().astype(np.float64)
+        captured = np.einsum("ij,ij->i", found.factor, found.factor)
+        check_captured(captured, own, operator.dtype)
         vectors, roots = _left_singular(found, k)
         left_out = float(np.maximum(found.residual, 0.0).sum())
         status = self.status(found.trace_error, rank, n)

@@ -42,6 +42,9 @@ class Eigenpairs:
         points: K times these is √λ times the vectors. None: the vectors divided by √λ.
     resume : object or None
         What the solver can go on from, as ``initial``.
+    smallest : float or None
+        The smallest Ritz value that the solver met, not below the smallest eigenvalue. None where
+        it met the leading ones only.
     """
 
     values: NDArray[Any]
@@ -53,6 +56,7 @@ class Eigenpairs:
     history: tuple[dict[str, Any], ...] = field(default=())
     coefficients: NDArray[Any] | None = None
     resume: Any = None
+    smallest: float | None = None
 
     @property
     def converged(self) -> bool:

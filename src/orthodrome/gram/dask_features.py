@@ -29,8 +29,8 @@ class _Seen:
         return self.map.rows_at_once
 
     def _values(self, rows: Any) -> NDArray[Any]:
-        values, _ = self.map.look(rows)
-        lengths = self.map.lengths(values, None)
+        values, own = self.map.look(rows)
+        lengths = self.map.lengths(values, own, None)
         return values if np.ndim(lengths) == 0 else values / np.asarray(lengths)[:, None]
 
 

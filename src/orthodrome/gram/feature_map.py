@@ -15,6 +15,7 @@ from ..kernels._prepared import Prepared
 from ..kernels.base import rectangular_block
 from .landmarks import Landmarks
 from .nystroem import check_in_span, rows_per_block, squared_lengths
+from .pivots import check_captured
 from .unit import squared_radius
 
 __all__ = [
@@ -86,23 +87,29 @@ class FeatureMap:
         own = diagonal.astype(np.float64) / (self.radius or 1.0)
         return values.astype(self.dtype, copy=False), own
 
-    def features(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the features that belong to kernel values, and their squared lengths before."""
+    def features(
+        self, values: NDArray[Any], own: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return the features that belong to kernel values, and their squared lengths before.
+
+        `own` is k(x, x): features of a positive definite kernel are not longer.
+        """
         features = values @ self.decoder.astype(self.dtype, copy=False)
         squares = squared_lengths(features)
+        check_captured(squares, own, self.dtype)
         if self.unit:
             check_in_span(squares)
             features /= np.sqrt(squares).astype(self.dtype)[:, None]
         return features, squares
 
     def lengths(
-        self, values: NDArray[Any], squares: NDArray[np.float64] | None
+        self, values: NDArray[Any], own: NDArray[np.float64], squares: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | float:
         """Return what features are divided by, from squared lengths if those are known."""
         if not self.unit:
             return 1.0
         if squares is None:
-            squares = self.features(values)[1]
+            squares = self.features(values, own)[1]
         return np.sqrt(squares)
 
 
@@ -152,7 +159,7 @@ class Lengths(_OfFeatures):
 
     def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
         """Return a number for each row of a block."""
-        return self.map.features(self.map.look(rows)[0])[1]
+        return self.map.features(*self.map.look(rows))[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +178,7 @@ class CenteredSums(_OfFeatures):
         """Return the sums over a block."""
         w, _ = self._along(rows, along)
         values, diagonal = self.map.look(rows)
-        features, squares = self.map.features(values)
+        features, squares = self.map.features(values, diagonal)
         z = features - self.center.astype(self.map.dtype)
         second = self._second_moment(z, w)
         sums = (w.sum(), w @ z, second, w @ diagonal, w @ diagonal**2, w @ squares)
@@ -198,8 +205,8 @@ class PullSums(_OfFeatures):
     def __call__(self, rows: Any, start: int, *along: Any) -> tuple[Any, ...]:
         """Return the sums over a block."""
         w, squares = self._along(rows, along)
-        values, _ = self.map.look(rows)
-        lengths = self.map.lengths(values, squares)
+        values, own = self.map.look(rows)
+        lengths = self.map.lengths(values, own, squares)
         wide = values.astype(np.float64, copy=False)
         cosines = wide @ (self.map.decoder @ self.point) / lengths
         eps = float(np.finfo(self.map.dtype).eps)
@@ -225,7 +232,7 @@ class LogSums(_OfFeatures):
         """Return the sums over a block."""
         w, _ = self._along(rows, along)
         values, diagonal = self.map.look(rows)
-        features, squares = self.map.features(values)
+        features, squares = self.map.features(values, diagonal)
         lengths = np.sqrt(squares) if self.map.unit else 1.0
         wide = values.astype(np.float64, copy=False)
         cosines = wide @ (self.map.decoder @ self.point) / lengths
@@ -261,8 +268,8 @@ class FrameRows(_OfFeatures):
     def __call__(self, rows: Any, start: int, *along: Any) -> NDArray[np.float64]:
         """Return inner products and lengths, for each row of a block."""
         _, squares = self._along(rows, along)
-        values, _ = self.map.look(rows)
-        lengths = np.broadcast_to(self.map.lengths(values, squares), values.shape[0])
+        values, own = self.map.look(rows)
+        lengths = np.broadcast_to(self.map.lengths(values, own, squares), values.shape[0])
         products = values.astype(np.float64, copy=False) @ (self.map.decoder @ self.frame)
         return np.column_stack([products / lengths[:, None], lengths])
 

@@ -16,6 +16,7 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
 from .factory import check_ready
 from .landmarks import Landmarks
+from .pivots import check_captured
 from .sources import OutOfSpanError
 
 __all__ = [
@@ -39,10 +40,14 @@ def nystroem_features(
     *,
     unit: bool = False,
     scale: float = 1.0,
+    own: NDArray[np.float64] | None = None,
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> NystroemFeatures:
     """Make the features of all rows by landmarks; see :class:`NystroemFeatures`.
+
+    `own` is k(x, x) of the rows, times the scale. If it is given, features that are longer raise a
+    ValueError: the kernel is not positive definite.
 
     ``storage="auto"`` keeps them in memory where they fit the budget, else computes them anew for
     each product (of a callable, which may be slow: keeps them on disk).
@@ -72,7 +77,7 @@ def nystroem_features(
     if storage == "auto":
         beyond = "recompute" if kernel.threadsafe else "disk"
         storage = "memory" if needed <= budget else beyond
-    return NystroemFeatures(values, landmarks.decoder, unit=unit, storage=storage)
+    return NystroemFeatures(values, landmarks.decoder, unit=unit, storage=storage, own=own)
 
 
 def refuse_large_features(
@@ -160,6 +165,8 @@ class NystroemFeatures:
         Whether rows are divided by their lengths.
     storage : {"memory", "disk", "recompute"}
         Where features live between products.
+    own : ndarray of shape (n,), optional
+        k(x, x), which no feature vector of a positive definite kernel exceeds.
 
     Attributes
     ----------
@@ -170,9 +177,16 @@ class NystroemFeatures:
     """
 
     def __init__(
-        self, values: _Values, decoder: NDArray[np.float64], *, unit: bool, storage: str
+        self,
+        values: _Values,
+        decoder: NDArray[np.float64],
+        *,
+        unit: bool,
+        storage: str,
+        own: NDArray[np.float64] | None = None,
     ) -> None:
         self._values = values
+        self._own = own
         self.decoder = decoder
         self.unit = unit
         self.storage = storage
@@ -210,7 +224,13 @@ class NystroemFeatures:
         if self.unit:
             check_in_span(squares)
             self._factors = 1.0 / np.sqrt(squares)
-        self._stored, self._squares = stored, squares
+        self._stored = stored
+        self._keep_squares(squares)
+
+    def _keep_squares(self, squares: NDArray[np.float64]) -> None:
+        if self._own is not None:
+            check_captured(squares, self._own, self.dtype)
+        self._squares = squares
 
     @property
     def squared_lengths(self) -> NDArray[np.float64]:
@@ -330,7 +350,7 @@ class NystroemFeatures:
 
         total = np.sum(self._over_blocks(visit), axis=0)
         if squares is not None:
-            self._squares = squares
+            self._keep_squares(squares)
         return total
 
     def toarray(self) -> NDArray[Any]:

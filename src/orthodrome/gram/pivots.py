@@ -18,6 +18,7 @@ from .base import GramOperator, check_operator
 __all__ = [
     "PARTS",
     "PartialCholesky",
+    "check_captured",
     "checked_rows",
     "independent_part",
     "partial_cholesky",
@@ -365,18 +366,40 @@ def independent_part(
     order = order[: len(present)] - 1
     kept, rest = order[:rank], order[rank:]
     triangle = np.triu(factor[:rank, :rank])
-    residual = 1.0 - np.einsum("ij,ij->j", factor[:rank, rank:], factor[:rank, rank:])
-    if np.any(residual < -np.sqrt(part)):
-        worst = int(present[rest[residual.argmin()]])
-        raise ValueError(_NOT_POSITIVE.format(where=f"point {worst}"))
+    # of a positive matrix nothing but rounding is left of the points that are not kept
+    left = np.abs(scaled[np.ix_(rest, rest)] - factor[:rank, rank:].T @ factor[:rank, rank:])
+    if np.any(left > np.sqrt(part)):
+        worst = int(present[rest[left.max(axis=0).argmax()]])
+        raise ValueError(_NOT_POSITIVE.format(where=f"at landmark {worst}"))
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
     return present[kept], inverse / lengths[present[kept]][:, None]
 
 
 _NOT_POSITIVE = (
-    "The kernel is not positive definite on these data (at {where} of the landmarks), and Nyström "
-    "features do not exist. Choose another kernel, or solver='krylov' or 'dense'."
+    "The kernel is not positive definite on these data ({where}), so a Nyström approximation by "
+    "landmarks is meaningless. Choose another kernel, or fit without landmarks (solver='krylov' or "
+    "'dense')."
 )
+
+
+def check_captured(
+    captured: NDArray[np.float64], own: NDArray[np.float64], dtype: np.dtype[Any]
+) -> None:
+    """Raise where features are longer than the points, which a positive kernel rules out.
+
+    `captured` are squared lengths of features, `own` is k(x, x) of the same points.
+    """
+    size = np.abs(own)
+    rounding = np.sqrt(PARTS[np.dtype(dtype)]) * size
+    rounding += float(np.finfo(dtype).eps) * size.max(initial=0.0)
+    excess = captured - own
+    if np.any(excess > rounding):
+        worst = int(np.argmax(excess - rounding))
+        where = (
+            f"k(x, x) is {own[worst]:.3g} where the landmarks alone account for "
+            f"{captured[worst]:.3g}"
+        )
+        raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def refuse_nonzero(operator: GramOperator) -> None:
@@ -389,7 +412,8 @@ def refuse_nonzero(operator: GramOperator) -> None:
     if not bad.any():
         bad = np.asarray(operator @ np.cos(np.arange(n)).astype(operator.dtype)) != 0
     if bad.any():
-        raise ValueError(_NOT_POSITIVE.format(where=f"candidate {int(np.flatnonzero(bad)[0])}"))
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(_NOT_POSITIVE.format(where=f"at candidate {row} for a landmark"))
 
 
 def _refuse_negative(
@@ -403,4 +427,4 @@ def _refuse_negative(
             "of the kernel."
         )
     if bad.any():
-        raise ValueError(_NOT_POSITIVE.format(where=f"point {int(np.flatnonzero(bad)[0])}"))
+        raise ValueError(_NOT_POSITIVE.format(where=f"at landmark {int(np.flatnonzero(bad)[0])}"))
