@@ -136,6 +136,22 @@ def test_classify_by_folds(trees, here, capsys, method):
     assert "true class" in page
 
 
+def test_labels_that_a_spreadsheet_would_run_are_quoted(here, capsys):
+    X, names = blobs()
+    rows = [[*x, f"={name}()"] for x, name in zip(X, names, strict=True)]
+    data = write_csv(here / "trees.csv", ["a", "b", "c", "d", "+kind"], rows)
+    run(capsys, "classify", data, "--label", "+kind", "--cv", 3)
+    header, *found = rows_of(here / "classification/predictions.csv")
+    assert header == ["row", "'+kind", "predicted"]
+    assert {row[1] for row in found} == {row[2] for row in found}
+    assert {row[1] for row in found} == {f"'={name}()" for name in names}
+    # predict quotes them too; JSON has them as they are
+    arguments = ("predict", "classification/model.orthodrome", data)
+    printed = list(csv.reader(run(capsys, *arguments).out.splitlines()))
+    named = json.loads(run(capsys, *arguments, "--json").out)
+    assert [row[1] for row in printed[1:]] == [f"'{row['predicted']}" for row in named]
+
+
 def test_classify_another_file_and_predict(trees, here, capsys):
     X, names = blobs(20, seed=1)
     # other order of columns, one more, and no labels

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from .classification import Trial
 from .clustering import Clustering
 from .embedding import Embedding
 from .inputs import Data
+from .inputs.text import escape_formula
 from .models import last_step
 
 __all__ = [
@@ -29,13 +28,16 @@ __all__ = [
 
 
 def table_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV; floats with as many digits as they have."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow([repr(float(v)) if isinstance(v, float | np.floating) else v for v in row])
-    return stream.getvalue()
+    """Return rows as CSV: floats with all their digits, text safe to open in a spreadsheet."""
+    return "".join(",".join(map(_cell, row)) + "\n" for row in (header, *rows))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return repr(float(value))
+    text = escape_formula(value) if isinstance(value, str) else str(value)
+    # csv.writer leaves a lone carriage return unquoted, and what follows it begins a new row
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
 
 
 def coordinates_table(found: Embedding) -> str:

@@ -13,7 +13,15 @@ import numpy as np
 from ..memory import memory_refusal
 from .data import Data, InputError, listed, shown
 from .selection import Selection, choose_columns, likely_label
-from .text import SNIFFED_BYTES, TextTable, is_no_label, is_number, open_table, place
+from .text import (
+    SNIFFED_BYTES,
+    TextTable,
+    is_no_label,
+    is_number,
+    open_table,
+    place,
+    restore_formula,
+)
 
 __all__ = ["MISSING", "missing_advice", "read_table", "text_columns"]
 
@@ -68,9 +76,9 @@ class _Reading:
             self.n_rows += 1
             self._add(line, pick(cells))
             if label is not None:
-                self.labels.append(self._label(line, cells[label].strip()))
+                self.labels.append(self._label(line, restore_formula(cells[label].strip())))
             if ids is not None:
-                self.ids.append(cells[ids].strip())
+                self.ids.append(restore_formula(cells[ids].strip()))
         if not self.n_rows:
             raise InputError(
                 f"{self.table.path} has a header and no rows of data. Its columns are "
@@ -221,7 +229,9 @@ def text_columns(path: Path) -> tuple[TextTable, list[tuple[int, list[str]]]]:
     refusal = memory_refusal(path.stat().st_size * _BYTES_PER_BYTE_OF_TEXT, str(path))
     if refusal:
         raise InputError(f"{refusal}.")
-    rows = [(line, [cell.strip() for cell in cells]) for line, cells in table.records()]
+    rows = [
+        (line, [restore_formula(cell.strip()) for cell in cells]) for line, cells in table.records()
+    ]
     if not rows:
         raise InputError(f"{path} has a header and no rows below it.")
     return table, rows

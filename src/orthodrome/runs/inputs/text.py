@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,16 @@ from typing import IO
 
 from .data import InputError, listed, numbered_columns, shown
 
-__all__ = ["SNIFFED_BYTES", "TextTable", "is_no_label", "is_number", "open_table", "place"]
+__all__ = [
+    "SNIFFED_BYTES",
+    "TextTable",
+    "escape_formula",
+    "is_no_label",
+    "is_number",
+    "open_table",
+    "place",
+    "restore_formula",
+]
 
 SNIFFED_BYTES = 1 << 16
 _SNIFFED_RECORDS = 20
@@ -28,6 +38,8 @@ _BLANKS = " "
 # commas and in sentences, more often than the other way round.
 _SEPARATORS = ("\t", ";", ",")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+# First characters of a cell that make a spreadsheet run it, as OWASP lists them ("CSV Injection").
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _BINARY = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -95,6 +107,37 @@ def is_no_label(cell: str) -> bool:
     return not cell or cell.lower() == "nan"
 
 
+def escape_formula(text: str) -> str:
+    """Return a cell with ``'`` in front if a spreadsheet might run it as a formula.
+
+    Text that is a finite number, such as the label "-1", is not changed.
+
+    Examples
+    --------
+    >>> from orthodrome.runs.inputs.text import escape_formula
+    >>> escape_formula("=1+1"), escape_formula("-1.5"), escape_formula("ash")
+    ("'=1+1", '-1.5', 'ash')
+    """
+    return f"'{text}" if _is_formula(text) else text
+
+
+def restore_formula(cell: str) -> str:
+    """Return the text of a cell that :func:`escape_formula` may have changed.
+
+    Examples
+    --------
+    >>> from orthodrome.runs.inputs.text import restore_formula
+    >>> restore_formula("'=1+1"), restore_formula("'ash")
+    ('=1+1', "'ash")
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
+
+
+def _is_formula(text: str) -> bool:
+    is_finite = is_number(text) and math.isfinite(float(text))
+    return text.startswith(_FORMULA_STARTS) and not is_finite
+
+
 def open_table(path: Path) -> TextTable:
     """Look at the beginning of a file of text, and find its form.
 
@@ -122,7 +165,7 @@ def open_table(path: Path) -> TextTable:
             f"{name} is empty. It should have a header and one line for each row of data."
         )
     line, cells = first
-    cells = [cell.strip() for cell in cells]
+    cells = [restore_formula(cell.strip()) for cell in cells]
     has_header = not _all_numbers(cells, separator) or _counts_columns(cells)
     if not has_header:
         notes.append(
