@@ -41,6 +41,20 @@ def assert_close(actual, expected, dtype=np.float64):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(dtype) * scale)
 
 
+# Fitting ------------------------------------------------------------------------------------------
+
+
+@every_kernel
+def test_a_second_positional_argument_is_not_taken_for_weights(case):
+    X = case.data(6)
+    kernel = case.make()
+    message = rf"{type(kernel).__name__}.fit takes no y; pass weights as sample_weight="
+    for y in (np.ones(6), ["a"] * 6):
+        with pytest.raises(TypeError, match=message):
+            kernel.fit(X, y)
+    assert kernel.fit(X, None, sample_weight=np.ones(6)) is kernel  # as scikit-learn calls it
+
+
 # Values -------------------------------------------------------------------------------------------
 
 

@@ -402,9 +402,9 @@ def test_weighted_mean_is_over_all_pairs(kernel_class):
     w = np.random.default_rng(0).integers(0, 4, size=9)
     copies = np.repeat(X, w, axis=0)
     expected = np.sqrt(np.mean(distances(kernel_class, copies) ** 2))
-    assert kernel_class().fit(X, w).sigma_ == pytest.approx(expected, rel=1e-7)
+    assert kernel_class().fit(X, sample_weight=w).sigma_ == pytest.approx(expected, rel=1e-7)
     assert kernel_class().fit(copies).sigma_ == pytest.approx(
-        kernel_class().fit(X, w).sigma_, rel=1e-12
+        kernel_class().fit(X, sample_weight=w).sigma_, rel=1e-12
     )
     share = w / w.sum()
     aligned = procrustes_align(X, sample_weight=w)
@@ -414,7 +414,7 @@ def test_weighted_mean_is_over_all_pairs(kernel_class):
         else distances(kernel_class, X) ** 2
     )
     np.fill_diagonal(squares, 0)
-    assert kernel_class().fit(X, w).sigma_ == pytest.approx(
+    assert kernel_class().fit(X, sample_weight=w).sigma_ == pytest.approx(
         np.sqrt(share @ squares @ share), rel=1e-12
     )
 
@@ -426,7 +426,9 @@ def test_median_is_over_different_pairs(kernel_class):
     assert kernel_class("median").fit(X).sigma_ == pytest.approx(np.median(D), rel=1e-12)
     w = np.random.default_rng(0).integers(1, 3, size=9)
     repeated = kernel_class("median").fit(np.repeat(X, w, axis=0)).sigma_
-    assert kernel_class("median").fit(X, w).sigma_ == pytest.approx(repeated, rel=1e-12)
+    assert kernel_class("median").fit(X, sample_weight=w).sigma_ == pytest.approx(
+        repeated, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -438,7 +440,7 @@ def test_scales_of_matrices(rule):
     assert found == pytest.approx(expected, rel=1e-12)
     w = np.random.default_rng(0).integers(1, 4, size=9)
     repeated = LogEuclidean(rule).fit(np.repeat(A, w, axis=0)).sigma_
-    assert LogEuclidean(rule).fit(A, w).sigma_ == pytest.approx(repeated, rel=1e-12)
+    assert LogEuclidean(rule).fit(A, sample_weight=w).sigma_ == pytest.approx(repeated, rel=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-6])

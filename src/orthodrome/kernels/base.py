@@ -65,13 +65,15 @@ class Kernel(BaseEstimator):
 
     # ------------------------------------------------------------------ public face
 
-    def fit(self, X: Data, sample_weight: ArrayLike | None = None) -> Kernel:
+    def fit(self, X: Data, y: None = None, *, sample_weight: ArrayLike | None = None) -> Kernel:
         """Resolve the parameters that depend on the data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The data (what is allowed beside arrays of numbers is up to the kernel).
+        y : None
+            Not used. A kernel has no target, and anything but None raises a TypeError.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is the same as the row written twice.
 
@@ -80,6 +82,10 @@ class Kernel(BaseEstimator):
         Kernel
             The kernel itself.
         """
+        if y is not None:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no y; pass weights as sample_weight=weights."
+            )
         X = self.validate(X)
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         return self.fit_validated(X, weights)

@@ -107,7 +107,7 @@ def karcher_objective(
     fitted = as_kernel(kernel)
     # a precomputed matrix is refused below, in the right words
     if not (fitted.__sklearn_is_fitted__() or isinstance(fitted, Precomputed)):
-        fitted = clone(fitted).fit(points, weights)
+        fitted = clone(fitted).fit(points, sample_weight=weights)
     preimage = karcher_mean_preimage(fitted, points, weights).point
     ax = axes_of(ax, (5.4, 4.2))
     _draw_surface(ax, fitted, points, weights, n_grid)

@@ -192,7 +192,7 @@ def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Ke
     _refuse_precomputed(kernel, "karcher_mean_preimage")
     fitted = as_kernel(kernel)
     if not fitted.__sklearn_is_fitted__():
-        fitted = clone(fitted).fit(X, sample_weight)
+        fitted = clone(fitted).fit(X, sample_weight=sample_weight)
     if not (has_profile(fitted) and fitted.unit_norm):
         raise ValueError(
             "karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
@@ -364,7 +364,7 @@ def geodesic_kernel(
     _refuse_precomputed(kernel, "geodesic_kernel")
     fitted: Kernel = as_kernel(kernel)
     if not fitted.__sklearn_is_fitted__():
-        fitted = clone(fitted).fit(X, sample_weight)
+        fitted = clone(fitted).fit(X, sample_weight=sample_weight)
     data = fitted.validate(X, reset=False)
     if reference == "preimage":
         return Geodesic.of_fitted(fitted, karcher_mean_preimage(fitted, data, sample_weight).point)
