@@ -35,7 +35,7 @@ from orthodrome import (
     kernels,
 )
 from orthodrome.eigen import Hebbian, Krylov
-from orthodrome.kernels import Kernel, KernelHolder, Normalized
+from orthodrome.kernels import Kernel, Normalized
 
 DTYPES = (np.float64, np.float32)
 
@@ -119,16 +119,17 @@ def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: 
 # Estimators ---------------------------------------------------------------------------------------
 
 
+def public_classes() -> set[type]:
+    """All public classes, of every room."""
+    rooms = [importlib.import_module(f"orthodrome.{room}") for room in orthodrome._ROOMS]
+    public = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
+    return {each for each in public if inspect.isclass(each)}
+
+
 def estimator_classes() -> set[type]:
-    """All public estimators, of every room: they hold a kernel, and have parameters."""
-    found = set()
-    for room in orthodrome._ROOMS:
-        module = importlib.import_module(f"orthodrome.{room}")
-        for name in getattr(module, "__all__", ()):
-            value = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, BaseEstimator):
-                found.add(value)
-    return {each for each in found if not issubclass(each, Kernel) and each is not KernelHolder}
+    """All public estimators but the kernels."""
+    found = {each for each in public_classes() if issubclass(each, BaseEstimator)}
+    return {each for each in found if not issubclass(each, Kernel)}
 
 
 #: In what sense the order of rows means nothing, given the seed.

@@ -1,13 +1,13 @@
 """Laws of PatchDenoiser."""
 
 import builtins
+import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import orthodrome
 from orthodrome import PatchDenoiser
 from orthodrome.decomposition import KernelPCA
 from orthodrome.denoising import image as image_module
@@ -95,14 +95,14 @@ def test_a_fixed_model_is_patches_kernel_pca_preimages_average():
     total = np.zeros_like(extended)
     grid.add(total, model.inverse_transform(model.transform(patches)), grid.whole)
     np.testing.assert_allclose(cleaned, grid.average(total)[..., 0], atol=1e-4)
-    half = denoiser.set_params(blend=0.5).denoise(noisy)
+    half = replace(denoiser, blend=0.5).denoise(noisy)
     np.testing.assert_allclose(half, (cleaned + noisy) / 2, atol=1e-12)
-    np.testing.assert_array_equal(denoiser.set_params(blend=0).denoise(noisy), noisy)
+    np.testing.assert_array_equal(replace(denoiser, blend=0).denoise(noisy), noisy)
 
 
 def test_what_is_given_is_kept_and_what_is_not_is_chosen():
     _, noisy = noisy_scene()
-    denoiser = small(n_components=7, blend=0.6).set_params(kernel=Gaussian(1.5))
+    denoiser = small(n_components=7, blend=0.6, kernel=Gaussian(1.5))
     denoiser.denoise(noisy)
     assert (denoiser.n_components_, denoiser.sigma_, denoiser.blend_) == (7, 1.5, 0.6)
     assert np.isnan(denoiser.risk_)
@@ -312,29 +312,46 @@ def test_windows_gather_the_pixels_of_their_patches(monkeypatch):
     np.testing.assert_array_equal(counts, 1.0)
 
 
-# ------------------------------------------------------------------ as an estimator
+# ------------------------------------------------------------------ parameters
 
 
-def test_clone_parameters_and_repr():
+def test_signature():
+    """Names, order and defaults of the parameters are part of the API."""
+    parameters = inspect.signature(PatchDenoiser).parameters.values()
+    positional = [each for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD]
+    keyword_only = [each for each in parameters if each.kind == each.KEYWORD_ONLY]
+    assert [each.name for each in positional] == ["patch_size", "step", "n_components", "kernel"]
+    assert [each.default for each in positional] == [8, 2, "auto", "gaussian"]
+    names = ["solver", "noise", "blend", "max_train", "random_state"]
+    assert [each.name for each in keyword_only] == names
+    assert [each.default for each in keyword_only] == ["auto", "auto", "auto", 1000, None]
+
+
+def test_repr_names_what_is_not_the_default():
     denoiser = PatchDenoiser(6, 3, kernel=Gaussian(), noise=0.1)
-    copy = clone(denoiser)
-    assert copy.get_params()["patch_size"] == 6
-    assert copy.get_params()["kernel__sigma"] == "mean"
-    copy.set_params(kernel__sigma=2.0, step=1)
-    assert (denoiser.kernel.sigma, denoiser.step) == ("mean", 3)
-    assert repr(denoiser) == "PatchDenoiser(kernel=Gaussian(), noise=0.1, patch_size=6, step=3)"
-    with pytest.raises(ValueError, match=r"kernel=Gaussian\(\)"):
-        PatchDenoiser().set_params(kernel__sigma=1.0)
-    assert orthodrome.PatchDenoiser is PatchDenoiser
+    assert repr(denoiser) == "PatchDenoiser(patch_size=6, step=3, kernel=Gaussian(), noise=0.1)"
+    assert repr(PatchDenoiser()) == "PatchDenoiser()"
+    given = repr(PatchDenoiser(patch_size=np.array([4, 6])))  # an array has no truth value
+    assert given == "PatchDenoiser(patch_size=array([4, 6]))"
+
+
+def test_a_copy_with_other_parameters_leaves_the_results_behind():
+    _, noisy = noisy_scene()
+    denoiser = quick()
+    denoiser.denoise(noisy)
+    changed = replace(denoiser, step=1)
+    assert (changed.step, changed.patch_size) == (1, denoiser.patch_size)
+    assert changed.kernel is denoiser.kernel
+    assert not [name for name in vars(changed) if name.endswith("_")]
 
 
 def test_parameters_are_not_changed_and_kernels_not_fitted():
     _, noisy = noisy_scene()
     kernel = Gaussian()
     denoiser = small(kernel=kernel)
-    before = denoiser.get_params()
+    before = dict(vars(denoiser))
     denoiser.denoise(noisy)
-    assert denoiser.get_params() == before
+    assert {name: getattr(denoiser, name) for name in before} == before
     assert not hasattr(kernel, "sigma_")
 
 
@@ -343,8 +360,9 @@ def test_a_failed_call_keeps_the_attributes_of_the_last():
     denoiser = quick()
     denoiser.denoise(noisy)
     before = denoiser.sigma_, denoiser.noise_
+    denoiser.solver, denoiser.noise = "no such solver", 0.2
     with pytest.raises(ValueError, match="solver"):
-        denoiser.set_params(solver="no such solver", noise=0.2).denoise(noisy)
+        denoiser.denoise(noisy)
     assert (denoiser.sigma_, denoiser.noise_) == before
 
 

@@ -1,8 +1,9 @@
 """Laws of SequenceDenoiser."""
 
+import inspect
+
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from orthodrome import KernelPCA, PatchDenoiser
 from orthodrome.denoising import SequenceDenoiser
@@ -131,9 +132,12 @@ def test_the_solver_does_not_matter():
     np.testing.assert_allclose(dense, krylov, atol=1e-6)
 
 
-def test_clone_and_repr():
-    denoiser = clone(SequenceDenoiser(25, Gaussian(1.5)))
-    assert repr(denoiser) == "SequenceDenoiser(kernel=Gaussian(sigma=1.5), n_components=25)"
+def test_signature_and_repr():
+    """Two positional parameters; PatchDenoiser has two more before them."""
+    ours, patches = (inspect.signature(each) for each in (SequenceDenoiser, PatchDenoiser))
+    assert list(ours.parameters.values()) == list(patches.parameters.values())[2:]
+    denoiser = SequenceDenoiser(25, Gaussian(1.5))
+    assert repr(denoiser) == "SequenceDenoiser(n_components=25, kernel=Gaussian(sigma=1.5))"
 
 
 def test_frames_that_cannot_be():

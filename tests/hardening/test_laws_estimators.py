@@ -18,16 +18,18 @@ others then. Clusterings are the same partition, with other numbers, where both 
 
 import copy
 import re
+import runpy
 import threading
 import warnings
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
@@ -55,6 +57,7 @@ from laws_product import (
     examples,
     fitted,
     partition,
+    public_classes,
     refused,
     said,
     sample,
@@ -105,9 +108,26 @@ seeds, copies = st.integers(0, 2**16), st.integers(0, 4)
 
 
 def test_every_estimator_has_a_configuration():
-    """The denoisers take no rows, and have laws of their own below."""
-    listed = {each.make for each in CONFIGURATIONS.values()}
-    assert estimator_classes() == listed | {PatchDenoiser, SequenceDenoiser}
+    assert estimator_classes() == {each.make for each in CONFIGURATIONS.values()}
+
+
+def test_every_estimator_passes_scikit_learns_checks():
+    """Tests of scikit-learn's checks name the estimators that they are given `ESTIMATORS`."""
+    tests = Path(__file__).parents[1]
+    given = [
+        runpy.run_path(str(path))["ESTIMATORS"]
+        for path in tests.glob("*/test_*.py")
+        if "\n@parametrize_with_checks(ESTIMATORS" in path.read_text(encoding="utf-8")
+    ]
+    assert estimator_classes() == {type(each) for estimators in given for each in estimators}
+
+
+def test_a_public_class_is_an_estimator_just_if_it_has_fit():
+    """The denoisers have no fit: they choose all from the image that they clean."""
+    classes = public_classes()
+    assert {PatchDenoiser, SequenceDenoiser, KernelPCA, Gaussian} <= classes
+    with_fit = {each for each in classes if hasattr(each, "fit")}
+    assert with_fit == {each for each in classes if issubclass(each, BaseEstimator)}
 
 
 @pytest.mark.parametrize("make", [CONFIGURATIONS[name].make for name in FIRST.values()])
@@ -778,8 +798,8 @@ PATCHES = PatchDenoiser(patch_size=4, step=1, n_components=6, **MADE)
 def test_the_order_of_frames_means_nothing_once_choices_are_made(seed, dtype):
     frames = motion(seed, dtype, n=40)
     order = np.random.default_rng(seed).permutation(len(frames))
-    found = clone(SEQUENCES).denoise(frames[order])
-    assert_close(found, clone(SEQUENCES).denoise(frames)[order], SEARCHED[np.dtype(dtype)], "")
+    found = replace(SEQUENCES).denoise(frames[order])
+    assert_close(found, replace(SEQUENCES).denoise(frames)[order], SEARCHED[np.dtype(dtype)], "")
 
 
 @examples(4)
@@ -787,9 +807,9 @@ def test_the_order_of_frames_means_nothing_once_choices_are_made(seed, dtype):
 def test_a_turned_picture_is_cleaned_as_it_was_and_turned(seed, turn):
     """Its patches are those of the other, in another order, and each of them turned."""
     image = picture(seed)
-    cleaned = clone(PATCHES).denoise(image)
+    cleaned = replace(PATCHES).denoise(image)
     assert np.abs(cleaned - image).max() > 0.05
-    assert_close(clone(PATCHES).denoise(turn(image)), turn(cleaned), 1e-5, "")
+    assert_close(replace(PATCHES).denoise(turn(image)), turn(cleaned), 1e-5, "")
 
 
 @pytest.mark.parametrize("make", [SEQUENCES, PATCHES], ids=["SequenceDenoiser", "PatchDenoiser"])
@@ -799,7 +819,7 @@ def test_threads_mean_nothing_to_denoisers(make, monkeypatch):
     for count in (1, 2):
         monkeypatch.setattr(threads, "_cores", lambda count=count: count)
         with threadpool_limits(count, user_api="blas"):
-            found.append(clone(make).denoise(data))
+            found.append(replace(make).denoise(data))
     assert_close(*found, 1e-5, "")
 
 

@@ -54,7 +54,10 @@ def with_attribute(value) -> KernelPCA:
         (KernelPCA(kernel=Embedded(np.abs)), r"KernelPCA\.kernel is Embedded, which calls"),
         (KernelPCA(kernel=Normalized(Embedded(np.abs))), r"KernelPCA\.kernel\.kernel is Embedded"),
         (KernelPCA(random_state=np.random.RandomState(0)), r"random_state is a random generator"),
-        (KernelPCA(random_state=np.random.default_rng(0)), r"set_params\(random_state=0\)"),
+        (
+            KernelPCA(random_state=np.random.default_rng(0)),
+            r"number instead, such as random_state=0",
+        ),
         (Grown(), r"Grown is of class .*Grown, which is not among"),
         (LogisticRegression(), r"LogisticRegression, which is not among"),
         (make_pipeline(FunctionTransformer(), KernelPCA()), r"steps\[0\]\[1\] is of class sklearn"),

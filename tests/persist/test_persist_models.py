@@ -14,7 +14,7 @@ import joblib
 import numba.core.dispatcher
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 import laws_persist as laws
 import orthodrome
@@ -41,7 +41,7 @@ def test_a_loaded_model_says_the_same(name, tmp_path):
     again = load(saved(model, tmp_path))
     assert type(again) is type(model)
     laws.assert_same_answers(laws.answers(again, name), laws.answers(model, name))
-    assert repr(clone(again)) == repr(clone(model))
+    assert repr(again) == repr(model)
 
 
 @pytest.mark.slow
@@ -195,7 +195,8 @@ def test_columns_and_settings_stay(tmp_path):
 
 @needs_skops
 def test_models_and_kernels_need_not_be_fitted(tmp_path):
-    for thing in (KernelPCA(4, kernel="matern"), orthodrome.kernels.Gaussian(2.0)):
+    things = [KernelPCA(4, kernel="matern"), orthodrome.kernels.Gaussian(2.0)]
+    for thing in (*things, orthodrome.PatchDenoiser(6, noise=0.1), orthodrome.eigen.Krylov()):
         assert repr(load(saved(thing, tmp_path))) == repr(thing)
 
 

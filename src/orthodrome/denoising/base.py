@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.checks import (
@@ -20,7 +21,7 @@ from .._core.checks import (
 )
 from ..decomposition import KernelPCA
 from ..eigen.leading import check_solver
-from ..kernels import KernelHolder, Precomputed, as_kernel
+from ..kernels import Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
 
@@ -30,20 +31,33 @@ __all__ = ["KernelDenoiser", "check_values"]
 _EPSILON = 0.1
 
 
-class KernelDenoiser(KernelHolder, BaseEstimator):
+class KernelDenoiser:
     """Kernel PCA of training points, and pre-images of all points on its components.
 
-    A subclass turns its data into points, and cleaned points into its data.
+    A subclass turns its data into points, and cleaned points into its data. It is a dataclass whose
+    fields are its parameters.
     """
 
     n_components: int | str
+    kernel: Any
     solver: Any
     noise: float | str
     blend: float | str
     max_train: int
     random_state: Any
 
+    noise_: float
+
     # ------------------------------------------------------------------ parameters
+
+    def __repr__(self) -> str:
+        """Name the parameters that are not the defaults."""
+        given = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
+            if repr(getattr(self, field.name)) != repr(field.default)
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,14 @@ _TRIAL_PATCHES = 4500
 _TRIAL_WINDOWS = 10
 
 
+@dataclass(eq=False, repr=False)
 class PatchDenoiser(KernelDenoiser):
     r"""Remove noise from an image by kernel PCA of its patches.
+
+    A denoiser has parameters and one method, :meth:`denoise`. After a call, attributes that end in
+    ``_`` report what it chose. It is not a scikit-learn estimator: it learns from the very image
+    that it cleans, so there is no ``fit``. It is a dataclass: :func:`dataclasses.replace` returns a
+    copy with other parameters.
 
     The patches of the image are points; kernel PCA of a sample of them finds the components in
     which they vary most, all patches are projected on these, and the pre-images of the
@@ -125,28 +132,16 @@ class PatchDenoiser(KernelDenoiser):
     True
     """
 
-    def __init__(
-        self,
-        patch_size: int | tuple[int, int] = 8,
-        step: int = 2,
-        n_components: int | str = "auto",
-        kernel: Any = "gaussian",
-        *,
-        solver: Any = "auto",
-        noise: float | str = "auto",
-        blend: float | str = "auto",
-        max_train: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.patch_size = patch_size
-        self.step = step
-        self.n_components = n_components
-        self.kernel = kernel
-        self.solver = solver
-        self.noise = noise
-        self.blend = blend
-        self.max_train = max_train
-        self.random_state = random_state
+    patch_size: int | tuple[int, int] = 8
+    step: int = 2
+    n_components: int | str = "auto"
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    solver: Any = "auto"
+    noise: float | str = "auto"
+    blend: float | str = "auto"
+    max_train: int = 1000
+    random_state: Any = None
 
     def denoise(self, image: ArrayLike) -> NDArray[Any]:
         """Remove noise from an image.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,12 @@ __all__ = ["SequenceDenoiser"]
 _TRIAL_FRAMES = 2000
 
 
+@dataclass(eq=False, repr=False)
 class SequenceDenoiser(KernelDenoiser):
     r"""Remove noise from a motion, a sequence of the positions of joints, by kernel PCA.
+
+    Like :class:`PatchDenoiser` it has parameters and one method, :meth:`denoise`, reports what it
+    chose in attributes that end in ``_``, and is not a scikit-learn estimator.
 
     Each frame is a point, the coordinates of all its joints as they are (absolute, as in the KHA
     paper, §5.4); kernel PCA finds the components in which the frames vary, and each frame becomes
@@ -82,24 +87,14 @@ class SequenceDenoiser(KernelDenoiser):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        kernel: Any = "gaussian",
-        *,
-        solver: Any = "auto",
-        noise: float | str = "auto",
-        blend: float | str = "auto",
-        max_train: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.solver = solver
-        self.noise = noise
-        self.blend = blend
-        self.max_train = max_train
-        self.random_state = random_state
+    n_components: int | str = "auto"
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    solver: Any = "auto"
+    noise: float | str = "auto"
+    blend: float | str = "auto"
+    max_train: int = 1000
+    random_state: Any = None
 
     def denoise(self, frames: ArrayLike) -> NDArray[Any]:
         """Remove noise from a sequence.

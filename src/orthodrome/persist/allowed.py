@@ -79,11 +79,10 @@ _ESTIMATORS = (
     KernelRidgeRegressionClassifier,
     KernelSpectralClustering,
     NestedSpheresClassifier,
-    PatchDenoiser,
     PerTurbo,
     RobustKernelPCA,
-    SequenceDenoiser,
 )
+_DENOISERS = (PatchDenoiser, SequenceDenoiser)
 _KERNELS = (
     AdditiveChi2,
     Chi2,
@@ -142,7 +141,7 @@ _OF_SCIKIT_LEARN = (
 
 #: Classes with attributes. A subclass is another class, and is not allowed.
 OBJECTS: frozenset[type] = frozenset(
-    (*_ESTIMATORS, *_KERNELS, *_SOLVERS, *_FITTED_PARTS, *_OF_SCIKIT_LEARN)
+    (*_ESTIMATORS, *_DENOISERS, *_KERNELS, *_SOLVERS, *_FITTED_PARTS, *_OF_SCIKIT_LEARN)
 )
 
 #: NumPy's numbers and strings.

@@ -23,12 +23,12 @@ _TRUSTED = sorted(names_of(OBJECTS | ARRAYS | SCALARS | SPARSE))
 
 
 def save(
-    model: BaseEstimator,
+    model: Any,
     path: str | os.PathLike[str],
     *,
     notes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Save an estimator, a kernel or a pipeline of them to a file that holds data and no code.
+    """Save an estimator, a denoiser, a kernel or a pipeline to a file that holds data and no code.
 
     The file is written whole or not at all. It holds the parameters and everything that was
     fitted, which for kernel methods means training rows. What belongs to the session is left out:
@@ -36,9 +36,9 @@ def save(
 
     Parameters
     ----------
-    model : estimator
-        An estimator or kernel of orthodrome, fitted or not, or a scikit-learn ``Pipeline`` of
-        scalers and such an estimator.
+    model : estimator, denoiser, kernel, solver or pipeline
+        An object of orthodrome, fitted or not, or a scikit-learn ``Pipeline`` of scalers and an
+        estimator of orthodrome.
     path : str or path
         The file, by custom ``*.orthodrome``; one that is there is replaced.
     notes : dict, optional
@@ -77,12 +77,14 @@ def save(
     write_atomically(target, packed(model, notes))
 
 
-def packed(model: BaseEstimator, notes: Mapping[str, Any] | None = None) -> bytes:
+def packed(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of the file that :func:`save` writes."""
     skops = _require_skops()
-    if not isinstance(model, BaseEstimator):
+    # plain_copy names what is wrong with an estimator of another class
+    if type(model) not in OBJECTS and not isinstance(model, BaseEstimator):
         raise ValueError(
-            f"save takes an estimator, a kernel or a pipeline of them; got {type(model).__name__}."
+            "save takes an estimator, a denoiser, a kernel, a solver or a pipeline; got "
+            f"{type(model).__name__}."
         )
     data = pack(skops.dumps(plain_copy(model)), {} if notes is None else notes)
     check(data)  # what is written can be loaded

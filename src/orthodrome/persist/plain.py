@@ -149,8 +149,8 @@ def _refusal(value: Any, where: str) -> str:
         )
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return (
-            f"{where} is a random generator, which a model file does not hold. Set a number, for "
-            "instance model.set_params(random_state=0): the fitted values stay as they are."
+            f"{where} is a random generator, which a model file does not hold. Set a number "
+            "instead, such as random_state=0: the fitted values stay as they are."
         )
     if callable(value) and not hasattr(value, "get_params"):
         return (
@@ -166,6 +166,6 @@ def _refusal(value: Any, where: str) -> str:
         return f"{where} is of the sparse format {value.format}; a model file holds CSR: .tocsr()."
     return (
         f"{where} is of class {name}, which is not among those that a model file may hold: "
-        "orthodrome's own estimators, kernels and solvers (not subclasses of them), and "
+        "orthodrome's own estimators, denoisers, kernels and solvers (not subclasses of them), and "
         "scikit-learn's Pipeline and scalers. Pickle the model for yourself."
     )

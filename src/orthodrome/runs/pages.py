@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -400,7 +401,8 @@ def _labels_line(model: Any) -> str:
 
 def _how(model: Any, seconds: dict[str, float], how: How, lines: str) -> Section:
     own = last_step(model)
-    rows = [[name, str(value)] for name, value in sorted(own.get_params(deep=False).items())]
+    names = sorted(inspect.signature(type(own)).parameters)
+    rows = [[name, str(getattr(own, name))] for name in names]
     kernel = getattr(own, "kernel_", None)
     if kernel is not None and hasattr(kernel, "sigma_"):
         rows.append(["bandwidth found (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
