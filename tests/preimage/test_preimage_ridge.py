@@ -74,6 +74,7 @@ def test_float32(kernel):
 
 @pytest.mark.parametrize("n_components", [2, 5])
 @every_kernel
+@pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
 def test_the_decoder_is_ridge_on_kernel_pca_reconstructions(kernel, n_components):
     """One penalty, two scales: the decoder's alpha is relative to λ₁, ridge's to tr K'/n."""
     X = cloud()

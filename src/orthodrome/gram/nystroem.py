@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import check_choice, check_positive
+from .._core.checks import check_choice, check_finite_vector, check_positive
 from .._core.files import temporary_map
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
@@ -65,6 +65,8 @@ def nystroem_features(
     owner = "nystroem_features"
     check_ready(kernel, X, owner)
     check_positive(scale, "scale", owner)
+    if own is not None:
+        own = check_finite_vector(own, X.shape[0], "own", owner)
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
     values: _Values
     if isinstance(kernel, Precomputed):
