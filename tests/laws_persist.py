@@ -6,10 +6,12 @@ import io
 import json
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
+import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
@@ -28,6 +30,7 @@ from orthodrome import (
     PatchDenoiser,
     PerTurbo,
     RobustKernelPCA,
+    load,
 )
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.denoising import SequenceDenoiser
@@ -212,6 +215,43 @@ def assert_same_answers(
             np.testing.assert_allclose(actual[key], value, rtol=0, atol=atol, err_msg=key)
         else:
             np.testing.assert_array_equal(actual[key], value, err_msg=key)
+
+
+# Fixtures of earlier versions -------------------------------------------------------------------
+
+ARCHIVES = sorted((Path(__file__).parent / "persist" / "models").glob("*.zip"))
+FIXTURES = [
+    pytest.param(archive, Path(member).stem, id=f"{archive.stem}-{Path(member).stem}")
+    for archive in ARCHIVES
+    for member in ZipFile(archive).namelist()
+    if member.endswith(".orthodrome")
+]
+
+
+def model_bytes(archive: Path, name: str) -> bytes:
+    with ZipFile(archive) as opened:
+        return opened.read(f"{name}.orthodrome")
+
+
+def loaded(archive: Path, name: str, folder: Path):
+    path = folder / "model.orthodrome"
+    path.write_bytes(model_bytes(archive, name))
+    return load(path)
+
+
+def stored_answers(archive: Path, name: str) -> dict:
+    with ZipFile(archive) as opened:
+        return dict(np.load(io.BytesIO(opened.read(f"{name}.npz"))))
+
+
+def new_rows(stored: dict):
+    """Take the input rows out of the answers, in the form in which the model was given them."""
+    new, columns = stored.pop("new", None), stored.pop("columns", None)
+    if stored.pop("csr", False):
+        return scipy.sparse.csr_array(new)
+    if columns is not None:
+        return pytest.importorskip("pandas").DataFrame(new, columns=columns)
+    return new
 
 
 # Files made by hand ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from .._core.files import write_atomically
 from .allowed import ARRAYS, OBJECTS, SCALARS, SPARSE, names_of
 from .archive import check, pack
 from .plain import plain_copy
+from .shapes import check_parts
 
 __all__ = ["load", "save"]
 
@@ -131,6 +132,7 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
         notes = check(data)
         model = skops.loads(data, trusted=_TRUSTED)
         plain_copy(model)  # load refuses all that save refuses
+        check_parts(model)
     except (MemoryError, Warning):  # of the machine, and of who made warnings errors
         raise
     except Exception as error:  # of a hostile file anything may come
