@@ -40,7 +40,10 @@ def test_every_estimator_and_kernel_is_in_the_fixtures(tmp_path):
     expected = {kind for kind in OBJECTS if issubclass(kind, BaseEstimator)}
     assert {getattr(orthodrome, name) for name in laws.ESTIMATORS} <= expected
     found: set[type] = set()
+    kinds = ("unfitted-", "kernel-", "pipeline-", "nested-")
     for param in laws.FIXTURES:
+        if not param.values[1].startswith(kinds):
+            continue
         found |= classes(laws.loaded(*param.values, tmp_path))
     assert expected - newer <= found
 

@@ -15,6 +15,8 @@ import numba.core.dispatcher
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import laws_persist as laws
 import orthodrome
@@ -195,8 +197,14 @@ def test_columns_and_settings_stay(tmp_path):
 
 @needs_skops
 def test_models_and_kernels_need_not_be_fitted(tmp_path):
-    things = [KernelPCA(4, kernel="matern"), orthodrome.kernels.Gaussian(2.0)]
-    for thing in (*things, orthodrome.PatchDenoiser(6, noise=0.1), orthodrome.eigen.Krylov()):
+    scalers = [scaler() for scaler in (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)]
+    for thing in (
+        KernelPCA(4, kernel="matern"),
+        orthodrome.kernels.Gaussian(2.0),
+        orthodrome.PatchDenoiser(6, noise=0.1),
+        orthodrome.eigen.Krylov(),
+        make_pipeline(*scalers, KernelPGA()),
+    ):
         assert repr(load(saved(thing, tmp_path))) == repr(thing)
 
 

@@ -96,8 +96,9 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     """Load a model that :func:`save` has written; nothing in the file is run.
 
     The file is checked from end to end before any object is made: its format and version, sizes,
-    digests, and the name of every class against an exact list. Digests tell damage, not intent:
-    who can write the file can also write wrong numbers into it.
+    digests, and the name of every class against an exact list. Then the parts of the model are
+    checked against each other: kinds, shapes, and the ranges of indices. Wrong numbers of the right
+    kind and shape are not detected; who can write the file can also write those into it.
 
     Parameters
     ----------
@@ -114,8 +115,9 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     Raises
     ------
     ValueError
-        If the file is something else, damaged, changed, or written by a newer version; the message
-        names the file and the reason.
+        If the file is something else, damaged, changed, or written by a newer version, or if parts
+        of the model are missing or do not belong together; the message names the file and the
+        reason.
     FileNotFoundError, PermissionError, IsADirectoryError
         If it cannot be read.
     ImportError

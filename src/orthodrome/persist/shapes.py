@@ -282,19 +282,24 @@ LinearSVC
     classes_: any(c)
     coef_: binary ? float(1,f) : float(c,f)
     intercept_: binary ? float(1) : float(c)
-MaxAbsScaler
+Scaler
     n_features_in_: size(d)
+    copy: flag
+Normalizer
+    norm: text
+    copy: flag
+MaxAbsScaler(Scaler)
     max_abs_ scale_: float(d)
-MinMaxScaler
-    n_features_in_: size(d)
+MinMaxScaler(Scaler)
+    clip: flag
     feature_range: [2]number
     scale_ min_ data_min_ data_max_ data_range_: float(d)
-RobustScaler
-    n_features_in_: size(d)
+RobustScaler(Scaler)
+    with_centering with_scaling: flag
     center_: with_centering ? float(d) : float(d)?
     scale_: with_scaling ? float(d) : float(d)?
-StandardScaler
-    n_features_in_: size(d)
+StandardScaler(Scaler)
+    with_mean with_std: flag
     mean_: with_mean ? float(d) : float(d)?
     scale_: with_std ? float(d) : float(d)?
     var_: float(d)?
@@ -376,11 +381,7 @@ def _check_complete(value: Any, where: str, seen: set[int]) -> None:
     elif type(value) in OBJECTS and id(value) not in seen:
         seen.add(id(value))
         held = vars(value)
-        if isinstance(value, BaseEstimator):
-            names = value._get_param_names()
-        else:
-            names = [field.name for field in dataclasses.fields(value)]
-        for name in names:
+        for name in _names(value):
             if name not in held:
                 raise ValueError(f"{where} has no {name}")
     else:
@@ -389,16 +390,27 @@ def _check_complete(value: Any, where: str, seen: set[int]) -> None:
         _check_complete(item, f"{where}.{key}", seen)
 
 
+def _names(part: Any) -> list[str]:
+    """Return the names of the parameters or fields that an object of ours always has."""
+    if not isinstance(part, BaseEstimator):
+        return [field.name for field in dataclasses.fields(part)]
+    # a later scikit-learn may have more parameters than the one that wrote the file
+    return part._get_param_names() if type(part).__module__.startswith("orthodrome.") else []
+
+
 def _check_object(part: Any, scope: Scope, where: str) -> None:
     """Check the attributes of an object by the table of its class; bind letters in `scope`."""
     held = part if isinstance(part, dict) else vars(part)
     table = _PARSED.get(type(part).__name__, {})
     if isinstance(part, Kernel):
         scope.setdefault("kernel", part)
+    parameters: Any = ()
     if isinstance(part, BaseEstimator):
+        parameters = part._get_param_names()
         table = table | {"feature_names_in_": "-any(d)", "_sklearn_output_config": "-config"}
     required = [name for name in table if not table[name].startswith("-")]
-    fitted = 2 * sum(name in held for name in required) >= len(required)
+    made = [name for name in required if name not in parameters]  # by fit
+    fitted = 2 * sum(name in held for name in made) >= len(made)
     below: list[tuple[str, Any, str]] = []
     for name, spec in table.items():
         if not fitted and name != "n_features_in_" and not (spec.startswith("-") and name in held):
