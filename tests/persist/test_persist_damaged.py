@@ -125,7 +125,7 @@ def damaged(model: Any, seen: set[tuple[str, ...]], every: int = 1) -> Iterator[
         of = f"{value.dtype.kind}{value.ndim}" if hasattr(value, "ndim") else type(value).__name__
         for change, new in changed_values(value):
             case = (name, of, change)
-            if case in seen:
+            if case in seen or case == ("Pipeline.steps", "list", "one fewer"):  # a valid model
                 continue
             seen.add(case)
             if len(seen) % every:

@@ -458,7 +458,8 @@ def _check_value(value: Any, spec: str, scope: Scope, where: str, below: list[An
         if not isinstance(value, dict) or any(type(item) is not str for item in value.values()):
             raise ValueError(f"{where} is no dictionary of texts")
     elif kind == "step":
-        if len(value) != 2 or type(value[0]) is not str or not isinstance(value[1], BaseEstimator):
+        kinds = [type(item) for item in value] if isinstance(value, tuple) else []
+        if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS:
             raise ValueError(f"{where} is no pair of a name and an estimator")
         _check_object(value[1], {}, f"{where}[1]")
     elif kind == "rows":
@@ -529,7 +530,10 @@ def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: 
     """Check prepared points: they are like those that the kernel makes of an example."""
     if isinstance(kernel, Geodesic) and where.endswith("_reference_"):
         kernel = kernel.kernel_
-    if not isinstance(value, Prepared):
+    inner = value
+    while isinstance(inner, Prepared):
+        inner = inner.coordinates
+    if inner is value or not hasattr(inner, "shape"):
         raise ValueError(f"{where} are no points")
     _bind(scope, letter, len(value), where)
     _check_alike(value, kernel.prepare(_example(kernel)), len(value), where)
@@ -537,9 +541,14 @@ def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: 
 
 def _check_alike(value: Any, like: Any, n: int, where: str) -> None:
     if isinstance(like, Prepared) and isinstance(value, Prepared):
-        sparse = scipy.sparse.issparse(value.coordinates)
-        for name in ("coordinates", "per_point", *(() if sparse else ("given",))):
-            _check_alike(getattr(value, name), getattr(like, name), n, f"{where}.{name}")
+        sparse = scipy.sparse.issparse(value.coordinates)  # then the origin is not moved
+        given = None if sparse else like.given
+        for name, other in (
+            ("coordinates", like.coordinates),
+            ("per_point", like.per_point),
+            ("given", given),
+        ):
+            _check_alike(getattr(value, name), other, n, f"{where}.{name}")
     elif like is None or value is None or isinstance(like, Prepared):
         if like is not value:
             raise ValueError(f"{where} is not what the kernel has for its points")
@@ -569,6 +578,8 @@ def _check_classifier(part: Any, scope: Scope, where: str) -> None:
     keys = part._later_.keys()
     if not (keys >= {"judgement", "scores"} or keys >= {"training", "parameters"}):
         raise ValueError(f"{where}._later_ has neither leave-one-out results nor training points")
+    if "parameters" in keys:
+        part._as_fitted()._check_parameters()
 
 
 def _check_mixture(part: Any, scope: Scope, where: str) -> None:
@@ -577,6 +588,10 @@ def _check_mixture(part: Any, scope: Scope, where: str) -> None:
         raise ValueError(f"{where} has covariances of the unknown kind {mixture.kind!r}")
     found = part.covariances_ if mixture is not part else part.covariances
     _check_array(found, "float", _COVARIANCES[mixture.kind].split(","), scope, where)
+
+
+def _check_mean_shape(part: Any, scope: Scope, where: str) -> None:
+    _bind(scope, "d", part.mean_.size, f"{where}.mean_")
 
 
 def _check_spheres(part: Any, scope: Scope, where: str) -> None:
@@ -598,6 +613,8 @@ def _check_training(part: Any, scope: Scope, where: str) -> None:
         _bind({"t": len(members)}, "t", len(merged.inverse), f"{where}.merged")
         _check_range(merged.inverse, -1, len(merged.weights), f"{where}.merged")
         _check_range(chosen, 0, len(merged.weights), f"{where}.chosen")
+        if len(np.unique(chosen)) != len(chosen):
+            raise ValueError(f"{where}.chosen has an index twice")
     if len(part.alone):
         _check_rows(part.strays, {"kernel": scope["kernel"]}, "_", f"{where}.strays")
         _bind({"z": len(part.alone)}, "z", part.strays.shape[0], f"{where}.strays")
@@ -606,6 +623,7 @@ def _check_training(part: Any, scope: Scope, where: str) -> None:
 _EXTRA: dict[str, Callable[[Any, Scope, str], None]] = {
     "PerTurbo": _check_classifier,
     "KernelRidgeRegressionClassifier": _check_classifier,
+    "ComplexGaussian": _check_mean_shape,
     "GeodesicMixture": _check_mixture,
     "Mixture": _check_mixture,
     "NestedSpheres": _check_spheres,
