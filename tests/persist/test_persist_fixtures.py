@@ -1,5 +1,6 @@
 """Models that were saved by earlier versions load, and answer as they did."""
 
+import functools
 import json
 
 import numpy as np
@@ -17,8 +18,8 @@ pytest.importorskip("skops")
 def test_a_saved_model_answers_as_it_did(archive, name, tmp_path):
     model, stored = laws.loaded(archive, name, tmp_path), laws.stored_answers(archive, name)
     if "parameters" in stored:
-        found = {key: repr(value) for key, value in model.get_params().items()}
-        assert found == json.loads(str(stored["parameters"]))
+        for key, value in json.loads(str(stored["parameters"])).items():
+            assert repr(functools.reduce(getattr, key.split("__"), model)) == value
         return
     new = laws.new_rows(stored)
     answers = laws.outputs(model, new, "inverse_transform" in stored)
