@@ -186,8 +186,10 @@ def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
         if isinstance(model, Kernel):
             return {"kernel": np.asarray(model(new)), "diag": np.asarray(model.diag(new))}
         if isinstance(model, (PatchDenoiser, SequenceDenoiser)):  # which fit whenever they denoise
-            found = outputs(model.model_, model.model_.X_fit_[:4], True)
-            return found | {"blend_": np.asarray(model.blend_)}
+            found = {"blend_": np.asarray(model.blend_)}
+            if model.model_ is not None:  # there was something to remove
+                found |= outputs(model.model_, model.model_.X_fit_[:4], True)
+            return found
         methods = [name for name in METHODS if hasattr(model, name)]
         found = {name: np.asarray(getattr(model, name)(new)) for name in methods}
         if hasattr(model, "inverse_transform") and invertible:

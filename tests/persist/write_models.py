@@ -160,6 +160,19 @@ def in_float32(model: Any) -> Case:
     return Case(model.fit(X.astype(np.float32), labels), new.astype(np.float32))
 
 
+def of_complex(model: Any, partial: bool = False) -> Case:
+    """Fit to landmarks as complex numbers."""
+    X, new, labels = data_for("complex_gaussian")
+    X, new = (rows[..., 0] + 1j * rows[..., 1] for rows in (X, new))
+    return Case(model.partial_fit(X[:6]) if partial else model.fit(X, labels), new)
+
+
+def on_unit_sphere(model: Any) -> Case:
+    X, new, labels = data_for("")
+    X, new = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (X, new))
+    return Case(model.fit(X, labels), new)
+
+
 def of_many(model: Any, n: int = 60) -> Case:
     """Fit to more rows: fewer are given to the dense solver, whatever is asked for."""
     X = np.random.default_rng(9).normal(size=(n, 2))
@@ -279,6 +292,10 @@ OPTIONS: dict[str, Callable[[], Case]] = {
         KernelPCA(1, "linear", n_landmarks=1, **SEED), 9, 3, weighted=True
     ),
     "pca-partial-waiting": lambda: in_batches(KernelPCA(2, n_landmarks=5, **SEED), 6, 4),
+    "pca-complex": lambda: of_complex(KernelPCA(2, "complex_gaussian")),
+    "pca-complex-partial": lambda: of_complex(
+        KernelPCA(1, "veronese_whitney", n_landmarks=5, **SEED), partial=True
+    ),
     "pga-krylov": lambda: of_many(KernelPGA(2, solver=Krylov(random_state=0, max_basis=12))),
     "pga-weights": lambda: fitted(KernelPGA(2), sample_weight=weights()),
     "pga-float32": lambda: in_float32(KernelPGA(2)),
@@ -346,6 +363,7 @@ OPTIONS: dict[str, Callable[[], Case]] = {
         Kmeans(2, "precomputed", n_landmarks=5, **SEED), "precomputed"
     ),
     "kmeans-float32": lambda: in_float32(Kmeans(2, **SEED)),
+    "spherical-complex": lambda: of_complex(Spherical(2, "veronese_whitney", **SEED)),
     "spherical-preimage": lambda: fitted(Spherical(2, init="bounding-box", **SEED)),
     "spherical-sparse": lambda: fitted(Spherical(2, centers="intrinsic", **SEED), "sparse"),
     "spherical-nystroem": lambda: fitted(Spherical(2, centers="intrinsic", n_landmarks=5, **SEED)),
@@ -388,6 +406,10 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     ),
     "perturbo-components": lambda: fitted(PerTurbo(n_components=2)),
     "perturbo-geodesic": lambda: fitted(PerTurbo(geodesic=True)),
+    "perturbo-complex": lambda: of_complex(PerTurbo("full_procrustes", alpha=0.1)),
+    "perturbo-geodesic-linear": lambda: on_unit_sphere(
+        PerTurbo("linear", geodesic=True, reference="mean")
+    ),
     "perturbo-geodesic-mean": lambda: fitted(PerTurbo(geodesic=True, reference="mean")),
     "perturbo-geodesic-alpha": lambda: fitted(PerTurbo(geodesic=True, alpha=0.1)),
     "nested-paper": lambda: fitted(NestedSpheresClassifier(2, features="paper")),
@@ -406,6 +428,7 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     "patches-nystroem": lambda: denoised(
         PatchDenoiser(3, n_components=2, solver=nystroem(n_landmarks=6), max_train=20, **SEED)
     ),
+    "sequence-unchanged": lambda: denoised(SequenceDenoiser(noise=0.0)),
     "sequence": lambda: denoised(SequenceDenoiser(noise=0.1, **SEED)),
     # pipelines
     **{

@@ -31,7 +31,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from ..kernels import Geodesic, Kernel, Precomputed
+from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
 from ..preimage import has_fixed_point
 from .allowed import OBJECTS
@@ -146,8 +146,8 @@ NestedSpheresClassifier(Fitted)
     svm_: LinearSVC:c,f
     n_components_: size(f)
 Denoiser
-    model_: KernelPCA:k
     n_components_: size(k)
+    model_: unchanged ? KernelPCA? : KernelPCA:k
     explained_variance_ratio_: float(k)
     noise_ blend_: number
 PatchDenoiser(Denoiser)
@@ -317,6 +317,7 @@ _CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
         and not isinstance(scope["kernel"], Precomputed)
         and not has_fixed_point(scope["kernel"], part.X_fit_)
     ),
+    "unchanged": lambda part, scope: scope.get("k") == 0,
     "hermitian": lambda part, scope: scope["kernel"].hermitian,
     "of_inputs": lambda part, scope: getattr(part, "_centers_are_inputs_", False),
     "affine": lambda part, scope: (
@@ -516,7 +517,7 @@ def _check_rows(value: Any, scope: Scope, letter: str, where: str) -> None:
     if not isinstance(value, np.ndarray) and not scipy.sparse.issparse(value):
         raise ValueError(f"{where} is no array")
     kernel = scope.get("kernel")
-    if value.ndim < 2 or value.dtype.kind != "f":
+    if value.ndim < 2 or value.dtype.kind not in "fc":
         raise ValueError(f"{where} is an array of shape {value.shape} and dtype {value.dtype}")
     if isinstance(kernel, Kernel) and not isinstance(kernel, Precomputed):
         try:
@@ -536,7 +537,7 @@ def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: 
     if inner is value or not hasattr(inner, "shape"):
         raise ValueError(f"{where} are no points")
     _bind(scope, letter, len(value), where)
-    _check_alike(value, kernel.prepare(_example(kernel)), len(value), where)
+    _check_alike(value, _prepared_example(kernel), len(value), where)
 
 
 def _check_alike(value: Any, like: Any, n: int, where: str) -> None:
@@ -556,6 +557,14 @@ def _check_alike(value: Any, like: Any, n: int, where: str) -> None:
         array = isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
         if not array or value.shape != (n, *like.shape[1:]) or value.dtype.kind != like.dtype.kind:
             raise ValueError(f"{where} is not an array of shape {(n, *like.shape[1:])}")
+
+
+def _prepared_example(kernel: Kernel) -> Prepared:
+    if isinstance(kernel, Geodesic):  # the example need not lie on its sphere
+        return Prepared(_prepared_example(kernel.kernel_), np.zeros((1, 3)))
+    if isinstance(kernel, Normalized):
+        return Prepared(_prepared_example(kernel.kernel_), np.zeros(1))
+    return kernel.prepare(_example(kernel))
 
 
 def _example(kernel: Kernel) -> Any:
@@ -604,8 +613,9 @@ def _check_partial(part: Any, scope: Scope, where: str) -> None:
         _check_rows(rows, {}, "_", f"{where}.rows")
         _bind({"n": len(weights)}, "n", rows.shape[0], f"{where}.rows")
         _bind(scope, "d", math.prod(rows.shape[1:]), f"{where}.rows")
-        if rows.shape[1:] != part.rows[0].shape[1:]:
-            raise ValueError(f"{where}.rows are batches of different shapes")
+        first = part.rows[0]
+        if rows.shape[1:] != first.shape[1:] or rows.dtype.kind != first.dtype.kind:
+            raise ValueError(f"{where}.rows are batches of different kinds")
 
 
 def _check_training(part: Any, scope: Scope, where: str) -> None:
