@@ -19,7 +19,6 @@ from laws_shapes import three_leaves, two_kinds_of_matrices
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
-    KernelKMeans,
     KernelPCA,
     KernelPGA,
     KernelPNS,
@@ -137,15 +136,12 @@ def of_two_points_that_cancel(configuration: Configuration) -> str:
     return with_a_mean(on_a_circle)(configuration)
 
 
-def of_no_points(
-    graph: str, *, steps: str = REFUSED, centers: str = ANSWERED, seen: set[type] | None = None
-) -> Outcome:
-    """Similarities that no points have.
+def of_no_points(graph: str, *, steps: str = REFUSED, centers: str = ANSWERED) -> Outcome:
+    """Return the outcome for similarities that no points have.
 
-    Eigenvectors, and k-means in the flat, are defined all the same; so are class residuals, which
-    look at the points of a class alone. Of Hebbian `steps`, of k-means on the sphere, which sees
-    its `centers` alone, and of landmarks, of which some are drawn, the matrix decides: `seen` are
-    those that see nothing wrong with it by theirs.
+    Eigenvectors and flat k-means are defined all the same; so are class residuals, which use the
+    points of one class only. A Nyström approximation is not. For Hebbian `steps`, and for k-means
+    on the sphere, which uses its `centers` only, it depends on the matrix.
     """
 
     def outcome(configuration: Configuration) -> str:
@@ -153,7 +149,7 @@ def of_no_points(
         if not configuration.matrices:
             return REFUSED
         if solver == "nystroem":
-            return ANSWERED if configuration.make in (seen or ()) else REFUSED
+            return REFUSED
         if configuration.make is HypersphericalKMeans:
             return centers
         if configuration.sphere or configuration.make is RobustKernelPCA:
@@ -596,22 +592,15 @@ def gram_matrices() -> dict[str, Case]:
         "nearly the diagonal": Case(
             with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_matrices(always), twin=plain
         ),
-        "indefinite": Case(
-            with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED, seen={KernelPNS})
-        ),
+        "indefinite": Case(with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED)),
         "negative definite": Case(-K, outcome=with_lengths(mean=REFUSED)),
         "all minus one": Case(
             with_diagonal(np.full((N, N), -1.0), 1.0),
-            outcome=of_no_points(
-                graph=REFUSED,
-                steps=ANSWERED,
-                centers=REFUSED,
-                seen={KernelPNS, KernelPCA, KernelKMeans, HypersphericalKMeans},
-            ),
+            outcome=of_no_points(graph=REFUSED, steps=ANSWERED, centers=REFUSED),
         ),
         "a similarity above one": Case(
             with_both(K, 1.4, 5, 2),
-            outcome=of_no_points(graph=ANSWERED, centers=REFUSED, seen={KernelPNS}),
+            outcome=of_no_points(graph=ANSWERED, centers=REFUSED),
         ),
         "another diagonal": Case(with_entry(K, 2.0, (5, 5)), outcome=on_sphere),
         "zero on the diagonal": Case(with_entry(K, 0.0, (5, 5)), outcome=with_lengths()),
@@ -628,9 +617,7 @@ def gram_matrices() -> dict[str, Case]:
             twin=plain,
             alike=measured_in_angles,
         ),
-        "integers": Case(
-            np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED, seen={KernelPNS})
-        ),
+        "integers": Case(np.rint(3 * K).astype(int), outcome=of_no_points(graph=ANSWERED)),
     }
     refused = {
         "asymmetric": with_entry(K, 0.5, (5, 2)),

@@ -10,7 +10,22 @@ from orthodrome.runs import read_data
 from orthodrome.runs.inputs.tables import text_columns
 from orthodrome.runs.results import table_text
 
-FORMULAS = ["=1+1", "+a", "-a", "@a", "-", "-inf", "=a,b", '="a"', "-1-1", "\t=a", "\r=a", "＝a"]
+FORMULAS = [
+    "=1+1",
+    "+a",
+    "-a",
+    "@a",
+    "-",
+    "-inf",
+    "=a,b",
+    '="a"',
+    "-1-1",
+    "\t=a",
+    "\r=a",
+    "＝a",
+    "'=1",
+    "''-",
+]
 PLAIN = ["ash", "a=b", "'", "'ash", "1", "-1", "+1.5e3", "-.5", "ä", "a\rb", "a\nb", ""]
 
 

@@ -16,7 +16,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ import joblib
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
-    "VALUE",
+    "VALUE_WORK",
     "LockOfOneProcess",
     "n_threads",
     "one_share",
@@ -40,8 +40,8 @@ Result = TypeVar("Result")
 # multiply-add of a matrix product.
 _SMALL_WORK = 2**24
 
-#: The cost of one kernel value, or of one element of an array expression, in that unit.
-VALUE = 64
+#: The work for one kernel value, or for one element of an array expression, in that unit.
+VALUE_WORK = 64
 
 
 @lru_cache(maxsize=1)
@@ -195,16 +195,21 @@ def run_in_threads(
 
 
 def _run(function: Callable[[int, int], Result], n_shares: int) -> list[Result]:
-    """Run so many shares."""
+    """Run `n_shares` shares, the first in this thread."""
     if n_shares == 1:
         return [function(0, 1)]
     with single_threaded_blas(), _nested_calls_serial():
-        pool = _pool()
-        futures = [pool.submit(function, share, n_shares) for share in range(1, n_shares)]
+        futures: list[Future[Result]] = []
         try:
+            with suppress(RuntimeError):  # no more threads: this one runs what is left
+                for share in range(1, n_shares):
+                    futures.append(_pool().submit(function, share, n_shares))
             results = [function(0, n_shares)]
-            for share, future in enumerate(futures, 1):
-                results.append(function(share, n_shares) if future.cancel() else future.result())
+            for share in range(1, n_shares):
+                waiting = share > len(futures) or futures[share - 1].cancel()
+                results.append(
+                    function(share, n_shares) if waiting else futures[share - 1].result()
+                )
         finally:  # after an error too, no share runs on
             for future in futures:
                 future.cancel()

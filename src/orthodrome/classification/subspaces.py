@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.checks import RowError
-from .._core.threads import VALUE, run_in_threads, single_threaded_blas
+from .._core.threads import VALUE_WORK, run_in_threads, single_threaded_blas
 from ..eigen import ClassSpectrum, Filter, captured, class_spectrum
 from ..eigen.filters import squared_lengths
 from ..gram import cross_operator
@@ -219,7 +219,7 @@ def over_classes(
 ) -> list[Result]:
     """Return ``function(number)`` of each class; small classes are computed in threads.
 
-    The function decomposes the matrix of the class, or looks at so many `rows` of new points.
+    The function decomposes the matrix of the class, or evaluates `rows` new points.
     The calling thread, and no other, calls ``report(fraction)`` as classes are done.
     """
     order = np.argsort(sizes, kind="stable")[::-1]  # so that the shares are of about one size
@@ -234,7 +234,7 @@ def over_classes(
                 report(len(found) / len(order))
 
     n = np.asarray(sizes, dtype=float)
-    work = float(np.sum(10 * n**3 if rows is None else rows * n * (VALUE + n)))
+    work = float(np.sum(10 * n**3 if rows is None else rows * n * (VALUE_WORK + n)))
     serial = serial or max(sizes) > SMALL_CLASS
     run_in_threads(share_of_classes, len(order), serial=serial, work=work)
     report(1.0)

@@ -137,7 +137,7 @@ def view_of(
             landmarks,
             unit=unit,
             scale=scale,
-            own=diagonal,
+            diagonal=diagonal,
             memory_budget=estimator.memory_budget,
             storage=estimator.storage,
         )

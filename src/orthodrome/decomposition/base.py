@@ -227,7 +227,7 @@ def warn_if_indefinite(
     if smallest is None and not kernel.positive_definite and pairs.solver == "dense":
         smallest = smallest_ritz_value(problem)
     total = float(components.explained_variance_ratio.sum(dtype=np.float64))
-    negative = smallest is not None and smallest < -max(components.rounding, 1e-6 * largest)
+    negative = smallest is not None and smallest < -max(components.rounding, 1e-5 * largest)
     if not negative and total <= 1 + 1e-6:
         return
     name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__

@@ -208,7 +208,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             landmarks,
             unit=True,
             scale=scale,
-            own=diagonal * scale,
+            diagonal=diagonal * scale,
             memory_budget=self.memory_budget,
         )
         found = feature_coordinates(features)

@@ -99,8 +99,8 @@ class KernelPCA(SpectralDecomposition):
         where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues over the trace, the total variance in feature space. If the kernel is not
-        positive definite, negative eigenvalues lower the trace: the ratios are too large, may add
-        up to more than 1, and `fit` warns.
+        positive definite, negative eigenvalues lower the trace: the ratios are too large and may
+        add up to more than 1; `fit` warns if it finds such eigenvalues.
     dual_coef_, intercept_ : ndarrays of shape (n_samples, n_components), (n_components,)
         ``transform(X) = k(X, X_fit_) @ dual_coef_ + intercept_``.
     mean_ : ndarray of shape (n_samples,)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.status import Status
-from .._core.threads import run_over_rows
+from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.unit import (
     angles_from_cosines,
     check_cosines,
@@ -304,7 +304,7 @@ class KernelPGA(SpectralDecomposition):
                 products[rows] = wide @ frame / lengths[rows, None]
 
         if self.kernel_.threadsafe:
-            run_over_rows(share, X.shape[0])
+            run_over_rows(share, X.shape[0], work=VALUE_WORK * X.shape[0] * len(decoder))
         else:
             share(slice(0, X.shape[0]))
         return products, lengths

@@ -112,7 +112,7 @@ def fit_on_features(
             landmarks,
             unit=estimator._on_sphere and solver.sphere == "unit",
             scale=1.0 / radius,
-            own=own,
+            diagonal=own,
             memory_budget=estimator.memory_budget,
             storage=estimator.storage,
         )

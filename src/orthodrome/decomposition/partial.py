@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._core.checks import check_numbers, numbers_expected
-from .._core.threads import run_over_rows, single_threaded_blas
+from .._core.threads import VALUE_WORK, run_over_rows, single_threaded_blas
 from ..eigen import FeatureMoments, Nystroem, orient
 from ..gram import CenteredSums, FeatureMap, Landmarks, kind_of
 from ..gram.local_sources import zarr_rows
@@ -135,7 +135,8 @@ class PartialFit:
         serial = not features.kernel.threadsafe
         whole = slice(0, X.shape[0])
         total = None
-        for part in [share(whole)] if serial else run_over_rows(share, X.shape[0]):
+        work = VALUE_WORK * X.shape[0] * len(features.landmarks)
+        for part in [share(whole)] if serial else run_over_rows(share, X.shape[0], work=work):
             total = added(total, part)
         found = FeatureMoments.of_sums(center, total, inputs)  # type: ignore[arg-type]  # X has rows
         return found if self.moments is None else self.moments.with_part(found)

@@ -25,7 +25,7 @@ from .pairs import Eigenpairs
 
 __all__ = ["Krylov", "smallest_ritz_value"]
 
-# Up to so many rows, all eigenvalues take no longer than a few products.
+# Up to this many rows, all eigenvalues take no longer than a few products.
 _SMALL = 256
 
 _BASIS_BYTES = 2**28  # memory that the basis may take before it is restarted

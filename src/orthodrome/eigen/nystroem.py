@@ -142,9 +142,8 @@ class Nystroem:
         rank = found.factor.shape[1]
         if not rank:
             refuse_nonzero(operator)
-        own = operator.diagonal().astype(np.float64)
         captured = np.einsum("ij,ij->i", found.factor, found.factor)
-        check_captured(captured, own, operator.dtype)
+        check_captured(captured, operator.diagonal().astype(np.float64))
         vectors, roots = _left_singular(found, k)
         left_out = float(np.maximum(found.residual, 0.0).sum())
         status = self.status(found.trace_error, rank, n)

@@ -43,8 +43,8 @@ class Eigenpairs:
     resume : object or None
         What the solver can go on from, as ``initial``.
     smallest : float or None
-        The smallest Ritz value that the solver met, not below the smallest eigenvalue. None where
-        it met the leading ones only.
+        The smallest Ritz value that the solver found, not below the smallest eigenvalue. None if
+        it found the leading ones only.
     """
 
     values: NDArray[Any]

@@ -96,7 +96,7 @@ class FeatureMap:
         """
         features = values @ self.decoder.astype(self.dtype, copy=False)
         squares = squared_lengths(features)
-        check_captured(squares, own, self.dtype)
+        check_captured(squares, own)
         if self.unit:
             check_in_span(squares)
             features /= np.sqrt(squares).astype(self.dtype)[:, None]

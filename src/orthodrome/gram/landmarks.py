@@ -16,10 +16,11 @@ from .._core.checks import (
 )
 from .._core.random import one_seed
 from ..kernels import Kernel, Precomputed
-from ..kernels.base import rectangular_block
+from ..kernels.base import rectangular_block, symmetric_block
 from .factory import check_ready, gram_operator
 from .pivots import (
     PARTS,
+    check_remainder,
     checked_rows,
     independent_part,
     partial_cholesky,
@@ -36,6 +37,9 @@ __all__ = ["Landmarks", "choose_landmarks", "most_candidates"]
 _CANDIDATES = 2**16
 _CANDIDATES_PER_LANDMARK = 64
 _FACTOR = 2**26  # numbers in their factor: half a gigabyte; whatever the budget, the same landmarks
+
+# Rows on which a kernel is tried that is not known to be positive definite.
+_SAMPLE = 128
 
 
 @dataclass(frozen=True)
@@ -157,10 +161,32 @@ def choose_landmarks(
     kept, decoder = independent_part(matrix * scale, PARTS[np.dtype(X.dtype)])
     if not len(kept):  # all are 0: one of them stands for it
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
-    return Landmarks(
+    found = Landmarks(
         points=None if precomputed else points[kept],
         indices=None if indices is None else indices[kept],
         decoder=decoder,
+    )
+    if not kernel.positive_definite:
+        _check_on_sample(kernel, X, sample_weight, found, scale)
+    return found
+
+
+def _check_on_sample(
+    kernel: Kernel, X: Any, weights: Any, landmarks: Landmarks, scale: float
+) -> None:
+    """Raise if the kernel is not positive definite on the landmarks and a few other rows."""
+    if isinstance(X, RowSource):
+        numbers, _ = X.spread(_SAMPLE, weights)
+    else:
+        numbers, _ = spread_rows(X.shape[0], weights, _SAMPLE)
+    if isinstance(kernel, Precomputed):
+        matrix, values = X[np.ix_(numbers, numbers)], X[numbers][:, landmarks.indices]
+    else:
+        rows = kernel.prepare(_rows(X, numbers))
+        matrix = symmetric_block(kernel, rows)
+        values = rectangular_block(kernel, rows, kernel.prepare(landmarks.points))
+    check_remainder(
+        matrix.astype(np.float64) * scale, values.astype(np.float64) @ landmarks.decoder * scale
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._core.checks import check_choice, check_finite_vector, check_positive
 from .._core.files import temporary_map
 from .._core.memory import format_bytes, parse_bytes
-from .._core.threads import run_in_threads
+from .._core.threads import VALUE_WORK, run_in_threads
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
 from .factory import check_ready
@@ -40,14 +40,14 @@ def nystroem_features(
     *,
     unit: bool = False,
     scale: float = 1.0,
-    own: NDArray[np.float64] | None = None,
+    diagonal: NDArray[np.float64] | None = None,
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> NystroemFeatures:
     """Make the features of all rows by landmarks; see :class:`NystroemFeatures`.
 
-    `own` is k(x, x) of the rows, times the scale. If it is given, features that are longer raise a
-    ValueError: the kernel is not positive definite.
+    `diagonal` is k(x, x) of the rows, times the scale. If it is given, features that are longer
+    raise a ValueError: the kernel is not positive definite.
 
     ``storage="auto"`` keeps them in memory where they fit the budget, else computes them anew for
     each product (of a callable, which may be slow: keeps them on disk).
@@ -65,8 +65,8 @@ def nystroem_features(
     owner = "nystroem_features"
     check_ready(kernel, X, owner)
     check_positive(scale, "scale", owner)
-    if own is not None:
-        own = check_finite_vector(own, X.shape[0], "own", owner)
+    if diagonal is not None:
+        diagonal = check_finite_vector(diagonal, X.shape[0], "diagonal", owner)
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
     values: _Values
     if isinstance(kernel, Precomputed):
@@ -79,7 +79,9 @@ def nystroem_features(
     if storage == "auto":
         beyond = "recompute" if kernel.threadsafe else "disk"
         storage = "memory" if needed <= budget else beyond
-    return NystroemFeatures(values, landmarks.decoder, unit=unit, storage=storage, own=own)
+    return NystroemFeatures(
+        values, landmarks.decoder, unit=unit, storage=storage, diagonal=diagonal
+    )
 
 
 def refuse_large_features(
@@ -167,7 +169,7 @@ class NystroemFeatures:
         Whether rows are divided by their lengths.
     storage : {"memory", "disk", "recompute"}
         Where features live between products.
-    own : ndarray of shape (n,), optional
+    diagonal : ndarray of shape (n,), optional
         k(x, x), which no feature vector of a positive definite kernel exceeds.
 
     Attributes
@@ -185,10 +187,10 @@ class NystroemFeatures:
         *,
         unit: bool,
         storage: str,
-        own: NDArray[np.float64] | None = None,
+        diagonal: NDArray[np.float64] | None = None,
     ) -> None:
         self._values = values
-        self._own = own
+        self._diagonal = diagonal
         self.decoder = decoder
         self.unit = unit
         self.storage = storage
@@ -230,8 +232,8 @@ class NystroemFeatures:
         self._keep_squares(squares)
 
     def _keep_squares(self, squares: NDArray[np.float64]) -> None:
-        if self._own is not None:
-            check_captured(squares, self._own, self.dtype)
+        if self._diagonal is not None:
+            check_captured(squares, self._diagonal)
         self._squares = squares
 
     @property
@@ -262,7 +264,8 @@ class NystroemFeatures:
                 for start in starts[first::n_shares]
             )
 
-        return run_in_threads(share, len(starts), serial=self._values.serial)
+        work = VALUE_WORK * self.shape[0] * self._values.shape[1]
+        return run_in_threads(share, len(starts), serial=self._values.serial, work=work)
 
     # ------------------------------------------------------------------ products
 

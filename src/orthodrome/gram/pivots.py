@@ -19,6 +19,7 @@ __all__ = [
     "PARTS",
     "PartialCholesky",
     "check_captured",
+    "check_remainder",
     "checked_rows",
     "independent_part",
     "partial_cholesky",
@@ -366,9 +367,9 @@ def independent_part(
     order = order[: len(present)] - 1
     kept, rest = order[:rank], order[rank:]
     triangle = np.triu(factor[:rank, :rank])
-    # of a positive matrix nothing but rounding is left of the points that are not kept
+    # for a positive matrix, the remainder of the points that are not kept is rounding
     left = np.abs(scaled[np.ix_(rest, rest)] - factor[:rank, rank:].T @ factor[:rank, rank:])
-    if np.any(left > np.sqrt(part)):
+    if np.any(left > _INDEFINITE):
         worst = int(present[rest[left.max(axis=0).argmax()]])
         raise ValueError(_NOT_POSITIVE.format(where=f"at landmark {worst}"))
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
@@ -377,29 +378,53 @@ def independent_part(
 
 _NOT_POSITIVE = (
     "The kernel is not positive definite on these data ({where}), so a Nyström approximation by "
-    "landmarks is meaningless. Choose another kernel, or fit without landmarks (solver='krylov' or "
-    "'dense')."
+    "landmarks is meaningless. Choose another kernel, or fit without landmarks."
 )
 
+# Relative to k(x, x), what rounding cannot explain. A matrix that was computed in float32 and is
+# given as float64 reaches 2e-4, and 1e-3 in eigenvalues; indefinite kernels, 0.02 in eigenvalues.
+_INDEFINITE = 1e-3
 
-def check_captured(
-    captured: NDArray[np.float64], own: NDArray[np.float64], dtype: np.dtype[Any]
-) -> None:
+
+def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64]) -> None:
     """Raise where features are longer than the points, which a positive kernel rules out.
 
-    `captured` are squared lengths of features, `own` is k(x, x) of the same points.
+    `captured` are squared lengths of features, `diagonal` is k(x, x) of the same points.
     """
-    size = np.abs(own)
-    rounding = np.sqrt(PARTS[np.dtype(dtype)]) * size
-    rounding += float(np.finfo(dtype).eps) * size.max(initial=0.0)
-    excess = captured - own
-    if np.any(excess > rounding):
-        worst = int(np.argmax(excess - rounding))
+    size = np.abs(diagonal)
+    excess = captured - diagonal - _INDEFINITE * size
+    # sums of squares of different size: the smallest have their digits from the largest
+    if np.any(excess > float(np.finfo(np.float32).eps) * size.max(initial=0.0)):
+        worst = int(np.argmax(excess))
         where = (
-            f"k(x, x) is {own[worst]:.3g} where the landmarks alone account for "
+            f"k(x, x) is {diagonal[worst]:.3g} where the landmarks alone account for "
             f"{captured[worst]:.3g}"
         )
         raise ValueError(_NOT_POSITIVE.format(where=where))
+
+
+def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) -> None:
+    """Raise if a Gram matrix has a negative eigenvalue once features are taken from it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (s, s)
+        The Gram matrix of a few points.
+    features : ndarray of shape (s, m)
+        Their features by landmarks.
+    """
+    check_captured(np.einsum("ij,ij->i", features, features), np.diagonal(matrix))
+    lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    there = lengths > 0
+    left = (matrix - features @ features.T)[np.ix_(there, there)]
+    left /= np.outer(lengths[there], lengths[there])
+    if there.any():
+        smallest = float(scipy.linalg.eigvalsh(left, subset_by_index=[0, 0])[0])
+        if smallest < -10 * _INDEFINITE:
+            where = (
+                f"beside the landmarks, an eigenvalue of the normalised matrix is {smallest:.2g}"
+            )
+            raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def refuse_nonzero(operator: GramOperator) -> None:
@@ -413,7 +438,8 @@ def refuse_nonzero(operator: GramOperator) -> None:
         bad = np.asarray(operator @ np.cos(np.arange(n)).astype(operator.dtype)) != 0
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(_NOT_POSITIVE.format(where=f"at candidate {row} for a landmark"))
+        where = f"no k(x, x) is positive, and row {row} of the matrix is not 0"
+        raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def _refuse_negative(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.files import temporary_map
-from .._core.threads import VALUE, n_threads, run_in_threads
+from .._core.threads import VALUE_WORK, n_threads, run_in_threads
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
 from ._loops import gather_rows
 from .base import CrossOperator, GramOperator, as_indices
@@ -78,7 +78,7 @@ class _Stored:
                 if not np.may_share_memory(made, tile):
                     tile[...] = made
 
-        run_in_threads(fill, len(layout.corners), serial=serial)
+        run_in_threads(fill, len(layout.corners), serial=serial, work=VALUE_WORK * layout.total)
 
     def get(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
         return self._layout.view(self._buffer, index)
@@ -95,7 +95,7 @@ class _Stored:
             for group in groups[share::n_shares]:
                 gather_rows(buffer, offsets, TILE, n, chosen[group], group, result)
 
-        run_in_threads(gather, len(groups), work=VALUE // 4 * result.size)  # copies
+        run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # copies
         return result
 
 
@@ -210,7 +210,7 @@ class CrossGram(CrossOperator):
                     block = self.kernel.evaluate(rows, columns, out)
                     product[i : i + step] += block @ V[j : j + TILE]
 
-        work = self.shape[0] * self.shape[1] * (VALUE + V.shape[1])
+        work = self.shape[0] * self.shape[1] * (VALUE_WORK + V.shape[1])
         run_in_threads(fill, len(starts), serial=not self.kernel.threadsafe, work=work)
         return product
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from .._core.checks import check_positive, check_sample_weight, numbers_expected
 from .._core.kinds import refuse_unread
-from .._core.threads import VALUE, run_in_threads
+from .._core.threads import VALUE_WORK, run_in_threads
 from .._core.types import Data
 from ._prepared import Prepared
 from .bandwidth import Moments
@@ -308,5 +308,5 @@ def _visit_tiles(
             out = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
             write(i, j, kernel.evaluate(rows, columns, out))
 
-    work = VALUE * len(a) * len(b)
+    work = VALUE_WORK * len(a) * len(b)
     run_in_threads(visit, len(corners), serial=not kernel.threadsafe, work=work)

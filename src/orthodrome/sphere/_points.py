@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers
-from .._core.threads import VALUE, run_over_rows
+from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
 from ..gram import GramOperator, NystroemFeatures, squared_radius
 
@@ -138,7 +138,7 @@ class Coordinates:
         def chords(rows: slice) -> NDArray[np.float64]:
             return np.linalg.norm(self.points[rows] - mean.vector, axis=1)
 
-        work = VALUE * self.points.size
+        work = VALUE_WORK * self.points.size
         chord = np.concatenate(run_over_rows(chords, self.n, work=work))
         sums = np.sqrt(np.maximum(4 - chord**2, 0.0))
         far = chord > sums
@@ -150,7 +150,7 @@ class Coordinates:
         def share(rows: slice) -> NDArray[np.float64]:
             return weights[rows] @ (self.points[rows] - mean.vector)
 
-        g = np.sum(run_over_rows(share, self.n, work=VALUE * self.points.size), axis=0)
+        g = np.sum(run_over_rows(share, self.n, work=VALUE_WORK * self.points.size), axis=0)
         return self.at(g - (g @ mean.vector) * mean.vector)
 
     def doubt(self, gradient: Vector) -> float:

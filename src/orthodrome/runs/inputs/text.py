@@ -118,7 +118,7 @@ def escape_formula(text: str) -> str:
     >>> escape_formula("=1+1"), escape_formula("-1.5"), escape_formula("ash")
     ("'=1+1", '-1.5', 'ash')
     """
-    return f"'{text}" if _is_formula(text) else text
+    return f"'{text}" if _is_formula(text.lstrip("'")) else text
 
 
 def restore_formula(cell: str) -> str:
@@ -130,7 +130,7 @@ def restore_formula(cell: str) -> str:
     >>> restore_formula("'=1+1"), restore_formula("'ash")
     ('=1+1', "'ash")
     """
-    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
+    return cell[1:] if cell.startswith("'") and _is_formula(cell.lstrip("'")) else cell
 
 
 def _is_formula(text: str) -> bool:
