@@ -71,7 +71,7 @@ def with_attribute(value) -> KernelPCA:
         (with_attribute(scipy.sparse.coo_array(np.eye(2))), r"sparse format coo"),
         (
             with_attribute(scipy.sparse.csr_array(([print], [0], [0, 1]), shape=(1, 1))),
-            r"sparse, of dtype object",
+            r"dtype object",
         ),
         (with_attribute({1, 2}), r"builtins\.set, which is not among"),
         ("a text", r"save takes an estimator"),

@@ -67,7 +67,7 @@ from ..sphere._subspheres import Subsphere
 from ..sphere.mixture import Mixture
 from ..sphere.nested import NestedSpheres
 
-__all__ = ["ARRAYS", "ARRAY_KINDS", "OBJECTS", "SCALARS", "SPARSE", "name_of", "names_of"]
+__all__ = ["ARRAYS", "OBJECTS", "SCALARS", "SPARSE", "is_plain", "name_of", "names_of"]
 
 _ESTIMATORS = (
     GeodesicMixture,
@@ -167,10 +167,16 @@ SCALARS: frozenset[type] = frozenset(
 
 ARRAYS: frozenset[type] = frozenset((np.ndarray,))
 
-#: Kinds of dtype of an array in the file: numbers and text of fixed length, nothing by reference.
-ARRAY_KINDS = "biufcUS"
-
 SPARSE: frozenset[type] = frozenset((scipy.sparse.csr_array, scipy.sparse.csr_matrix))
+
+# Not float16 and longdouble: compiled loops take neither.
+_NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
+
+
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether an array in a file may have this dtype: native numbers, or text of fixed length."""
+    text = dtype.kind in "US" and dtype.itemsize > 0
+    return dtype.isnative and (text or dtype in _NUMBERS)
 
 
 def name_of(kind: type) -> str:

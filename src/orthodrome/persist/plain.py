@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from ..eigen import Hebbian
 from ..gram.dask_blocks import is_dask_array
 from ..kernels import Embedded, FromCallable
-from .allowed import ARRAY_KINDS, OBJECTS, SCALARS, SPARSE
+from .allowed import OBJECTS, SCALARS, SPARSE, is_plain
 
 __all__ = ["plain_copy"]
 
@@ -41,7 +41,8 @@ def plain_copy(model: Any) -> Any:
     """Return a copy of a model that shares its arrays and holds nothing but data.
 
     Callbacks and the state of warm starts are left out, and so is what there is for each row of a
-    dask array; memory-mapped arrays are seen as arrays.
+    dask array; memory-mapped arrays are seen as arrays. Arrays get native byte order, and float16
+    becomes float32.
 
     Raises
     ------
@@ -114,12 +115,8 @@ def _check_keys(value: dict[Any, Any], where: str) -> None:
 
 
 def _plain_array(array: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
-    if array.dtype.kind in ARRAY_KINDS:
-        return array
     if array.dtype != object:
-        raise ValueError(
-            f"{where} is an array of dtype {array.dtype}; a model file holds numbers and text."
-        )
+        return _plain_numbers(array, where)
     if array.ndim != 1 or any(type(item) not in _PRIMITIVES for item in array):
         raise ValueError(
             f"{where} is an array of objects; a model file holds such arrays only where they are "
@@ -128,12 +125,19 @@ def _plain_array(array: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any
     return array
 
 
-def _plain_sparse(matrix: Any, where: str) -> Any:
-    if matrix.dtype.kind not in ARRAY_KINDS:
+def _plain_numbers(array: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+    """Return an array of numbers or text with a dtype that a model file holds."""
+    dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
+    if not is_plain(dtype):
         raise ValueError(
-            f"{where} is sparse, of dtype {matrix.dtype}; a model file holds numbers and text."
+            f"{where} is an array of dtype {array.dtype}; a model file holds text, integers, and "
+            "real and complex numbers of single and double precision."
         )
-    parts = (np.asarray(part) for part in (matrix.data, matrix.indices, matrix.indptr))
+    return array.astype(dtype, copy=False)
+
+
+def _plain_sparse(matrix: Any, where: str) -> Any:
+    parts = (_plain_numbers(part, where) for part in (matrix.data, matrix.indices, matrix.indptr))
     return type(matrix)(tuple(parts), shape=matrix.shape)
 
 
