@@ -245,7 +245,7 @@ def test_notes_that_would_change_are_refused(notes, tmp_path):
 @needs_skops
 def test_loading_takes_little_more_memory_than_three_times_the_file(tmp_path):
     model = KernelPCA()
-    model.X_fit_ = np.random.default_rng(0).normal(size=(600, 600))
+    model.more = np.random.default_rng(0).normal(size=(600, 600))
     path = saved(model, tmp_path)
     load(path)
     tracemalloc.start()

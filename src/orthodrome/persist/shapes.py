@@ -1,21 +1,23 @@
 """Check that the parts of a loaded model belong together.
 
-`_TABLES` gives the kind and the shape of each fitted attribute, by class; a class in brackets is
-one whose lines are taken over. A letter stands for a size: it has one value within an object, and
-in the objects that share it.
+`_TABLES` gives the kind and the shape of each fitted attribute, by class. A class inherits the
+lines of its bases, and may change them. A letter stands for a size: it has one value within an
+object, and in the objects that share it.
 
-=====================  =========================================================================
-``float(n,k)``         array of that kind and shape; also ``int``, ``complex``, ``any``;
-                       ``_`` is any size
-``int(n)<d``           with values from 0 to d - 1
-``size(k)``            the size k itself
-``rows(n)``            n rows of data that the kernel accepts
-``points(n)``          n rows as the kernel prepares them
-``Mixture:c,q``        object of that class, which shares the letters c and q
-``[c]Subspace:d``      list or tuple of c of them
-``-...``, ``...?``     may be left out; may be None
-``condition ? a : b``  a if the condition holds for the object, see `_CONDITIONS`
-=====================  =========================================================================
+======================  ========================================================================
+``float(n,k)``          array of that kind and shape, without NaN and infinity; also ``complex``,
+                        ``int``, ``weights`` (not negative), ``any``; ``_`` is any size
+``int(n)<d``            with values from 0 to d - 1
+``size(k)``             the size k itself
+``rows(n)``             n rows of data that the kernel accepts
+``points(n)``           n rows as the kernel prepares them
+``number``              value of one of the kinds of `_VALUES`
+``Mixture:c,q``         object of that class, which shares the letters c and q
+``[c]Subspace:d``       list or tuple of c of them
+``-...``, ``...?``      may be left out; may be None
+``condition ? a : b``   a if the condition of `_CONDITIONS` or the attribute is true, else b
+``a b: ...; c: ...``    attributes a and b, then c
+======================  ========================================================================
 """
 
 from __future__ import annotations
@@ -33,174 +35,113 @@ from sklearn.pipeline import Pipeline
 
 from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
+from ..kernels._profiles import has_profile
 from ..preimage import has_fixed_point
 from .allowed import OBJECTS
 
-__all__ = ["check_parts"]
+__all__ = ["check_parts", "table_of"]
 
 Scope = dict[str, Any]  # sizes by letter, and the kernel
 
 _TABLES = """
-Fitted
-    n_features_in_: size(d)
+BaseEstimator
+    n_features_in_: size(d); feature_names_in_: -any(d); _sklearn_output_config: -config
+KernelEstimator
     kernel_: Kernel:d
-Points(Fitted)
+SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering
     X_fit_: precomputed ? rows(m)? : rows(m)
     _columns_: precomputed ? int(m)<d : int(m)<d?
-    n_landmarks_: size(m)?
-    landmark_indices_: int(m)?
-    n_iter_: number
+    n_landmarks_: size(m)?; landmark_indices_: int(m)?; n_iter_: number
     converged_: flag
-Spectral(Points)
+SpectralDecomposition
     _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?
-    inverse_alpha: number
-    n_components_: size(k)
+    inverse_alpha: number; n_components_: size(k)
     eigenvalues_ explained_variance_ratio_ residuals_: float(k)
-    eigenvectors_ embedding_: -float(n,k)
-    sample_weight_: float(n)?
+    eigenvectors_: -float(n,k)
+    embedding_: n_landmarks_ ? -float(n,k) : float(n,k)
+    sample_weight_: weights(n)?
     dual_coef_: whole ? float(d,k) : float(m,k)
-    _ridge_: needs_ridge ? RidgeMap : RidgeMap?
+    _ridge_: needs_no_ridge ? RidgeMap? : n_landmarks_ ? RidgeMap : RidgeMap?
     solver_: text
-KernelPCA(Spectral)
+KernelPCA
     intercept_: float(k)
-    _mean_coef_: landmarks ? float(m) : float(m)?
-    _mean_square: number
-    _constant_diagonal: -number?
-    _partial_: -PartialFit:d
-KernelPGA(Spectral)
+    _mean_coef_: n_landmarks_ ? float(m) : float(m)?
+    _mean_square: number; _constant_diagonal: -number?; _partial_: -PartialFit:d
+KernelPGA
     mean_: whole ? float(d) : float(m)
-    mean_cosines_: -float(n)
-    _squared_radius geodesic_variance_: number
+    mean_cosines_: -float(n); _squared_radius: positive; geodesic_variance_: number
     _decoder_: float(m,m)?
-Explicit(Points)
-    _decoder_: float(m,b)
-    _squared_radius_: number
-    n_components_: size(k)
+ExplicitDecomposition
+    _decoder_: float(m,b); _squared_radius_: positive; n_components_: size(k)
     embedding_: float(n,k)
-KernelPNS(Explicit)
-    nested_spheres_: NestedSpheres:b,s
-    _mean_: float(k+1)
-    _directions_: float(k+1,k)
-    explained_variance_ratio_: float(s+1)
-    radii_: float(s)
-    axes_: float(s,b)
-    sphere_coordinates_: float(n,b)
-    residuals_: float(n,s+1)
-RobustKernelPCA(Explicit)
-    inverse_alpha: number
-    _center_: float(b)
-    _directions_: float(b,k)
-    dual_coef_: float(m,k)
-    dispersions_ explained_variance_ratio_: float(k)
-    _own_embedding_: float(o,k)
-    _own_weights_: float(o)
-GeodesicMixture(Fitted)
+KernelPNS
+    nested_spheres_: NestedSpheres:b,s; _mean_: float(k+1); _directions_: float(k+1,k)
+    explained_variance_ratio_: float(s+1); radii_: float(s); axes_: float(s,b)
+    sphere_coordinates_: float(n,b); residuals_: float(n,s+1)
+RobustKernelPCA
+    inverse_alpha: number; _center_: float(b); _directions_: float(b,k)
+    dual_coef_: float(m,k); dispersions_ explained_variance_ratio_: float(k)
+    _own_embedding_: float(o,k); _own_weights_: weights(o)
+GeodesicMixture
     pga_: KernelPGA
     _columns_: precomputed ? int(_)<d : int(_)<d?
-    n_modes_: size(q)
-    _floor_: number
-    _assignment_: text
-    _mixture_: Mixture:c,q
-    weights_: float(c)
-    means_: float(c,q+1)
-    covariances_: any
-    labels_: -int(_)<c
-KMeans(Points)
-    _decoder_: float(m,m)?
-    inertia_: number
-    labels_: int(_)<c
-KernelKMeans(KMeans)
-    cluster_centers_: float(c,m)
-    _center_squares_: float(c)
-    _mean_diagonal_: number
-HypersphericalKMeans(KMeans)
-    _centers_are_inputs_: flag
-    cluster_centers_: of_inputs ? rows(c) : float(c,m)
-    _squared_radius_: of_inputs ? -number : number
-KernelSpectralClustering(Points)
+    n_modes_: size(q); _floor_: number; _assignment_: text; _mixture_: Mixture:c,q
+    weights_: weights(c); means_: float(c,q+1); covariances_: any; labels_: -int(_)<c
+CenterClustering
+    _decoder_: float(m,m)?; inertia_: number; labels_: int(_)<c
+KernelKMeans
+    cluster_centers_: float(c,m); _center_squares_: float(c); _mean_diagonal_: number
+HypersphericalKMeans
+    _centers_are_inputs_: has_profile ? flag : false
+    cluster_centers_: _centers_are_inputs_ ? rows(c) : float(c,m)
+    _squared_radius_: _centers_are_inputs_ ? -number : positive
+KernelSpectralClustering
     extension_: affine ? AffineExtension:m,k : GraphExtension:m,k
-    eigenvalues_ residuals_: float(k)
-    _mean_diagonal_: number
-    _decoder_: float(m,m)?
-    cluster_centers_: float(c,k)
-    embedding_: -float(n,k)
-    labels_: -int(_)<c
-Classifier(Fitted)
-    classes_: any(c)
-    alphas_: float(a)
-    alpha_: number
-    class_alphas_: float(c)
-    class_kernels_: [c]Kernel:d
-    support_: int(_)
-    _subspaces_: [c]Subspace:d
+    eigenvalues_ residuals_: float(k); _mean_diagonal_: number; _decoder_: float(m,m)?
+    cluster_centers_: float(c,k); embedding_: -float(n,k); labels_: -int(_)<c
+ClassResidualClassifier
+    classes_: any(c); alphas_: weights(a); alpha_: number; class_alphas_: weights(c)
+    class_kernels_: [c]Kernel:d; support_: int(_); _subspaces_: [c]Subspace:d
     _mean_diagonal_: precomputed ? number : -number
     _later_: dict:c,kernel
-PerTurbo(Classifier)
-KernelRidgeRegressionClassifier(Classifier)
-    sigmas_: float(_)
-NestedSpheresClassifier(Fitted)
-    classes_: any(c)
-    decomposition_: KernelPNS
-    features_: float(_,f)
-    _circle_: flag
-    svm_: LinearSVC:c,f
-    n_components_: size(f)
-Denoiser
+KernelRidgeRegressionClassifier
+    sigmas_: any(_)
+NestedSpheresClassifier
+    classes_: any(c); decomposition_: KernelPNS; features_: float(_,f); _circle_: flag
+    svm_: LinearSVC:c,f; n_components_: size(f)
+KernelDenoiser
     n_components_: size(k)
-    model_: unchanged ? KernelPCA? : KernelPCA:k
-    explained_variance_ratio_: float(k)
-    noise_ blend_: number
-PatchDenoiser(Denoiser)
-SequenceDenoiser(Denoiser)
+    model_: n_components_ ? KernelPCA:k : KernelPCA?
+    explained_variance_ratio_: float(k); noise_: number_or_nan; blend_: number
 
 AffineExtension
-    matrix: float(m,k)
-    constant: float(k)
+    matrix: float(m,k); constant: float(k)
 GraphExtension
-    vectors: float(m,k)
-    eigenvalues: float(k)
-    weights inverse_roots: float(m)
+    vectors: float(m,k); eigenvalues: float(k); weights inverse_roots: weights(m)
     unit_rows: flag
 Canonical
-    data: rows(m)
-    weights: float(m)
-    inverse: int(t)
-    index: int(m)<t
+    data: rows(m); weights: weights(m); inverse: int(t); index: int(m)<t
 FeatureMoments
-    count trace squared captured: number
-    mean: float(m)
-    scatter: float(m,m)
-    input_mean: float(e)?
-    cross: float(m,e)?
+    count: positive; trace squared captured: number; mean: float(m); scatter: float(m,m)
+    input_mean: needs_inputs ? float(e) : float(e)?
+    cross: needs_inputs ? float(m,e) : float(m,e)?
 Landmarks
     points: precomputed ? rows(m)? : rows(m)
-    indices: int(m)?
-    decoder: float(m,m)
+    indices: int(m)?; decoder: float(m,m)
 Mixture
-    weights: float(c)
-    means: float(c,q+1)
-    kind: text
-    covariances: any
+    weights: weights(c); means: float(c,q+1); kind: text; covariances: any
 NestedSpheres
-    basis: float(b,z)
-    subspheres: [s]Subsphere
-    mean_angle wrap orientation n_lost: number
-    axes: -float(s,b)
+    basis: float(b,z); subspheres: [s]Subsphere
+    mean_angle wrap orientation n_lost: number; axes: -float(s,b)
 Subsphere
-    axis: float(_)
-    radius objective n_iter: number
-    converged: flag
+    axis: float(_); radius objective n_iter: number; converged: flag
 PartialFit
-    n_seen: number
-    kernel: Kernel:d?
-    landmarks: waiting ? Landmarks? : Landmarks:m,kernel
-    moments: waiting ? FeatureMoments? : FeatureMoments:m
-    rows: [r]any
-    weights: [r]float(_)
+    n_seen: positive; kernel: Kernel:d?
+    landmarks: kernel ? Landmarks:m,kernel : Landmarks?
+    moments: kernel ? FeatureMoments:m,kernel : FeatureMoments?
+    rows: [r]any; weights: [r]weights(_)
 RidgeMap
-    center: float(e)
-    origin: float(g)
-    matrix: float(g,e)
+    center: float(e); origin: float(g); matrix: float(g,e)
 Subspace
     kernel: Kernel:d
     points: precomputed ? points(p)? : points(p)
@@ -208,97 +149,61 @@ Subspace
     triangular: flag
     directions: hermitian ? complex(p,_) : float(p,_)
 dict
-    judgement: -_Judgement:c
-    scores: -[_]float(_)
-    training: -_Training:c,kernel
+    judgement: -_Judgement:c; scores: -[_]float(_); training: -_Training:c,kernel
     parameters: -dict
 _Judgement
-    score temperature: number
-    residuals: float(_,c)
+    score temperature: number; residuals: float(_,c)
 _Training
-    n_rows: size(t)
-    members: [c]int(_)<t
-    merged: [c]Canonical:kernel
-    chosen: [c]int(_)
-    alone: int(_)<t
-    strays: any
-    given prepared: any?
+    n_rows: size(t); members: [c]int(_)<t; merged: [c]Canonical:kernel
+    chosen: [c]int(_); alone: int(_)<t; strays: any; given prepared: any?
 
 Kernel
-    n_features_in_: size(d)
-    fitted_: flag
-Scaled(Kernel)
-    sigma_: number
-Radial(Kernel)
+    fitted_: true
+Radial
     origin_: float(d)
+Radial Wrapper Polynomial
     positive_definite: flag
-ScaledRadial(Radial)
-    sigma_: number
-Geodesic(Kernel)
-    kernel_: Kernel:d
-    positive_definite: flag
-    _reference_: points(r)
-    _radius_: number
-    _coefficients_: float(r)
-ComplexGaussian(Scaled)
+ScaledRadial DistanceGaussian
+    sigma_: positive
+_WithGamma Laplacian RBF
+    gamma_: positive
+RBF
+    sigma_: -positive
+_WithGamma
+    coef0: number
+Polynomial
+    degree: positive
+Matern
+    nu: positive
+ExtrinsicGaussian
+    kernel_: Gaussian
+ComplexGaussian
     mean_: float(_,2)
-    kernel_: Kernel
-LogEuclidean(Scaled)
-    kernel_: Kernel
-Normalized(Kernel)
+Wrapper
     kernel_: Kernel:d
-    positive_definite: flag
-Gamma(Kernel)
-    gamma_: number
-Polynomial(Gamma)
-    positive_definite: flag
+Geodesic
+    _reference_: points(r); _radius_: positive; _coefficients_: float(r)
 Precomputed
     n_features_in_: number
-    fitted_: flag
-RBF(Radial)
-    gamma_: number
-AdditiveChi2(Kernel)
-Chi2(Kernel)
-Cosine(Kernel)
-HermitianLinear(Kernel)
-Linear(Kernel)
-FullProcrustes(Scaled)
-RiemannianShape(Scaled)
-VeroneseWhitney(Scaled)
-Laplacian(Gamma)
-Sigmoid(Gamma)
-Log(Radial)
-Power(Radial)
-Circular(ScaledRadial)
-Exponential(ScaledRadial)
-Gaussian(ScaledRadial)
-Matern(ScaledRadial)
-RationalQuadratic(ScaledRadial)
-Spherical(ScaledRadial)
-Wave(ScaledRadial)
 
 LinearSVC
-    n_features_in_: size(f)
-    classes_: any(c)
+    n_features_in_: size(f); classes_: any(c)
     coef_: binary ? float(1,f) : float(c,f)
     intercept_: binary ? float(1) : float(c)
-Scaler
-    n_features_in_: size(d)
-    copy: flag
 Normalizer
-    norm: text
+    n_features_in_: -size(d); norm: text
+MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler
     copy: flag
-MaxAbsScaler(Scaler)
+MaxAbsScaler
     max_abs_ scale_: float(d)
-MinMaxScaler(Scaler)
-    clip: flag
-    feature_range: [2]number
+MinMaxScaler
+    clip: flag; feature_range: [2]number
     scale_ min_ data_min_ data_max_ data_range_: float(d)
-RobustScaler(Scaler)
+RobustScaler
     with_centering with_scaling: flag
     center_: with_centering ? float(d) : float(d)?
     scale_: with_scaling ? float(d) : float(d)?
-StandardScaler(Scaler)
+StandardScaler
     with_mean with_std: flag
     mean_: with_mean ? float(d) : float(d)?
     scale_: with_std ? float(d) : float(d)?
@@ -307,70 +212,120 @@ StandardScaler(Scaler)
 
 _CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
     "precomputed": lambda part, scope: isinstance(scope.get("kernel"), Precomputed),
-    "waiting": lambda part, scope: scope.get("kernel") is None,
-    "landmarks": lambda part, scope: getattr(part, "n_landmarks_", None) is not None,
     "whole": lambda part, scope: (
-        isinstance(scope.get("kernel"), Precomputed) and getattr(part, "n_landmarks_", None) is None
+        isinstance(scope["kernel"], Precomputed) and getattr(part, "n_landmarks_", None) is None
     ),
-    "needs_ridge": lambda part, scope: (
-        getattr(part, "n_landmarks_", None) is not None
-        and not isinstance(scope["kernel"], Precomputed)
-        and not has_fixed_point(scope["kernel"], part.X_fit_)
+    "needs_no_ridge": lambda part, scope: (
+        isinstance(scope["kernel"], Precomputed) or has_fixed_point(scope["kernel"], part.X_fit_)
     ),
-    "unchanged": lambda part, scope: scope.get("k") == 0,
+    "needs_inputs": lambda part, scope: (
+        scope["kernel"].takes_vectors and not has_profile(scope["kernel"])
+    ),
+    "has_profile": lambda part, scope: has_profile(scope["kernel"]),
     "hermitian": lambda part, scope: scope["kernel"].hermitian,
-    "of_inputs": lambda part, scope: getattr(part, "_centers_are_inputs_", False),
-    "affine": lambda part, scope: (
-        type(getattr(part, "extension_", 0)).__name__ == "AffineExtension"
-    ),
+    "affine": lambda part, scope: type(part.extension_).__name__ == "AffineExtension",
     "binary": lambda part, scope: scope["c"] == 2,
-    "with_centering": lambda part, scope: part.with_centering,
-    "with_scaling": lambda part, scope: part.with_scaling,
-    "with_mean": lambda part, scope: part.with_mean,
-    "with_std": lambda part, scope: part.with_std,
 }
 _COVARIANCES = {"full": "c,q,q", "tied": "q,q", "diag": "c,q", "spherical": "c"}
-_DTYPES = {"float": "f", "complex": "c", "int": "iu", "any": "biufcUSO"}
-_SCALARS: dict[str, tuple[type, ...]] = {
-    "number": (int, float, np.number),
-    "flag": (bool, np.bool_),
-    "text": (str,),
-    "dict": (dict,),
+_DTYPES = {"float": "f", "weights": "f", "complex": "c", "int": "iu", "any": "biufcUSO"}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.float32, np.integer)) and not isinstance(value, bool)
+
+
+# Descriptions and tests.
+_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "number": ("a finite number", lambda value: _is_number(value) and math.isfinite(value)),
+    "positive": ("a positive number", lambda value: _is_number(value) and 0 < value < math.inf),
+    "number_or_nan": ("a number", _is_number),
+    "flag": ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    "true": ("True", lambda value: value is True),
+    "false": ("False", lambda value: value is False),
+    "text": ("text", lambda value: isinstance(value, str)),
+    "config": (
+        "a dictionary of texts",
+        lambda value: isinstance(value, dict) and all(type(x) is str for x in value.values()),
+    ),
 }
 _SPEC = re.compile(
-    r"(?P<absent>-?)(\[(?P<count>\w)\])?(?P<kind>\w+)(\((?P<shape>[^)]*)\))?"
+    r"(?P<optional>-?)(\[(?P<count>\w)\])?(?P<kind>\w+)(\((?P<shape>[^)]*)\))?"
     r"(<(?P<below>\w))?(:(?P<shared>[\w,]+))?(?P<none>\??)"
 )
 
 
-def _parsed(text: str) -> dict[str, dict[str, str]]:
-    """Return the tables, as specifications by class and attribute."""
-    tables: dict[str, dict[str, str]] = {}
+Spec = list[tuple[str, re.Match[str]]]  # choices by condition; the last has none
+
+
+def _parsed(text: str) -> Spec:
+    *cases, last = text.split(" : ")
+    pairs = [*(case.split(" ? ") for case in cases), ("", last)]
+    return [(condition, _matched(choice)) for condition, choice in pairs]
+
+
+def _matched(text: str) -> re.Match[str]:
+    found = _SPEC.fullmatch(text)
+    if found is None:
+        raise ValueError(f"cannot parse the specification {text!r}")
+    return found
+
+
+def _parsed_tables(text: str) -> dict[str, dict[str, Spec]]:
+    """Return the specifications by class and attribute."""
+    tables: dict[str, dict[str, Spec]] = {}
     for line in filter(None, text.splitlines()):
         if not line.startswith(" "):
-            name, _, base = line.rstrip(")").partition("(")
-            tables[name] = dict(tables.get(base, {}))
-        else:
-            attributes, _, spec = line.partition(": ")
-            tables[name] |= dict.fromkeys(attributes.split(), spec)
+            headed = [tables.setdefault(name, {}) for name in line.split()]
+            continue
+        for names, spec in (entry.split(": ", 1) for entry in line.split("; ")):
+            for table in headed:
+                table.update(dict.fromkeys(names.split(), _parsed(spec)))
     return tables
 
 
-_PARSED = _parsed(_TABLES)
+_PARSED = _parsed_tables(_TABLES)
+
+
+def table_of(kind: type) -> dict[str, Spec]:
+    """Return the table of a class: the lines of its bases and its own."""
+    tables = [_PARSED.get(base.__name__, {}) for base in reversed(kind.__mro__)]
+    return {name: spec for table in tables for name, spec in table.items()}
 
 
 def check_parts(model: Any) -> None:
     """Raise a ValueError if parts of a model are missing or do not belong together.
 
-    Kinds, shapes and the ranges of indices are checked. Wrong numbers cannot be told from others.
+    The model, or a step of a pipeline, may be unfitted; parts of a fitted one must be fitted.
+    Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers cannot
+    be told from right ones.
     """
     _check_complete(model, type(model).__name__, set())
-    if isinstance(model, Pipeline):
-        _check_value(model.steps, "[_]step", {}, "Pipeline.steps", [])
-        if not model.steps:
-            raise ValueError("Pipeline.steps is empty")
-    else:
-        _check_object(model, {}, type(model).__name__)
+    _check_model(model, type(model).__name__)
+
+
+def _check_model(model: Any, where: str) -> None:
+    """Check an object that need not be fitted."""
+    if not isinstance(model, Pipeline):
+        _check_object(model, {}, where, fitted=_has_fitted_parts(model))
+        return
+    if not isinstance(model.steps, list) or not model.steps:
+        raise ValueError(f"{where}.steps is not a list of steps")
+    for number, step in enumerate(model.steps):
+        place = f"{where}.steps[{number}]"
+        kinds = [type(item) for item in step] if isinstance(step, tuple) else []
+        if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS:
+            raise ValueError(f"{place} is not a pair of a name and an estimator")
+        if number + 1 < len(model.steps) and not hasattr(step[1], "transform"):
+            raise ValueError(f"{place} is not the last step, but has no transform")
+        _check_model(step[1], f"{place}[1]")
+
+
+def _has_fitted_parts(model: Any) -> bool:
+    """Whether an object has any of the attributes that `fit` always sets, if it sets some."""
+    table = table_of(type(model))
+    always = {name for name, spec in table.items() if not spec[0][1]["optional"]}
+    made = always - {"n_features_in_", *_names(model)}
+    return not made or bool(made & vars(model).keys())
 
 
 def _check_complete(value: Any, where: str, seen: set[int]) -> None:
@@ -383,7 +338,8 @@ def _check_complete(value: Any, where: str, seen: set[int]) -> None:
         seen.add(id(value))
         held = vars(value)
         for name in _names(value):
-            if name not in held:
+            # a later scikit-learn may have more parameters than the one that wrote the file
+            if name not in held and type(value).__module__.startswith("orthodrome."):
                 raise ValueError(f"{where} has no {name}")
     else:
         return
@@ -392,108 +348,105 @@ def _check_complete(value: Any, where: str, seen: set[int]) -> None:
 
 
 def _names(part: Any) -> list[str]:
-    """Return the names of the parameters or fields that an object of ours always has."""
-    if not isinstance(part, BaseEstimator):
-        return [field.name for field in dataclasses.fields(part)]
-    # a later scikit-learn may have more parameters than the one that wrote the file
-    return part._get_param_names() if type(part).__module__.startswith("orthodrome.") else []
+    """Return the names of the parameters or fields of an object."""
+    if isinstance(part, BaseEstimator):
+        return part._get_param_names()
+    return [field.name for field in dataclasses.fields(part)]
 
 
-def _check_object(part: Any, scope: Scope, where: str) -> None:
+def _check_object(part: Any, scope: Scope, where: str, fitted: bool = True) -> None:
     """Check the attributes of an object by the table of its class; bind letters in `scope`."""
     held = part if isinstance(part, dict) else vars(part)
-    table = _PARSED.get(type(part).__name__, {})
     if isinstance(part, Kernel):
         scope.setdefault("kernel", part)
-    parameters: Any = ()
-    if isinstance(part, BaseEstimator):
-        parameters = part._get_param_names()
-        table = table | {"feature_names_in_": "-any(d)", "_sklearn_output_config": "-config"}
-    required = [name for name in table if not table[name].startswith("-")]
-    made = [name for name in required if name not in parameters]  # by fit
-    fitted = 2 * sum(name in held for name in made) >= len(made)
-    below: list[tuple[str, Any, str]] = []
-    for name, spec in table.items():
-        if not fitted and name != "n_features_in_" and not (spec.startswith("-") and name in held):
+    indices: list[tuple[str, Any, str]] = []
+    for name, choices in table_of(type(part)).items():
+        if not fitted and (name not in held or name in _names(part)):
             continue
-        while " ? " in spec:
-            condition, _, choices = spec.partition(" ? ")
-            first, _, second = choices.partition(" : ")
-            spec = first if _CONDITIONS[condition](part, scope) else second
+        spec = next(spec for condition, spec in choices if _holds(condition, part, scope))
         if name in held:
-            _check_value(held[name], spec, scope, f"{where}.{name}", below)
-        elif fitted and not spec.startswith("-"):
+            _check_value(held[name], spec, scope, f"{where}.{name}", indices)
+        elif not spec["optional"]:
             raise ValueError(f"{where} has no {name}")
         if name in ("kernel_", "kernel") and not isinstance(part, Kernel):
             scope["kernel"] = held.get(name)
-    for place, values, letter in below:  # when all sizes are known
-        _check_range(values, 0, scope.get(letter, math.inf), place)
-    extra = _EXTRA.get(type(part).__name__)
-    if extra is not None and fitted:
-        extra(part, scope, where)
+    for place, values, letter in indices:  # when all sizes are known
+        if letter not in scope:
+            raise ValueError(f"{place} has indices, but {where} is not fitted")
+        _check_range(values, 0, scope[letter], place)
+    for base in type(part).__mro__:
+        if fitted and base.__name__ in _EXTRA:
+            _EXTRA[base.__name__](part, scope, where)
 
 
-def _check_value(value: Any, spec: str, scope: Scope, where: str, below: list[Any]) -> None:
-    found = _SPEC.fullmatch(spec)
-    assert found is not None, spec
-    if value is None and found["none"]:
+def _holds(condition: str, part: Any, scope: Scope) -> Any:
+    if condition in _CONDITIONS:
+        return _CONDITIONS[condition](part, scope)
+    return not condition or getattr(part, condition, False)
+
+
+def _check_value(value: Any, spec: re.Match[str], scope: Scope, where: str, indices: Any) -> None:
+    if not spec["count"]:
+        _check_item(value, spec, scope, where, indices)
         return
-    kind, shape = found["kind"], found["shape"]
-    if found["count"]:
-        if not isinstance(value, (list, tuple)):
-            raise ValueError(f"{where} is no list")
-        _bind(scope, found["count"], len(value), where)
-        rest = spec[spec.index("]") + 1 :]
-        for number, item in enumerate(value):
-            _check_value(item, rest, scope, f"{where}[{number}]", below)
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{where} is not a list")
+    _bind(scope, spec["count"], len(value), where)
+    for number, item in enumerate(value):
+        _check_item(item, spec, scope, f"{where}[{number}]", indices)
+
+
+def _check_item(value: Any, spec: re.Match[str], scope: Scope, where: str, indices: Any) -> None:
+    kind, shape = spec["kind"], spec["shape"]
+    if value is None and spec["none"]:
         return
     if kind == "size":
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise ValueError(f"{where} is no integer")
+            raise ValueError(f"{where} is not an integer")
         _bind(scope, shape, int(value), where)
-    elif kind in _SCALARS:
-        wrong = kind == "number" and isinstance(value, (bool, np.complexfloating))
-        if wrong or not isinstance(value, _SCALARS[kind]):
-            raise ValueError(f"{where} is {value!r:.50}, no {kind}")
-    elif kind == "config":
-        if not isinstance(value, dict) or any(type(item) is not str for item in value.values()):
-            raise ValueError(f"{where} is no dictionary of texts")
-    elif kind == "step":
-        kinds = [type(item) for item in value] if isinstance(value, tuple) else []
-        if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS:
-            raise ValueError(f"{where} is no pair of a name and an estimator")
-        _check_object(value[1], {}, f"{where}[1]")
     elif kind == "rows":
         _check_rows(value, scope, shape, where)
     elif kind == "points":
         _check_points(value, scope["kernel"], scope, shape, where)
     elif kind in _DTYPES:
-        if shape is not None:
+        if shape:
             _check_array(value, kind, shape.split(","), scope, where)
-        if found["below"]:
-            below.append((where, value, found["below"]))
-    elif type(value) not in OBJECTS or not (
-        isinstance(value, Kernel) if kind == "Kernel" else type(value).__name__ == kind
-    ):
-        raise ValueError(f"{where} is no {kind}")
-    if kind in _PARSED or kind == "dict":
-        shared = (found["shared"] or "").split(",")
+        if spec["below"]:
+            indices.append((where, value, spec["below"]))
+    elif kind in _VALUES:
+        description, test = _VALUES[kind]
+        if not test(value):
+            raise ValueError(f"{where} is {value!r:.50}, not {description}")
+    elif type(value) in {*OBJECTS, dict} and kind in [base.__name__ for base in type(value).mro()]:
+        shared = (spec["shared"] or "").split(",")
         inner = {letter: scope[letter] for letter in shared if letter in scope}
         _check_object(value, inner, where)
-        for letter in shared:
-            if letter in inner and len(letter) == 1:
-                _bind(scope, letter, inner[letter], where)
+        for letter in inner.keys() & set(shared) - {"kernel"}:
+            _bind(scope, letter, inner[letter], where)
+    else:
+        raise ValueError(f"{where} is not an object of class {kind}")
 
 
 def _check_array(value: Any, kind: str, shape: list[str], scope: Scope, where: str) -> None:
     if not isinstance(value, np.ndarray):
-        raise ValueError(f"{where} is no array")
-    if value.dtype.kind not in _DTYPES[kind]:
-        raise ValueError(f"{where} is of dtype {value.dtype}, not {kind}")
+        raise ValueError(f"{where} is not an array")
+    _check_numbers(value, kind, where)
     if value.ndim != len(shape):
         raise ValueError(f"{where} has {value.ndim} dimensions instead of {len(shape)}")
     for size, letter in zip(value.shape, shape, strict=True):
         _bind(scope, letter, size, where)
+
+
+def _check_numbers(value: Any, kind: str, where: str) -> None:
+    """Check dtype and range of the numbers of an array or sparse array."""
+    index = kind != "int" or np.can_cast(value.dtype, np.intp)
+    if value.dtype.kind not in _DTYPES[kind] or not index:
+        raise ValueError(f"{where} has dtype {value.dtype}, not {kind}")
+    numbers = value.data if scipy.sparse.issparse(value) else value
+    if kind in ("float", "weights", "complex") and not np.isfinite(numbers).all():
+        raise ValueError(f"{where} has NaN or infinity")
+    if kind == "weights" and (numbers < 0).any():
+        raise ValueError(f"{where} has negative values")
 
 
 def _bind(scope: Scope, letter: str, size: int, where: str) -> None:
@@ -504,10 +457,10 @@ def _bind(scope: Scope, letter: str, size: int, where: str) -> None:
         scope[name] = known
     expected = known + more
     if size != expected:
-        raise ValueError(f"{where} has a size of {size}, and other parts of the model {expected}")
+        raise ValueError(f"{where} has size {size}; other parts of the model have {expected}")
 
 
-def _check_range(values: Any, first: int, end: float, where: str) -> None:
+def _check_range(values: Any, first: int, end: int, where: str) -> None:
     if values.size and (values.min() < first or values.max() >= end):
         raise ValueError(f"{where} has indices outside of {first} to {end - 1}")
 
@@ -515,10 +468,11 @@ def _check_range(values: Any, first: int, end: float, where: str) -> None:
 def _check_rows(value: Any, scope: Scope, letter: str, where: str) -> None:
     """Check data by the kernel, which knows what one row is."""
     if not isinstance(value, np.ndarray) and not scipy.sparse.issparse(value):
-        raise ValueError(f"{where} is no array")
+        raise ValueError(f"{where} is not an array")
     kernel = scope.get("kernel")
-    if value.ndim < 2 or value.dtype.kind not in "fc":
-        raise ValueError(f"{where} is an array of shape {value.shape} and dtype {value.dtype}")
+    if value.ndim < 2:
+        raise ValueError(f"{where} has {value.ndim} dimensions instead of 2 or more")
+    _check_numbers(value, "complex" if value.dtype.kind == "c" else "float", where)
     if isinstance(kernel, Kernel) and not isinstance(kernel, Precomputed):
         try:
             kernel.validate(value, reset=False)
@@ -531,11 +485,8 @@ def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: 
     """Check prepared points: they are like those that the kernel makes of an example."""
     if isinstance(kernel, Geodesic) and where.endswith("_reference_"):
         kernel = kernel.kernel_
-    inner = value
-    while isinstance(inner, Prepared):
-        inner = inner.coordinates
-    if inner is value or not hasattr(inner, "shape"):
-        raise ValueError(f"{where} are no points")
+    if not isinstance(value, Prepared):
+        raise ValueError(f"{where} are not points")
     _bind(scope, letter, len(value), where)
     _check_alike(value, _prepared_example(kernel), len(value), where)
 
@@ -543,20 +494,17 @@ def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: 
 def _check_alike(value: Any, like: Any, n: int, where: str) -> None:
     if isinstance(like, Prepared) and isinstance(value, Prepared):
         sparse = scipy.sparse.issparse(value.coordinates)  # then the origin is not moved
-        given = None if sparse else like.given
-        for name, other in (
-            ("coordinates", like.coordinates),
-            ("per_point", like.per_point),
-            ("given", given),
-        ):
+        for name in ("coordinates", "per_point", "given"):
+            other = None if sparse and name == "given" else getattr(like, name)
             _check_alike(getattr(value, name), other, n, f"{where}.{name}")
     elif like is None or value is None or isinstance(like, Prepared):
         if like is not value:
             raise ValueError(f"{where} is not what the kernel has for its points")
     else:
         array = isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
-        if not array or value.shape != (n, *like.shape[1:]) or value.dtype.kind != like.dtype.kind:
+        if not array or value.shape != (n, *like.shape[1:]):
             raise ValueError(f"{where} is not an array of shape {(n, *like.shape[1:])}")
+        _check_numbers(value, "complex" if like.dtype.kind == "c" else "float", where)
 
 
 def _prepared_example(kernel: Kernel) -> Prepared:
@@ -580,7 +528,7 @@ def _example(kernel: Kernel) -> Any:
     raise ValueError(f"{type(kernel).__name__} takes no data of {d} features")
 
 
-# ---------------------------------------------------------------------- what no table says
+# ---------------------------------------------------------------------- Checks beyond the tables
 
 
 def _check_classifier(part: Any, scope: Scope, where: str) -> None:
@@ -599,8 +547,11 @@ def _check_mixture(part: Any, scope: Scope, where: str) -> None:
     _check_array(found, "float", _COVARIANCES[mixture.kind].split(","), scope, where)
 
 
-def _check_mean_shape(part: Any, scope: Scope, where: str) -> None:
-    _bind(scope, "d", part.mean_.size, f"{where}.mean_")
+def _check_extrinsic(part: Any, scope: Scope, where: str) -> None:
+    if hasattr(part, "mean_"):
+        _bind(scope, "d", part.mean_.size, f"{where}.mean_")
+    size = part._embed(_example(part)).shape[1]
+    _bind({"d": size}, "d", part.kernel_.n_features_in_, f"{where}.kernel_")
 
 
 def _check_spheres(part: Any, scope: Scope, where: str) -> None:
@@ -613,9 +564,18 @@ def _check_partial(part: Any, scope: Scope, where: str) -> None:
         _check_rows(rows, {}, "_", f"{where}.rows")
         _bind({"n": len(weights)}, "n", rows.shape[0], f"{where}.rows")
         _bind(scope, "d", math.prod(rows.shape[1:]), f"{where}.rows")
-        first = part.rows[0]
-        if rows.shape[1:] != first.shape[1:] or rows.dtype.kind != first.dtype.kind:
-            raise ValueError(f"{where}.rows are batches of different kinds")
+    _check_same_form(part.rows, f"{where}.rows")
+    if isinstance(part.kernel, Precomputed):
+        raise ValueError(f"{where}.kernel is precomputed")
+    if part.moments and (part.moments.cross is None) != (part.moments.input_mean is None):
+        raise ValueError(f"{where}.moments has only one of input_mean and cross")
+
+
+def _check_same_form(batches: Any, where: str) -> None:
+    """Check that batches can be stacked."""
+    forms = {(scipy.sparse.issparse(X), X.shape[1:], X.dtype.kind) for X in batches}
+    if len(forms) > 1:
+        raise ValueError(f"{where} are arrays of different forms")
 
 
 def _check_training(part: Any, scope: Scope, where: str) -> None:
@@ -628,12 +588,14 @@ def _check_training(part: Any, scope: Scope, where: str) -> None:
     if len(part.alone):
         _check_rows(part.strays, {"kernel": scope["kernel"]}, "_", f"{where}.strays")
         _bind({"z": len(part.alone)}, "z", part.strays.shape[0], f"{where}.strays")
+    if not isinstance(scope["kernel"], Precomputed):
+        strays = [part.strays] if len(part.alone) else []
+        _check_same_form([*(found.data for found in part.merged), *strays], f"{where}.merged")
 
 
 _EXTRA: dict[str, Callable[[Any, Scope, str], None]] = {
-    "PerTurbo": _check_classifier,
-    "KernelRidgeRegressionClassifier": _check_classifier,
-    "ComplexGaussian": _check_mean_shape,
+    "ClassResidualClassifier": _check_classifier,
+    "ExtrinsicGaussian": _check_extrinsic,
     "GeodesicMixture": _check_mixture,
     "Mixture": _check_mixture,
     "NestedSpheres": _check_spheres,
