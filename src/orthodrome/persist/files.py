@@ -97,8 +97,8 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
 
     The file is checked from end to end before any object is made: its format and version, sizes,
     digests, and the name of every class against an exact list. Then the parts of the model are
-    checked against each other: kinds, shapes, and the ranges of indices. Wrong numbers of the right
-    kind and shape are not detected; who can write the file can also write those into it.
+    checked against each other: kinds, shapes, ranges of indices, and that numbers are finite. Other
+    wrong numbers are not detected; who can write the file can also write those into it.
 
     Parameters
     ----------

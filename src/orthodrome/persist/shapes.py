@@ -174,7 +174,7 @@ _WithGamma
 Polynomial
     degree: positive
 Matern
-    nu: positive
+    nu: number_or_nan
 ExtrinsicGaussian
     kernel_: Gaussian
 ComplexGaussian
@@ -252,7 +252,6 @@ _SPEC = re.compile(
     r"(?P<optional>-?)(\[(?P<count>\w)\])?(?P<kind>\w+)(\((?P<shape>[^)]*)\))?"
     r"(<(?P<below>\w))?(:(?P<shared>[\w,]+))?(?P<none>\??)"
 )
-
 
 Spec = list[tuple[str, re.Match[str]]]  # choices by condition; the last has none
 
