@@ -198,7 +198,9 @@ def fault_in_use(model: Any, new: Any, invertible: bool) -> str:
     try:
         laws.outputs(model, new, invertible)
         if hasattr(model, "_partial_"):
-            model.partial_fit(new)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.partial_fit(new)
     except (ValueError, NotFittedError) as error:
         return "" if type(error) in OURS and _raised_in_python(error) else repr(error)
     except Exception as error:
