@@ -218,7 +218,6 @@ CASES = {
     "sphere.nested_spheres": Case(
         sphere.nested_spheres,
         {"points": UNIT, "sample_weight": WEIGHTS, "sphere": "great"},
-        made={"stacklevel"},
     ),
     "sphere.NestedSpheres.scores": Case(CHAIN.scores, {"points": UNIT}),
     "sphere.NestedSpheres.points": Case(CHAIN.points, {"scores": CHAIN.scores(UNIT)}),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-import warnings
 
 from sklearn.exceptions import ConvergenceWarning
+
+from .warn import warn_user
 
 __all__ = ["Status", "warn_unless_converged"]
 
@@ -38,11 +39,10 @@ class Status(enum.Enum):
         }[self]
 
 
-def warn_unless_converged(status: Status, what: str, detail: str, stacklevel: int = 3) -> None:
+def warn_unless_converged(status: Status, what: str, detail: str) -> None:
     """Emit one ConvergenceWarning with cause, figures and advice, unless converged."""
     if not status.converged:
-        warnings.warn(
+        warn_user(
             f"{what}: {status.value} ({detail}). {status.advice}",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )

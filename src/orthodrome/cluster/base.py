@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from .._core.warn import warn_user
 from ..decomposition.base import (
     KernelEstimator,
     check_storage_parameters,
@@ -26,7 +26,6 @@ from ..decomposition.base import (
     last_fit_kept,
     rows_named_in,
 )
-from ..decomposition.spectral import CALLER_OF_FIT
 from ..eigen import Nystroem
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed
@@ -257,15 +256,14 @@ class CenterClustering(
     def _warn(self, best: Run, n_found: int, view: View | None) -> None:
         owner = type(self).__name__
         if view is not None:
-            view.warn(self, CALLER_OF_FIT + 1)
-        warn_if_fewer(self, n_found, stacklevel=CALLER_OF_FIT + 1)
+            view.warn(self)
+        warn_if_fewer(self, n_found)
         moved = best.history[-1]["n_changed"]
         warn_unless_converged(
             best.status,
             owner,
             f"{moved} of {len(best.labels)} different points changed their cluster in iteration "
             f"{best.n_iter}",
-            stacklevel=CALLER_OF_FIT + 1,
         )
 
     # ------------------------------------------------------------------ new data
@@ -363,13 +361,12 @@ def number_of_clusters(estimator: Any, canonical: Canonical, name: str = "n_clus
     return min(n, wanted)
 
 
-def warn_if_fewer(estimator: Any, n_found: int, *, stacklevel: int) -> None:
+def warn_if_fewer(estimator: Any, n_found: int) -> None:
     """Warn where there are fewer clusters than were asked for."""
     if n_found < estimator.n_clusters:
-        warnings.warn(
+        warn_user(
             f"{type(estimator).__name__} found {n_found} of n_clusters={estimator.n_clusters} "
             "clusters: there are no more different points, or the kernel does not tell more of "
             "them apart. Ask for fewer clusters, or choose another scale (sigma) of the kernel.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )

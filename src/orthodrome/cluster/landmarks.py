@@ -85,14 +85,13 @@ class View:
         """Whether the landmarks reach the tolerance, if there is one."""
         return self.solver.status(self.trace_error, len(self.landmarks.decoder), len(self.weights))
 
-    def warn(self, estimator: Any, stacklevel: int) -> None:
+    def warn(self, estimator: Any) -> None:
         """Warn where they do not."""
         warn_unless_converged(
             self.status,
             f"{type(estimator).__name__} ({self.solver.name})",
             f"{len(self.landmarks.decoder)} landmarks leave {self.trace_error:.1e} of the trace, "
             f"tol={self.solver.tol}",
-            stacklevel=stacklevel + 1,
         )
 
     def sum_uncertainty(self) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from .._core.random import as_random_state, several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from .._core.warn import warn_user
 from ..decomposition import KernelPGA
 from ..decomposition.base import (
     KernelEstimator,
@@ -28,7 +28,6 @@ from ..decomposition.base import (
     rows_named_in,
 )
 from ..decomposition.new_rows import transform_blocks
-from ..decomposition.spectral import CALLER_OF_FIT
 from ..gram import as_source, kind_of
 from ..gram.dask_blocks import over_rows
 from ..kernels import Kernel, Precomputed
@@ -469,27 +468,24 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         owner = type(self).__name__
         again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
         if again:
-            warnings.warn(
+            warn_user(
                 f"{owner}: {_named(again)} lost all points and began anew at the least likely one. "
                 "Ask for fewer components, or raise reg_covar.",
                 ConvergenceWarning,
-                stacklevel=CALLER_OF_FIT,
             )
         shrunk = self._shrunk()
         if len(shrunk):
-            warnings.warn(
+            warn_user(
                 f"{owner}: {_named(shrunk)} shrank to the floor of reg_covar={self.reg_covar:g} in "
                 "all directions: the points there coincide, or are one only. Ask for fewer "
                 "components, or raise reg_covar.",
                 ConvergenceWarning,
-                stacklevel=CALLER_OF_FIT,
             )
         warn_unless_converged(
             best.status,
             owner,
             f"mean log-likelihood {best.log_likelihood:.6g} after {best.n_iter} iterations, "
             f"tol={self.tol:g}",
-            stacklevel=CALLER_OF_FIT,
         )
 
     # ------------------------------------------------------------------ new data

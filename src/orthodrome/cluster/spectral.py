@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from .._core.warn import warn_user
 from ..decomposition.base import (
     KernelEstimator,
     check_solver_parameters,
@@ -30,7 +30,6 @@ from ..decomposition.base import (
     solver_tolerance,
 )
 from ..decomposition.distributed import lazy_rows
-from ..decomposition.spectral import CALLER_OF_FIT
 from ..eigen import Eigenpairs, Krylov, Nystroem, leading
 from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
 from ..gram.dask_blocks import is_dask_array, over_rows, rows_of
@@ -262,7 +261,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self._label(X, canonical, found.points, labels)
         _warn(found, len(centers), self)
         if view is not None:
-            view.warn(self, CALLER_OF_FIT)
+            view.warn(self)
 
     def _points(self, canonical: Canonical, view: View | None) -> Points:
         """Return the canonical rows as their Gram matrix, or that of their features."""
@@ -445,19 +444,17 @@ def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClust
     n, k = len(found.points), len(pairs.values)
     seen = estimator.n_landmarks_ is not None
     tol = _FEATURES_TOL if seen else solver_tolerance(estimator, n, k)
-    warn_if_fewer(estimator, n_found, stacklevel=CALLER_OF_FIT + 1)
+    warn_if_fewer(estimator, n_found)
     if found.n_isolated and n > 1:
         more = ", take more landmarks (n_landmarks)" if seen else ""
-        warnings.warn(
+        warn_user(
             f"{found.n_isolated} of the {n} different points have no similarity to "
             f"any other{' that the landmarks show' if seen else ''}; they are put at the origin of "
             f"the embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
             UserWarning,
-            stacklevel=CALLER_OF_FIT,
         )
     warn_unless_converged(
         pairs.status,
         f"{owner} ({pairs.solver})",
         f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={tol:g}",
-        stacklevel=CALLER_OF_FIT + 1,
     )

@@ -18,6 +18,8 @@ from orthodrome.datasets._raw import converted, table_file
 from orthodrome.datasets._readers import read_fields
 from orthodrome.datasets._registry import DatasetEntry, Source
 
+from .._core.warn import warn_user
+
 __all__ = ["obtain"]
 
 _SECONDS_TO_WAIT = 30
@@ -97,11 +99,10 @@ def _kept(content: bytes, source: Source, entry: DatasetEntry) -> str:
     try:
         keep(content, file)
     except OSError as error:
-        warnings.warn(
+        warn_user(
             f"The data set {entry.name!r} was downloaded but cannot be kept as {file} ({error}); "
             f"it will be downloaded again. Name a folder that can be written to with the "
             f"environment variable {CACHE_VARIABLE}.",
-            stacklevel=4,
         )
         return str(source)
     return str(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +20,7 @@ from .._core.checks import (
 )
 from .._core.memory import parse_bytes
 from .._core.progress import CallbackSupportMixin
+from .._core.warn import warn_user
 from ..eigen import Components, Dense, Eigenpairs, Nystroem, Options, resolve_solver
 from ..eigen.krylov import smallest_ritz_value
 from ..eigen.leading import check_solver
@@ -31,7 +31,6 @@ from ..gram.nystroem import OutOfSpanError
 from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
 
 __all__ = [
-    "CALLER_OF_FIT",
     "SAMPLE",
     "KernelEstimator",
     "check_solver_parameters",
@@ -50,10 +49,6 @@ __all__ = [
 # Rows that stand for all of them: for parameters of kernels that need more than moments, for the
 # place that features are measured from, and for the start of the search for their mean.
 SAMPLE = 8192
-
-# The stack level of who called fit, in a function that `_fit` calls: between them are `_fit`, fit
-# and scikit-learn's wrapper of it.
-CALLER_OF_FIT = 5
 
 # What of squared lengths may be rounding.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -206,12 +201,11 @@ def warn_if_left_out(left_out: float, points: NDArray[np.float64], kernel: Kerne
         return  # rows that differ by rounding, and nobody knows whether the points do
     spread = float(np.sum((points - points.mean(axis=0)) ** 2))
     if left_out > 0.01 * (left_out + spread):
-        warnings.warn(
+        warn_user(
             f"{left_out / (left_out + spread):.0%} of the variance of {type(kernel).__name__} over "
             "these data is left out: beside the lengths of the points it is near rounding. Choose "
             "a smaller scale (sigma), or centre the data, or pass float64.",
             UserWarning,
-            stacklevel=CALLER_OF_FIT,
         )
 
 
@@ -232,13 +226,12 @@ def warn_if_indefinite(
         return
     name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__
     known = f", for instance {smallest:.3g} (the largest is {largest:.3g})" if negative else ""
-    warnings.warn(
+    warn_user(
         f"{name} is not positive definite on these data: {owner} has found negative "
         f"eigenvalues{known}. Their components are left out. "
         "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
         "so the ratios are too large and may add up to more than 1.",
         UserWarning,
-        stacklevel=CALLER_OF_FIT,
     )
 
 
@@ -247,17 +240,15 @@ def warn_if_rounding(
     rounding: float,
     X: Any,
     kernel: Kernel,
-    stacklevel: int = CALLER_OF_FIT,
 ) -> None:
     """Warn where different points have become one: all that is left of them is rounding."""
     if np.any(eigenvalues > 0) or isinstance(kernel, Precomputed):
         return
     difference = X[1:] != X[:-1]
     if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
-        warnings.warn(
+        warn_user(
             f"All components are zero: the variance of {type(kernel).__name__} over these data is "
             f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), or centre "
             "the data, or pass float64.",
             UserWarning,
-            stacklevel=stacklevel,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from .._core.unit import (
     check_no_antipodes,
     squared_angles,
 )
+from .._core.warn import warn_user
 from ..eigen import Components, Hebbian, tangent_frame
 from ..gram import (
     FeatureMap,
@@ -32,7 +32,6 @@ from ..gram.factory import prepared_points
 from ..gram.nystroem import check_in_span, squared_lengths
 from ..sphere import exp_at_pole
 from ..sphere.karcher import find_mean, warn_if_wide
-from .base import CALLER_OF_FIT
 from .landmarks import FeatureFit, pga_of_features
 from .spectral import SpectralDecomposition
 from .streams import FeatureStream, StreamFit, pga_of_stream
@@ -234,7 +233,7 @@ class KernelPGA(SpectralDecomposition):
         tangent = Tangent(unit, mean.point, mean.cosines)
         # its trace rather than Σ p θ², which feels lengths that are 1 only nearly
         found["geodesic_variance_"] = float(np.average(tangent.diagonal(), weights=weights))
-        _warn_about(mean, CALLER_OF_FIT + 1)
+        _warn_about(mean)
         return tangent, found | {"_decoder_": None}
 
     def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
@@ -245,12 +244,12 @@ class KernelPGA(SpectralDecomposition):
     ) -> FeatureFit:
         steps = self._most_steps()
         fit, mean = pga_of_features(features, diagonal, p, self.n_components, max_iter=steps)
-        _warn_about(mean, CALLER_OF_FIT + 2)
+        _warn_about(mean)
         return fit
 
     def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
         fit = pga_of_stream(stream, self.n_components, max_iter=self._most_steps())
-        _warn_about(fit.mean, CALLER_OF_FIT + 2)
+        _warn_about(fit.mean)
         return fit
 
     def _most_steps(self) -> int:
@@ -332,14 +331,13 @@ class KernelPGA(SpectralDecomposition):
         return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
 
 
-def _warn_about(mean: Any, stacklevel: int) -> None:
+def _warn_about(mean: Any) -> None:
     """Warn, at the stack level of who called fit, seen from here."""
     if not mean.converged:
         advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
-        warnings.warn(
+        warn_user(
             f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
             f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
-    warn_if_wide(mean, stacklevel=stacklevel + 1)
+    warn_if_wide(mean)

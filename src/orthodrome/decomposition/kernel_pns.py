@@ -18,7 +18,6 @@ from ..sphere.nested import CHOICES
 from .base import feature_solver
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import image_of
-from .spectral import CALLER_OF_FIT
 
 __all__ = ["KernelPNS"]
 
@@ -217,7 +216,6 @@ class KernelPNS(ExplicitDecomposition):
             sphere=self.sphere,
             negligible=self.negligible,
             max_iter=self.max_iter,
-            stacklevel=CALLER_OF_FIT + 1,
             callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
         )
         self.nested_spheres_ = chain

@@ -34,7 +34,7 @@ from ..gram.nystroem import refuse_large_features
 from ..kernels import Kernel, Precomputed
 from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..sphere.karcher import KarcherMean, find_mean
-from .base import CALLER_OF_FIT, warn_if_rounding
+from .base import warn_if_rounding
 
 __all__ = [
     "FeatureFit",
@@ -128,19 +128,17 @@ def fit_on_features(
         coordinates = estimator._decoder_features(estimator.embedding_)
         alpha = estimator.inverse_alpha
         estimator._ridge_ = _ridge_map(kernel, X, coordinates, weights, alpha)
-    caller = CALLER_OF_FIT + 1
-    warn_if_rounding(estimator.eigenvalues_, fit.rounding, X, kernel, stacklevel=caller)
-    warn_if_few(estimator, status, solver, stacklevel=caller + 1)
+    warn_if_rounding(estimator.eigenvalues_, fit.rounding, X, kernel)
+    warn_if_few(estimator, status, solver)
 
 
-def warn_if_few(estimator: Any, status: Status, solver: Nystroem, *, stacklevel: int) -> None:
+def warn_if_few(estimator: Any, status: Status, solver: Nystroem) -> None:
     """Warn where the landmarks leave out more than was asked for."""
     warn_unless_converged(
         status,
         f"{type(estimator).__name__} ({solver.name})",
         f"{estimator.n_landmarks_} landmarks leave {estimator.history_[0]['trace_error']:.1e} of "
         f"the trace, tol={solver.tol}",
-        stacklevel=stacklevel,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_positive
 from .._core.types import Data
+from .._core.warn import warn_user
 from ..eigen.pursuit import projection_pursuit, spatial_median
 from ..sphere.karcher import find_mean, warn_if_wide
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import inputs_of, training_inputs
-from .spectral import CALLER_OF_FIT
 
 __all__ = ["RobustKernelPCA"]
 
@@ -169,10 +168,9 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.n_components_, self.n_iter_ = wanted, max(1, found.n_iter)
         self.converged_ = found.converged
         if not found.converged:
-            warnings.warn(
+            warn_user(
                 "A search for a direction was still moving when its iterations were used up.",
                 ConvergenceWarning,
-                stacklevel=CALLER_OF_FIT,
             )
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
@@ -186,7 +184,7 @@ class RobustKernelPCA(ExplicitDecomposition):
             return spatial_median(points, weights)
         unit = points / np.linalg.norm(points, axis=1, keepdims=True)
         mean = find_mean(unit, weights, tol=1e-12, max_iter=200)
-        warn_if_wide(mean, stacklevel=CALLER_OF_FIT + 3)
+        warn_if_wide(mean)
         return np.asarray(mean.point, dtype=np.float64)
 
     def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:

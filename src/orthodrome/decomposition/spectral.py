@@ -39,7 +39,6 @@ from ..gram import (
 from ..gram.inputs import is_memory_map
 from ..kernels import Precomputed
 from .base import (
-    CALLER_OF_FIT,
     KernelEstimator,
     check_solver_parameters,
     last_fit_kept,
@@ -239,7 +238,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             f"{type(self).__name__} ({pairs.solver})",
             f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
             f"tol={solver_tolerance(self, X.shape[0], self.n_components_):g}",
-            stacklevel=CALLER_OF_FIT,
         )
 
     def _feature_solver(self, n: int) -> Nystroem | None:

@@ -34,7 +34,7 @@ from ..kernels import Kernel, Precomputed
 from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..sphere.streamed import StreamedMean, streamed_mean
-from .base import CALLER_OF_FIT, SAMPLE, resolved_solver, warn_if_rounding
+from .base import SAMPLE, resolved_solver, warn_if_rounding
 from .landmarks import (
     MEAN_TOL,
     FeatureFit,
@@ -202,9 +202,8 @@ def fit_on_source(estimator: Any, X: Any, kernel: Kernel, sample_weight: Any) ->
         status, rows = _keep(estimator, fit, stream, solver)
         if not has_fixed_point(kernel, sample):
             estimator._ridge_ = _ridge(estimator, kernel, rows, stream, sample)
-    caller = CALLER_OF_FIT + 1
-    warn_if_rounding(estimator.eigenvalues_, fit.rounding, sample, kernel, stacklevel=caller)
-    warn_if_few(estimator, status, solver, stacklevel=caller + 1)
+    warn_if_rounding(estimator.eigenvalues_, fit.rounding, sample, kernel)
+    warn_if_few(estimator, status, solver)
 
 
 def _radius(estimator: Any, kernel: Kernel, source: RowSource) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -19,6 +18,7 @@ from .._core.checks import (
     check_random_state,
     numbers_expected,
 )
+from .._core.warn import warn_user
 from ..decomposition import KernelPCA
 from ..eigen.leading import check_solver
 from ..kernels import Precomputed, as_kernel
@@ -164,12 +164,11 @@ class KernelDenoiser:
     def _warn_unless_converged(self, n_unfinished: int, n_points: int) -> None:
         if n_unfinished:
             self.converged_ = False
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__}: {n_unfinished} of {n_points} pre-images did not meet "
                 "their tolerance, and stand where they stopped. Choose a larger scale (sigma) of "
                 "the kernel.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_finite_vector
 from .._core.unit import angles_from_complements, check_no_antipodes
+from .._core.warn import warn_user
 from ._prepared import Prepared
 from ._profiles import has_profile, profile_of, squares_of
 from ._unit import squared_radius
@@ -144,12 +144,11 @@ class Geodesic(Wrapper):
         check_no_antipodes(1 - complements, eps, "points")
         n_far = int(np.count_nonzero(complements >= 1 + 4 * eps))
         if n_far:
-            warnings.warn(
+            warn_user(
                 f"{n_far} of {len(points)} points lie more than a quarter of a great circle from "
                 "the reference of Geodesic, where Log maps stretch the sphere most; take a "
                 "reference nearer to them, or a kernel without negative values.",
                 UserWarning,
-                stacklevel=2,
             )
         angles, stretches = angles_from_complements(complements)
         stretches[angles == 0] = 0.0  # the reference itself is mapped to 0, to the last bit

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from .._core.kinds import refuse_unread
+from .._core.warn import warn_user
 from ..spaces.shapes import (
     as_complex,
     as_points,
@@ -24,7 +25,6 @@ from ..spaces.shapes import (
 )
 from . import _loops
 from ._prepared import Prepared
-from ._warn import outside, warn_caller
 from .bandwidth import median_distance
 from .base import Kernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
@@ -87,7 +87,7 @@ class ShapeKernel(Kernel):
 
     def _center_of(self, u: NDArray[Any]) -> NDArray[Any]:
         """Return the pre-shape that others are turned to."""
-        return mean_preshape(u, stacklevel=outside() + 1)
+        return mean_preshape(u)
 
     def prepare(self, X: Any) -> Prepared:
         """Take pre-shapes u, as vectors (Re u, Im u) and turned by a right angle."""
@@ -235,7 +235,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         super()._resolve(X, sample_weight)
-        warn_caller(
+        warn_user(
             "RiemannianShape is not positive definite: Gram matrices may have negative eigenvalues "
             "and no feature space. VeroneseWhitney is positive definite."
         )
@@ -285,7 +285,7 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         u = complex_preshapes(X)
-        center = mean_preshape(u, sample_weight, stacklevel=outside() + 1)
+        center = mean_preshape(u, sample_weight)
         self.mean_ = as_points(center[None])[0]
         super()._resolve(X, sample_weight)
 

@@ -179,7 +179,6 @@ def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> fl
             pairs.status,
             "excess_reconstruction_error, the least error",
             f"largest residual {pairs.residuals.max():.1e}; give minimal if it is known",
-            stacklevel=4,
         )
     return least
 

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse
 
 from .._core.machine import versions
+from .._core.warn import warn_user
 from .allowed import ARRAYS, SPARSE, is_plain, name_of, names_of
 from .schema import audit, named_files, parse, renumbered
 
@@ -188,11 +189,9 @@ def _check_format(found: list[Any], version: Any) -> None:
             "version no longer reads. Load it there and fit anew here"
         )
     if writer and reader and writer < reader:
-        warnings.warn(
+        warn_user(
             f"The model was saved by orthodrome {version} and is loaded by {ours}. Fit it again if "
             "what it says has changed.",
-            UserWarning,
-            stacklevel=5,
         )
 
 

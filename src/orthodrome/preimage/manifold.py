@@ -32,7 +32,6 @@ def fixed_point_preimages(
     n_starts: int = 3,
     tol: float = 1e-6,
     max_iter: int = 500,
-    stacklevel: int = 4,
 ) -> Preimages:
     r"""Find pre-images by a fixed point: of vectors, of embedded points, or of shapes.
 
@@ -56,7 +55,6 @@ def fixed_point_preimages(
         n_starts=n_starts,
         tol=tol,
         max_iter=max_iter,
-        stacklevel=stacklevel,
     )
 
 

@@ -119,7 +119,6 @@ def preimage(
         n_starts=n_starts,
         tol=tol,
         max_iter=max_iter,
-        stacklevel=5,
     )
     return replace(found, points=as_given(found.points, X))
 

@@ -58,7 +58,6 @@ def radial_preimages(
     n_starts: int = 3,
     tol: float = 1e-6,
     max_iter: int = 500,
-    stacklevel: int = 3,
 ) -> Preimages:
     """Find pre-images by the fixed point, a bounded number of expansions at a time.
 
@@ -74,7 +73,6 @@ def radial_preimages(
         n_starts=n_starts,
         tol=tol,
         max_iter=max_iter,
-        stacklevel=stacklevel + 1,
     )
 
 
@@ -87,7 +85,6 @@ def domain_preimages(
     n_starts: int,
     tol: float,
     max_iter: int,
-    stacklevel: int,
 ) -> Preimages:
     """Find pre-images in any domain.
 
@@ -109,7 +106,7 @@ def domain_preimages(
         unfinished += int(np.count_nonzero(~ends.converged))
     status = Status.MAX_ITER if unfinished else Status.CONVERGED
     detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
-    warn_unless_converged(status, "preimage", detail, stacklevel=stacklevel)
+    warn_unless_converged(status, "preimage", detail)
     return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
 
 

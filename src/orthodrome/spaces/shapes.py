@@ -14,7 +14,6 @@ specimens and landmarks from 0, as arrays do.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_sample_weight, refuse_masked
+from .._core.warn import warn_user
 
 __all__ = [
     "as_complex",
@@ -308,9 +308,7 @@ def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDAr
     return in_form(mean_preshape(u, weights), form_of(X))
 
 
-def mean_preshape(
-    u: NDArray[Any], weights: NDArray[np.float64] | None = None, *, stacklevel: int = 3
-) -> NDArray[Any]:
+def mean_preshape(u: NDArray[Any], weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
     """Return the extrinsic mean of complex pre-shapes, turned as the first of positive weight is.
 
     Parameters
@@ -319,8 +317,6 @@ def mean_preshape(
         Pre-shapes.
     weights : ndarray of shape (n,), optional
         Weights.
-    stacklevel : int, default=3
-        Of the warning that it is not defined.
 
     Returns
     -------
@@ -331,11 +327,10 @@ def mean_preshape(
     scaled = np.sqrt(w / w.sum())[:, None] * u.astype(np.complex128)
     values, vectors = np.linalg.eigh(scaled.T @ scaled.conj())
     if values[-1] - values[-2] <= _TIE * values[-1]:
-        warnings.warn(
+        warn_user(
             "The extrinsic mean is not defined: the two largest eigenvalues of the mean embedding "
             "are the same. One of the many is returned.",
             UserWarning,
-            stacklevel=stacklevel,
         )
     mean = vectors[:, -1] - vectors[:, -1].mean()
     mean /= np.linalg.norm(mean)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from .._core.checks import check_callback, check_integer, check_positive, check_
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_no_antipodes
+from .._core.warn import warn_user
 from ..gram import GramOperator, NystroemFeatures
 from ._descent import descend, first_point
 from ._points import Coefficients, Coordinates, Features, Space
@@ -142,7 +142,7 @@ def karcher_mean(
     )
     detail = f"gradient norm {result.gradient_norm:.1e}, tol={tol:g}"
     warn_unless_converged(result.status, "karcher_mean", detail)
-    warn_if_wide(result, stacklevel=3)
+    warn_if_wide(result)
     return result
 
 
@@ -184,13 +184,12 @@ def find_mean(
     )
 
 
-def warn_if_wide(mean: Any, *, stacklevel: int) -> None:
+def warn_if_wide(mean: Any) -> None:
     """Warn where points are so far from their mean that it need not be the only one."""
     if mean.n_far:
-        warnings.warn(
+        warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
             "from the Karcher mean: outside its open hemisphere the mean need not be unique, and "
             "another start may find another one.",
             UserWarning,
-            stacklevel=stacklevel,
         )

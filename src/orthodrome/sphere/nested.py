@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -25,6 +24,7 @@ from .._core.checks import (
 )
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_unit_length
+from .._core.warn import warn_user
 from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
 
 __all__ = ["CHOICES", "NestedSpheres", "nested_spheres"]
@@ -271,7 +271,6 @@ def nested_spheres(
     negligible: float = 0.0,
     max_iter: int = 2000,
     callback: Callable[[dict[str, Any]], None] | None = None,
-    stacklevel: int = 2,
 ) -> NestedSpheres:
     r"""Fit principal nested spheres to points on a sphere, robustly.
 
@@ -299,8 +298,6 @@ def nested_spheres(
     callback : callable, optional
         Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
         ``n_iter``.
-    stacklevel : int, default=2
-        Of the warnings.
 
     Returns
     -------
@@ -359,20 +356,18 @@ def nested_spheres(
         except RowError as error:
             raise error.renumbered(np.flatnonzero(counting)) from None
     if chain.wrap > np.pi:
-        warnings.warn(
+        warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
             "the chain: beyond 180 their mean need not be the only one, and the variance of the "
             "first mode is inflated. Great subspheres (sphere='great') wrap less.",
             UserWarning,
-            stacklevel=stacklevel,
         )
     unfinished = sum(not subsphere.converged for subsphere in chain.subspheres)
     if unfinished:
-        warnings.warn(
+        warn_user(
             f"{unfinished} of the {len(chain.subspheres)} subspheres were still moving after "
             f"{max_iter} iterations. Raise max_iter.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
     return chain
 

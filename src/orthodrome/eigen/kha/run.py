@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from ..._core.digest import digest
 from ..._core.random import one_seed
 from ..._core.status import Status
 from ..._core.threads import single_threaded_blas
+from ..._core.warn import warn_user
 from ...gram import DenseGram, GramOperator
 from .checkpoint import Checkpoint, Saved
 from .checks import (
@@ -368,7 +368,7 @@ class _Run:
             if self._callback is not None:  # what it raises finds the pass in the checkpoint
                 self._callback(dict(self._history[-1]))
         if status is Status.DIVERGED:
-            _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.", 4)
+            _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.")
         return self._result(state, status)
 
     def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
@@ -412,7 +412,7 @@ class _Run:
         if not self._gains.automatic or state.damping <= _MOST_DAMPING:
             return Status.DIVERGED
         state.damping /= 2
-        _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.", 5)
+        _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.")
         return None
 
     def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
@@ -496,5 +496,5 @@ def _check_initial(initial: Any, r: int, n: int, gains: Gains) -> Any:
     return check_coefficients(initial, r, n)
 
 
-def _warn(message: str, stacklevel: int) -> None:
-    warnings.warn(f"hebbian: {message}", ConvergenceWarning, stacklevel=stacklevel)
+def _warn(message: str) -> None:
+    warn_user(f"hebbian: {message}", ConvergenceWarning)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_path, refuse_masked
 from ..._core.files import write_atomically
+from ..._core.warn import warn_user
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
 
@@ -124,12 +124,11 @@ def _warn_of_negative(points: NDArray[np.float64]) -> None:
     below = (points < 0).all(axis=2)
     if below.any():
         specimen, landmark = (int(i) for i in np.argwhere(below)[0])
-        warnings.warn(
+        warn_user(
             f"{counted('landmark', landmark).capitalize()} of {counted('specimen', specimen)} has "
             "negative coordinates only, which stand for a missing landmark in a TPS file; read it "
             "back with read_tps(path, negative='keep').",
             UserWarning,
-            stacklevel=3,
         )
 
 
