@@ -117,7 +117,7 @@ KernelDenoiser
 AffineExtension
     matrix: float(m,k); constant: float(k)
 GraphExtension
-    vectors: float(m,k); eigenvalues: float(k); weights inverse_roots: weights(m)
+    vectors: float(m,k); eigenvalues: float(k); weights inverse_roots: float(m)
     unit_rows: flag
 Canonical
     data: rows(m); weights: weights(m); inverse: int(t); index: int(m)<t
