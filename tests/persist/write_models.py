@@ -565,7 +565,7 @@ def inverts(model: Any, new: Any) -> bool:
 
 
 def write(path: Path, case: Case) -> None:
-    """Save a model, and its answers beside it."""
+    """Save a model and its answers."""
     model, new = case
     orthodrome.save(model, path.with_suffix(".orthodrome"))
     if path.name.startswith("unfitted"):

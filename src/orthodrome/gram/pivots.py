@@ -421,9 +421,7 @@ def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) 
     if there.any():
         smallest = float(scipy.linalg.eigvalsh(left, subset_by_index=[0, 0])[0])
         if smallest < -10 * _INDEFINITE:
-            where = (
-                f"beside the landmarks, an eigenvalue of the normalised matrix is {smallest:.2g}"
-            )
+            where = f"given the landmarks, an eigenvalue of the normalised matrix is {smallest:.2g}"
             raise ValueError(_NOT_POSITIVE.format(where=where))
 
 

@@ -295,8 +295,8 @@ def check_parts(model: Any) -> None:
     """Raise a ValueError if parts of a model are missing or do not belong together.
 
     The model, or a step of a pipeline, may be unfitted; parts of a fitted one must be fitted.
-    Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers cannot
-    be told from right ones.
+    Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers are
+    not detected.
     """
     _check_complete(model, type(model).__name__, set())
     _check_model(model, type(model).__name__)
