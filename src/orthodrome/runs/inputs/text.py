@@ -38,7 +38,8 @@ _BLANKS = " "
 # commas and in sentences, more often than the other way round.
 _SEPARATORS = ("\t", ";", ",")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-# First characters of a cell that make a spreadsheet run it, as OWASP lists them ("CSV Injection").
+# First characters of a cell that may make a spreadsheet run it: =, +, -, @ (CWE-1236) and tab, and
+# to be safe line breaks and the full-width forms of the four signs.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _BINARY = {
     b"\x89PNG": "a PNG image",
