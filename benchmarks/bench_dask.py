@@ -17,7 +17,7 @@ from orthodrome import KernelPGA
 from orthodrome.eigen import Nystroem
 
 N, D, ROWS_OF_BLOCK = size(800_000, 8_000), 32, size(25_000, 1_000)
-LANDMARKS, MODES = size(512, 32), size(16, 4)
+ANCHORS, MODES = size(512, 32), size(16, 4)
 MANY = 10**8
 
 
@@ -59,14 +59,14 @@ class Cluster:
             if n not in self._kept:
                 self._kept[n] = self._client.persist(points(n))
                 wait(self._kept[n])
-            solver = Nystroem(n_landmarks=LANDMARKS, random_state=0)
+            solver = Nystroem(n_anchors=ANCHORS, random_state=0)
             return KernelPGA(MODES, solver=solver).fit(self._kept[n])
 
 
 def title(n: int) -> str:
     return (
         f"KernelPGA of a dask array, {n:,} x {D} float32 in blocks of {ROWS_OF_BLOCK:,}, "
-        f"{LANDMARKS} landmarks, {MODES} modes"
+        f"{ANCHORS} anchors, {MODES} modes"
     )
 
 

@@ -27,9 +27,9 @@ from orthodrome.kernels import Gaussian
 from orthodrome.sphere import karcher_mean, nested_spheres
 
 K = 16
-LANDMARKS = size(256, 32)
+ANCHORS = size(256, 32)
 EXACT = size((500, 1_000, 2_000, 4_000, 8_000, 16_000), (100, 200))
-BY_LANDMARKS = size((2_000, 4_000, 8_000, 16_000, 32_000, 64_000), (200, 400))
+BY_ANCHORS = size((2_000, 4_000, 8_000, 16_000, 32_000, 64_000), (200, 400))
 ON_SPHERE = size((1_000, 4_000, 16_000, 64_000), (600, 1_200))
 CHAINS = size((125, 250, 500, 1_000, 2_000), (30, 60))
 LEAVES = size((250, 500, 1_000, 1_990), (100, 200))
@@ -96,31 +96,31 @@ def kernel_pca(full: bool) -> Curve:
     )
 
 
-# ---------------------------------------------------------------------------- landmarks
+# ---------------------------------------------------------------------------- anchors
 
 
 def our_features(n: int) -> Work:
-    solver = Nystroem(n_landmarks=LANDMARKS, random_state=0)
+    solver = Nystroem(n_anchors=ANCHORS, random_state=0)
     model = KernelPCA(K, Gaussian(sigma=sigma(n)), solver=solver)
     return lambda: model.fit(points(n)).embedding_
 
 
 def our_geodesic_features(n: int) -> Work:
-    solver = Nystroem(n_landmarks=LANDMARKS, random_state=0)
+    solver = Nystroem(n_anchors=ANCHORS, random_state=0)
     model = KernelPGA(K, Gaussian(sigma=sigma(n)), solver=solver)
     return lambda: model.fit(points(n))
 
 
 def their_features(n: int) -> Work:
-    features = SklearnNystroem(gamma=0.5 / sigma(n) ** 2, n_components=LANDMARKS, random_state=0)
+    features = SklearnNystroem(gamma=0.5 / sigma(n) ** 2, n_components=ANCHORS, random_state=0)
     pipeline = make_pipeline(features, PCA(K, random_state=0))
     return lambda: pipeline.fit_transform(points(n))
 
 
 @cache
 def captured(n: int) -> float:
-    """The variance that four times as many landmarks capture."""
-    solver = Nystroem(n_landmarks=4 * LANDMARKS, random_state=1)
+    """The variance that four times as many anchors capture."""
+    solver = Nystroem(n_anchors=4 * ANCHORS, random_state=1)
     model = KernelPCA(K, Gaussian(sigma=sigma(n)), solver=solver).fit(points(n))
     return float(model.embedding_.var(axis=0).sum())
 
@@ -133,21 +133,21 @@ def variance_apart(result: Any, n: int) -> float:
 
 @cache
 def geodesic_variance(n: int) -> float:
-    solver = Nystroem(n_landmarks=4 * LANDMARKS, random_state=1)
+    solver = Nystroem(n_anchors=4 * ANCHORS, random_state=1)
     model = KernelPGA(K, Gaussian(sigma=sigma(n)), solver=solver).fit(points(n))
     return float(model.eigenvalues_.sum())
 
 
-def by_landmarks(full: bool) -> Curve:
-    sizes = BY_LANDMARKS if full else BY_LANDMARKS[:3]
+def by_anchors(full: bool) -> Curve:
+    sizes = BY_ANCHORS if full else BY_ANCHORS[:3]
     return grow(
-        f"By {LANDMARKS} landmarks, d = 32, {K} components, to N = {sizes[-1]:,}",
-        methods("by_landmarks", full),
+        f"By {ANCHORS} anchors, d = 32, {K} components, to N = {sizes[-1]:,}",
+        methods("by_anchors", full),
         sizes,
         error=variance_apart,
         required=0.02,
         note="Error: how far the variance that is captured is from that by four times as many "
-        "landmarks, relatively, at the worst N.",
+        "anchors, relatively, at the worst N.",
     )
 
 
@@ -378,7 +378,7 @@ FAMILIES: dict[str, dict[str, Callable[[int], Work]]] = {
         "sklearn KernelPCA (arpack)": partial(sklearn, "arpack"),
         "sklearn KernelPCA (randomized)": partial(sklearn, "randomized"),
     },
-    "by_landmarks": {
+    "by_anchors": {
         "orthodrome.KernelPCA": our_features,
         "orthodrome.KernelPGA": our_geodesic_features,
         "sklearn Nystroem + PCA": their_features,
@@ -424,14 +424,14 @@ def prepared(family: str, label: str, n: int) -> Work:
 SMALL = dict.fromkeys(FAMILIES, 120) | {
     "nested": 30,
     "mixture": 600,
-    "by_landmarks": 2 * LANDMARKS,
+    "by_anchors": 2 * ANCHORS,
 }
 
 
 def run(full: bool = False) -> list[Curve | Missing]:
     return [
         kernel_pca(full),
-        by_landmarks(full),
+        by_anchors(full),
         *on_the_sphere(full),
         nested(full),
         classification(full),

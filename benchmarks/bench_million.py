@@ -10,7 +10,7 @@ import numpy as np
 from harness import REPEATS, Measured, peak_anonymous_memory, size
 
 SMALL, LARGE = size((100_000, 1_000_000), (2_000, 20_000))
-D, LANDMARKS, MODES = 32, size(512, 32), size(16, 4)
+D, ANCHORS, MODES = 32, size(512, 32), size(16, 4)
 BLOCK = 2048  # rows of the pass: the fastest of 1,024 to 16,384 in a trial
 
 
@@ -32,7 +32,7 @@ from orthodrome import KernelPGA
 from orthodrome.eigen import Nystroem
 X = np.load({{path!r}}, mmap_mode="r")[:{{n}}]
 def fit(rows):
-    solver = Nystroem(n_landmarks={LANDMARKS}, random_state=0)
+    solver = Nystroem(n_anchors={ANCHORS}, random_state=0)
     return KernelPGA({MODES}, solver=solver, storage="recompute").fit(rows)
 fit(X[:2000])
 """
@@ -40,14 +40,14 @@ _PASS = """
 import bench_million
 import numpy as np
 X = np.load({path!r}, mmap_mode="r")[:{n}]
-landmarks = bench_million.pass_landmarks(X)
-bench_million.one_pass(X[:20000], *landmarks)
+anchors = bench_million.pass_anchors(X)
+bench_million.one_pass(X[:20000], *anchors)
 """
 
 
-def pass_landmarks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def pass_anchors(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Any rows, the map of their kernel values to features, and a scale: not timed."""
-    L = np.asarray(X[:: len(X) // LANDMARKS][:LANDMARKS])
+    L = np.asarray(X[:: len(X) // ANCHORS][:ANCHORS])
     spread = 2 * float(np.var(X[:20_000], axis=0, dtype=np.float64).sum())
     d2 = ((L[:, None].astype(np.float64) - L[None]) ** 2).sum(axis=-1)
     values = np.exp(-0.5 * d2 / spread) + 1e-6 * np.eye(len(L))
@@ -70,9 +70,9 @@ def sides(path: Path, n: int) -> dict[str, tuple[str, str]]:
     where = {"path": str(path)}
     return {
         "large": (_FIT.format(n=n, **where), "fit(X)"),
-        "pass": (_PASS.format(n=n, **where), "bench_million.one_pass(X, *landmarks)"),
+        "pass": (_PASS.format(n=n, **where), "bench_million.one_pass(X, *anchors)"),
         "small": (_FIT.format(n=SMALL, **where), "fit(X)"),
-        "small pass": (_PASS.format(n=SMALL, **where), "bench_million.one_pass(X, *landmarks)"),
+        "small pass": (_PASS.format(n=SMALL, **where), "bench_million.one_pass(X, *anchors)"),
     }
 
 
@@ -91,9 +91,9 @@ def measured(names: tuple[str, ...]) -> dict[str, list[dict[str, float]]]:
 
 def beside_a_pass(n: int, fits: list, passes: list) -> Measured:
     return Measured(
-        name=f"KernelPGA of {n:,} x {D} float32 points on disk, {LANDMARKS} landmarks, {MODES} "
+        name=f"KernelPGA of {n:,} x {D} float32 points on disk, {ANCHORS} anchors, {MODES} "
         "modes, beside one pass over them",
-        ours_label="orthodrome.KernelPGA, the whole fit, choice of landmarks included",
+        ours_label="orthodrome.KernelPGA, the whole fit, choice of anchors included",
         theirs_label="one NumPy pass that only computes the features",
         ours=[run["seconds"] for run in fits],
         theirs=[run["seconds"] for run in passes],

@@ -1,4 +1,4 @@
-"""All of MNIST: exact kernel PCA without its Gram matrix, and by landmarks to a given accuracy.
+"""All of MNIST: exact kernel PCA without its Gram matrix, and by anchors to a given accuracy.
 
 It needs MNIST in ORTHODROME_DATA (else ../shared/data beside the repository).
 """
@@ -41,8 +41,8 @@ def exact() -> KernelPCA:
     return model.fit(digits())
 
 
-def by_landmarks(count: int) -> KernelPCA:
-    solver = Nystroem(n_landmarks=count, random_state=0)
+def by_anchors(count: int) -> KernelPCA:
+    solver = Nystroem(n_anchors=count, random_state=0)
     return KernelPCA(COMPONENTS, Gaussian(sigma=sigma()), solver=solver).fit(digits())
 
 
@@ -54,8 +54,8 @@ def variance(model: KernelPCA) -> float:
 def process(call: str) -> dict[str, Any]:
     """Run a fit in a fresh process; its memory, seconds, variance and steps."""
     setup = "import bench_mnist, os, warnings\nbench_mnist.sigma()\n"
-    if "landmarks" in call:
-        setup += "bench_mnist.by_landmarks(16)\n"
+    if "anchors" in call:
+        setup += "bench_mnist.by_anchors(16)\n"
     report = (
         f"model = bench_mnist.{call}\n"
         "peak.extra = {'variance': bench_mnist.variance(model), 'n_iter': int(model.n_iter_),\n"
@@ -66,7 +66,7 @@ def process(call: str) -> dict[str, Any]:
 
 def enough(least: float) -> int:
     """The first of COUNTS that captures as much."""
-    return next((m for m in COUNTS if variance(by_landmarks(m)) >= least), COUNTS[-1])
+    return next((m for m in COUNTS if variance(by_anchors(m)) >= least), COUNTS[-1])
 
 
 def run(full: bool = False) -> list[Measured | Missing]:
@@ -78,10 +78,10 @@ def run(full: bool = False) -> list[Measured | Missing]:
         return [Missing("MNIST", f"mnist is not in {data_folder()}; set ORTHODROME_DATA")]
     whole = process("exact()")
     count = enough((1 - ALLOWED) * whole["variance"])
-    few = [process(f"by_landmarks({count})") for _ in range(REPEATS)]
+    few = [process(f"by_anchors({count})") for _ in range(REPEATS)]
     missing = 1 - few[0]["variance"] / whole["variance"]
     sides = {
-        "ours_label": f"orthodrome.KernelPCA(solver='nystroem'), {count} landmarks",
+        "ours_label": f"orthodrome.KernelPCA(solver='nystroem'), {count} anchors",
         "theirs_label": "orthodrome.KernelPCA(solver='krylov', storage='recompute')",
     }
     return [
@@ -93,7 +93,7 @@ def run(full: bool = False) -> list[Measured | Missing]:
             theirs_error=0.0,
             required=ALLOWED,
             note=f"Error: the part of the exact method's captured variance "
-            f"({whole['variance']:.4f} of 1) that is missing. The number of landmarks is the "
+            f"({whole['variance']:.4f} of 1) that is missing. The number of anchors is the "
             f"first of {COUNTS} that is enough. The exact side ran once: "
             f"{whole['n_iter']} products with a matrix that is never stored, to residuals of "
             f"{whole['residual']:.1e} of the largest eigenvalue.",

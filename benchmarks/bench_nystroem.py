@@ -50,20 +50,20 @@ def exact_variance(name: str) -> float:
     return float(model.eigenvalues_.sum()) / N
 
 
-def ours(name: str, n_landmarks: int) -> np.ndarray:
-    solver = Nystroem(n_landmarks=n_landmarks, random_state=0)
+def ours(name: str, n_anchors: int) -> np.ndarray:
+    solver = Nystroem(n_anchors=n_anchors, random_state=0)
     model = KernelPCA(K, kernel=Gaussian(sigma=sigma(name)), solver=solver)
     return model.fit_transform(DATA[name]())
 
 
-def peer(name: str, n_landmarks: int) -> Pipeline:
+def peer(name: str, n_anchors: int) -> Pipeline:
     gamma = 0.5 / sigma(name) ** 2
-    features = PeerNystroem(gamma=gamma, n_components=n_landmarks, random_state=0)
+    features = PeerNystroem(gamma=gamma, n_components=n_anchors, random_state=0)
     return make_pipeline(features, PCA(K, random_state=0))
 
 
-def theirs(name: str, n_landmarks: int) -> np.ndarray:
-    return peer(name, n_landmarks).fit_transform(DATA[name]())
+def theirs(name: str, n_anchors: int) -> np.ndarray:
+    return peer(name, n_anchors).fit_transform(DATA[name]())
 
 
 def missing(name: str, embedding: np.ndarray) -> float:
@@ -76,7 +76,7 @@ def missing(name: str, embedding: np.ndarray) -> float:
 
 @cache
 def enough(name: str, side: str) -> int:
-    """Return the least of the numbers of landmarks at which a side is accurate enough."""
+    """Return the least of the numbers of anchors at which a side is accurate enough."""
     fit = {"ours": ours, "theirs": theirs}[side]
     for count in COUNTS:
         if missing(name, fit(name, count)) <= ALLOWED:
@@ -95,12 +95,12 @@ def at_equal_accuracy() -> list[Measured]:
                     f"components, {ALLOWED:.0%} of the exact variance may be missing",
                     ours=lambda name=name, m=count["ours"]: ours(name, m),  # type: ignore[misc]
                     theirs=lambda name=name, m=count["theirs"]: theirs(name, m),  # type: ignore[misc]
-                    ours_label=f"orthodrome, {count['ours']} landmarks by rpcholesky",
-                    theirs_label=f"sklearn Nystroem + PCA, {count['theirs']} landmarks",
+                    ours_label=f"orthodrome, {count['ours']} anchors by rpcholesky",
+                    theirs_label=f"sklearn Nystroem + PCA, {count['theirs']} anchors",
                     accuracy=lambda embedding, name=name: missing(name, embedding),  # type: ignore[misc]
                     required=ALLOWED,
                     target=1.0,
-                    note="Each side has the fewest landmarks, of a list of numbers, that reach the "
+                    note="Each side has the fewest anchors, of a list of numbers, that reach the "
                     "accuracy with one seed; the search for it is not timed.",
                 )
             )

@@ -205,9 +205,9 @@ def variance_error(result: Any, n: int = N_DIRECTIONS) -> float:
 
 
 def our_tangent_pca(n: int = N_DIRECTIONS) -> np.ndarray:
-    """With the linear kernel, and as many landmarks as coordinates, it is exact."""
+    """With the linear kernel, and as many anchors as coordinates, it is exact."""
     points = directions(n)[0]
-    solver = Nystroem(n_landmarks=points.shape[1], random_state=0)
+    solver = Nystroem(n_anchors=points.shape[1], random_state=0)
     return KernelPGA(MODES, kernel="linear", solver=solver).fit(points).eigenvalues_
 
 
@@ -220,11 +220,11 @@ def pca_case(peer: Peer) -> Comparison:
         name=f"Tangent PCA of {N_DIRECTIONS:,} points on S⁵⁰, {MODES} modes",
         ours=our_tangent_pca,
         theirs=lambda: their_tangent_pca(peer),
-        ours_label="orthodrome.KernelPGA(kernel='linear', solver='nystroem'), 51 landmarks",
+        ours_label="orthodrome.KernelPGA(kernel='linear', solver='nystroem'), 51 anchors",
         theirs_label=f"geomstats {peer.version} TangentPCA (epsilon={EPSILON:g})",
         accuracy=variance_error,
         required=1e-8,
         note="Error: largest relative error of the variances, against a singular value "
-        "decomposition of the Log maps at the mean. The linear kernel with as many landmarks as "
+        "decomposition of the Log maps at the mean. The linear kernel with as many anchors as "
         "coordinates leaves nothing out. geomstats in a process of its own, as above.",
     )

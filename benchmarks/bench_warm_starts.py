@@ -1,6 +1,6 @@
 """How many passes over the Gram matrix a Nyström start saves: counts, which no other work disturbs.
 
-Every row of K' that a run asks for is counted, whatever for: landmarks (those drawn and rejected
+Every row of K' that a run asks for is counted, whatever for: anchors (those drawn and rejected
 too), products, estimates of errors; N rows are one pass.
 """
 
@@ -131,6 +131,6 @@ def passes_needed() -> Table:
         f"Passes over the Gram matrix from different starts, N = {N:,}, {K} pairs",
         ["data", "kernel", "matrix", "solver", "random start", "pilot", "Nyström start"],
         rows,
-        f"Medians over {len(SEEDS)} seeds. The rows of the landmarks are counted. The graph is "
+        f"Medians over {len(SEEDS)} seeds. The rows of the anchors are counted. The graph is "
         "that of spectral clustering, shifted by 1.",
     )

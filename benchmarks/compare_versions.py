@@ -41,6 +41,8 @@ def cases() -> dict[str, Callable[[], Any]]:
 
     import orthodrome as o
 
+    parameters = o.KernelPCA().get_params()
+    few_anchors = {("n_anchors" if "n_anchors" in parameters else "n_landmarks"): 256}
     X, large = {n: rows(n) for n in (200, 500, 1000, 2000, 4000)}, rows(50_000)
     digits, labels = load_digits(return_X_y=True)
     few = digits[:300]
@@ -58,16 +60,16 @@ def cases() -> dict[str, Callable[[], Any]]:
         model = o.KernelPGA(16, random_state=0)
         found[f"KernelPGA(16), N = {n}"] = lambda model=model, data=data: model.fit(data)
     for make in (o.KernelPCA, o.KernelPGA):
-        model, name = make(16, random_state=0, n_landmarks=256), make.__name__
-        found[f"{name}, 256 landmarks, memory"] = lambda model=model: model.fit(large)
-        found[f"{name}, 256 landmarks, batches"] = lambda model=model: model.fit(batches)
-        found[f"{name}, 256 landmarks, Dask"] = lambda model=model: model.fit(blocks)
+        model, name = make(16, random_state=0, **few_anchors), make.__name__
+        found[f"{name}, 256 anchors, memory"] = lambda model=model: model.fit(large)
+        found[f"{name}, 256 anchors, batches"] = lambda model=model: model.fit(batches)
+        found[f"{name}, 256 anchors, Dask"] = lambda model=model: model.fit(blocks)
         again = clone(model)
-        found[f"{name}, 256 landmarks, transform"] = lambda model=again: (
+        found[f"{name}, 256 anchors, transform"] = lambda model=again: (
             model if hasattr(model, "kernel_") else model.fit(large)
         ).transform(large)
-    partial = o.KernelPCA(16, random_state=0, n_landmarks=256)
-    found["KernelPCA, 256 landmarks, partial_fit"] = lambda: [
+    partial = o.KernelPCA(16, random_state=0, **few_anchors)
+    found["KernelPCA, 256 anchors, partial_fit"] = lambda: [
         model.partial_fit(batch) for model in [clone(partial)] for batch in batches
     ]
     hebbian = o.KernelPGA(16, solver="hebbian", random_state=0, max_iter=3, tol=1.0)

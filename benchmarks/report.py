@@ -19,7 +19,7 @@ ORDER = (
     "bench_mnist",
     "bench_growth",
     "bench_roofline",
-    "bench_landmarks",
+    "bench_anchors",
     "bench_nystroem",
     "bench_warm_starts",
     "bench_dask",
@@ -44,14 +44,14 @@ HEADLINES = (
     (
         "bench_million",
         "KernelPGA of 1,000,000 x",
-        "Kernel PGA, a million points, 512 landmarks",
+        "Kernel PGA, a million points, 512 anchors",
     ),
     (
         "bench_million",
         "KernelPGA of 1,000,000 points beside",
         "Kernel PGA, a million points beside a tenth of them",
     ),
-    ("bench_mnist", "Nyström", "Kernel PCA of MNIST by landmarks, to 1 % of the variance"),
+    ("bench_mnist", "Nyström", "Kernel PCA of MNIST by anchors, to 1 % of the variance"),
     (
         "bench_nystroem",
         "KernelPCA(solver='nystroem') of 31",

@@ -78,10 +78,10 @@ def nystroem_matrix(K: Any, pivots: Any) -> Any:
 
 @measurement("spectra.nystroem")
 def of_nystroem(dtype: Any) -> Iterator[Any]:
-    """The approximation by the same landmarks, exactly."""
+    """The approximation by the same anchors, exactly."""
     for sigma in SIGMAS:
         operator = matrix_of(20, sigma, dtype)
-        solver = Nystroem(n_landmarks=8, random_state=0)
+        solver = Nystroem(n_anchors=8, random_state=0)
         found = leading(operator, 3, solver=solver).values
         chosen = partial_cholesky(operator, max_rank=8, random_state=0)
         with digits(60):
@@ -108,15 +108,15 @@ def exact_gram(X: Any, sigma: float) -> Any:
     )
 
 
-@measurement("spectra.landmarks")
-def of_landmarks(dtype: Any) -> Iterator[Any]:
-    """Kernel PCA by landmarks, relative to n, the trace of K."""
+@measurement("spectra.anchors")
+def of_anchors(dtype: Any) -> Iterator[Any]:
+    """Kernel PCA by anchors, relative to n, the trace of K."""
     X = points(20, dtype)
     for sigma in SIGMAS:
-        solver = Nystroem(n_landmarks=8, random_state=0)
+        solver = Nystroem(n_anchors=8, random_state=0)
         model = KernelPCA(3, kernel=Gaussian(sigma), solver=solver).fit(X)
         with digits(60):
-            K = centered(nystroem_matrix(exact_gram(X, sigma), model.landmark_indices_))
+            K = centered(nystroem_matrix(exact_gram(X, sigma), model.anchor_indices_))
             for value, exactly in zip(model.eigenvalues_, eigenvalues((K + K.T) / 2), strict=False):
                 yield abs(exact(value) - exactly) / len(X)
 

@@ -98,7 +98,7 @@ def on_sphere(configuration: Configuration) -> str:
 def with_lengths(*, mean: str = ANSWERED) -> Outcome:
     """Squared lengths of less than nothing are no lengths; who looks at none takes them.
 
-    Hebbian steps look at the diagonal, landmarks at what is left of it. Graphs look at sums of
+    Hebbian steps look at the diagonal, anchors at what is left of it. Graphs look at sums of
     rows, and classifiers at the mean of the diagonal, for which all lengths together decide.
     """
 
@@ -253,9 +253,9 @@ def few_points() -> dict[str, Case]:
             options=lambda each: {"n_clusters": 1000},
             outcome=lambda each: REFUSED if "n_clusters" in each.takes else ANSWERED,
         ),
-        "fewer points than landmarks": Case(
+        "fewer points than anchors": Case(
             X,
-            options=lambda each: {"n_landmarks": 1000, "solver": "nystroem"},
+            options=lambda each: {"n_anchors": 1000, "solver": "nystroem"},
             outcome=lambda each: REFUSED if each.inputs and each.is_clustering else ANSWERED,
         ),
     }
@@ -324,8 +324,8 @@ def scales() -> dict[str, Case]:
     found = {}
     for power in range(-12, 13, 3):
         kernel = Gaussian(sigma=10.0**power)
-        # landmarks leave out the rest, to which points are then orthogonal
-        some = landmarks_alone if power < 0 else on_a_circle if power > 6 else always
+        # anchors leave out the rest, to which points are then orthogonal
+        some = anchors_alone if power < 0 else on_a_circle if power > 6 else always
         found[f"sigma 1e{power}"] = Case(X, kernel=kernel, outcome=some)
         if abs(power) in (6, 12):
             found[f"sigma 1e{power} in single precision"] = Case(
@@ -336,8 +336,8 @@ def scales() -> dict[str, Case]:
     return found
 
 
-def landmarks_alone(configuration: Configuration) -> str:
-    """Nested spheres have no place for a point that is orthogonal to all landmarks."""
+def anchors_alone(configuration: Configuration) -> str:
+    """Nested spheres have no place for a point that is orthogonal to all anchors."""
     nested = configuration.make is KernelPNS and solver_of(configuration) == "nystroem"
     return REFUSED if nested else ANSWERED
 
@@ -376,7 +376,7 @@ def of_next_to_no_weight(configuration: Configuration) -> str:
 
 
 def of_next_to_no_weight_beside_one(configuration: Configuration) -> str:
-    """Beside the one they span nothing, and have no degree but by landmarks, which may lack any."""
+    """Beside the one they span nothing, and have no degree but by anchors, which may lack any."""
     graph = is_graph(configuration) and solver_of(configuration) != "nystroem"
     return REFUSED if graph or configuration.make is KernelPNS else ANSWERED
 
@@ -474,7 +474,7 @@ def new_data() -> dict[str, Case]:
 def orthogonal(configuration: Configuration) -> str:
     """Points that are orthogonal to all that is known have no direction in its span.
 
-    Nested spheres need one, and so does whoever brings features by landmarks to unit length.
+    Nested spheres need one, and so does whoever brings features by anchors to unit length.
     """
     nested = configuration.make in (KernelPNS, NestedSpheresClassifier)
     features = configuration.sphere and solver_of(configuration) == "nystroem"
@@ -582,7 +582,7 @@ def gram_matrices() -> dict[str, Case]:
         "rank one": Case(
             np.outer(steps, steps), outcome=on_sphere, twin=column, alike=has_one_answer
         ),
-        "the identity": Case(np.eye(N), outcome=with_matrices(landmarks_alone)),
+        "the identity": Case(np.eye(N), outcome=with_matrices(anchors_alone)),
         "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_matrices(always)),
         "zeros": Case(np.zeros((N, N)), outcome=on_sphere),
         "of one point": Case(np.ones((1, 1)), outcome=with_matrices(at_least(1))),

@@ -25,7 +25,7 @@ from orthodrome.gram import (
     Scaled,
     Tangent,
     TiledGram,
-    choose_landmarks,
+    choose_anchors,
     nystroem_features,
 )
 from orthodrome.kernels import Gaussian
@@ -104,13 +104,13 @@ def blocks_of_dask(n: int, dtype: Any) -> Twin:
 
 
 def featured(unit: bool, storage: str) -> Callable[..., Twin]:
-    """Features by few landmarks; the matrix is that of their inner products."""
+    """Features by few anchors; the matrix is that of their inner products."""
 
     def make(n: int, dtype: Any) -> Twin:
         X, X_new = points(n, dtype), points(N_NEW, dtype, seed=1)
         kernel = Gaussian(sigma=SIGMA).fit(X)
-        landmarks = choose_landmarks(kernel, X, 9, random_state=0)
-        features = nystroem_features(kernel, X, landmarks, unit=unit, storage=storage)
+        anchors = choose_anchors(kernel, X, 9, random_state=0)
+        features = nystroem_features(kernel, X, anchors, unit=unit, storage=storage)
         F, G = (f.toarray().astype(np.float64) for f in (features, features.of(X_new)))
         bounds = np.abs(F) @ np.abs(F).T, np.abs(G) @ np.abs(F).T
         return Twin(FeatureGram(features), F @ F.T, X_new, G @ F.T, *bounds)

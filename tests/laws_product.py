@@ -136,7 +136,7 @@ def estimator_classes() -> set[type]:
 BITS = "to the last bit"  # rows are merged and sorted first
 ROUNDING = "to rounding"  # sums in another order; iterative solvers to their tolerance
 TOLERANCE = "to the tolerance of its solver"  # a path that depends on the order, to one end
-LANDMARKS = "given the landmarks"  # which rows are drawn depends on where they are
+ANCHORS = "given the anchors"  # which rows are drawn depends on where they are
 FOLDS = "given the folds"  # which rows they have depends on where these are
 
 
@@ -194,7 +194,7 @@ def _spectral(make: type, **options: Any) -> dict[str, Configuration]:
         f"{name}, dense": one(ROUNDING, solver="dense"),
         f"{name}, krylov": one(ROUNDING, solver=KRYLOV),
         f"{name}, hebbian": one(TOLERANCE, solver=HEBBIAN, n=60),
-        f"{name}, nystroem": one(LANDMARKS, solver="nystroem", n_landmarks=12),
+        f"{name}, nystroem": one(ANCHORS, solver="nystroem", n_anchors=12),
     }
 
 
@@ -221,7 +221,7 @@ def _clusterings() -> dict[str, Configuration]:
     plain = {"n_components": 3, "n_modes": 2, "reg_covar": 1e-3} | three
     for solver in ("dense", KRYLOV, HEBBIAN, "nystroem"):
         name, n = solver_name(solver), 60 if solver is HEBBIAN else 24
-        few = {"n_landmarks": 12} if solver == "nystroem" else {}
+        few = {"n_anchors": 12} if solver == "nystroem" else {}
         found[f"GeodesicMixture, {name}"] = Configuration(
             GeodesicMixture, plain | {"solver": solver} | few, sphere=True, n=n
         )
@@ -236,7 +236,7 @@ def _clusterings() -> dict[str, Configuration]:
         found[f"KernelKMeans, {init}"] = Configuration(
             KernelKMeans, {"n_clusters": 3, "init": init} | three
         )
-    few = {"n_clusters": 3, "n_landmarks": 12} | three
+    few = {"n_clusters": 3, "n_anchors": 12} | three
     found["KernelKMeans, exact"] = Configuration(
         KernelKMeans, {"n_clusters": 3, "solver": "exact"} | three
     )
@@ -269,7 +269,7 @@ def _explicit() -> dict[str, Configuration]:
         "KernelPNS, small": nested(),
         "KernelPNS, dense": nested(sphere="great", solver="dense"),
         "KernelPNS, robust": nested(sphere="bic", p=1.0),
-        "KernelPNS, nystroem": nested(solver="nystroem", n_landmarks=8, random_state=0),
+        "KernelPNS, nystroem": nested(solver="nystroem", n_anchors=8, random_state=0),
         "RobustKernelPCA, mean": Configuration(RobustKernelPCA, {"n_components": 2}),
         "RobustKernelPCA, spatial-median": Configuration(
             RobustKernelPCA, {"n_components": 2, "center": "spatial-median", "p": 0.7}
@@ -394,7 +394,7 @@ OF_ALL = {
     "lower_bound_",
     "means_",
     "n_components_",
-    "n_landmarks_",
+    "n_anchors_",
     "n_modes_",
     "p_",
     "radii_",
@@ -430,7 +430,7 @@ NOT_COMPARED = {
     "history_",
     "intercept_",
     "kernel_",
-    "landmark_indices_",
+    "anchor_indices_",
     "mean_",
     "mean_gradient_norm_",
     "mean_n_iter_",

@@ -90,7 +90,7 @@ CLAIM = re.compile(
 NOT_MEASURED = {
     "2 GiB": "the default of memory_budget",
     "315 MB": "what pip downloads, by its own words",
-    "64 MiB": "a limit of the search for landmarks on workers",
+    "64 MiB": "a limit of the search for anchors on workers",
 }
 
 
@@ -267,7 +267,7 @@ def test_peak_memory_is_seen(harness: ModuleType) -> None:
 # ------------------------------------------------------------------------ the files run
 
 
-@pytest.mark.parametrize("name", ["bench_landmarks", "bench_warm_starts"])
+@pytest.mark.parametrize("name", ["bench_anchors", "bench_warm_starts"])
 def test_counts_that_no_machine_changes_are_not_quick(
     name: str, harness: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

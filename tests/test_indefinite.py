@@ -26,8 +26,8 @@ X = np.random.default_rng(0).normal(size=(400, 4))
 KERNELS = {"name": "sigmoid", "callable": sigmoid_kernel, "normalized": Normalized(Sigmoid())}
 SPHERICAL = {
     "KernelPGA": lambda **options: KernelPGA(3, **options),
-    "KernelPGA, angles": lambda random_state, n_landmarks, **options: KernelPGA(
-        3, solver=nystroem(n_landmarks, random_state, sphere="angles"), **options
+    "KernelPGA, angles": lambda random_state, n_anchors, **options: KernelPGA(
+        3, solver=nystroem(n_anchors, random_state, sphere="angles"), **options
     ),
     "KernelPNS": lambda random_state, **options: KernelPNS(3, **options),
     "GeodesicMixture": lambda **options: GeodesicMixture(3, **options),
@@ -37,8 +37,8 @@ SPHERICAL = {
 }
 FLAT = {
     "KernelPCA": lambda **options: KernelPCA(3, **options),
-    "KernelPCA, uniform": lambda random_state, n_landmarks, **options: KernelPCA(
-        3, solver=nystroem(n_landmarks, random_state, landmarks="uniform"), **options
+    "KernelPCA, uniform": lambda random_state, n_anchors, **options: KernelPCA(
+        3, solver=nystroem(n_anchors, random_state, anchors="uniform"), **options
     ),
     "KernelPCA, recomputed": lambda **options: KernelPCA(3, storage="recompute", **options),
     "KernelKMeans": lambda **options: KernelKMeans(3, **options),
@@ -53,8 +53,8 @@ CASES = [
 ]
 
 
-def nystroem(n_landmarks, random_state, **options):
-    return Nystroem(n_landmarks, random_state=random_state, **options)
+def nystroem(n_anchors, random_state, **options):
+    return Nystroem(n_anchors, random_state=random_state, **options)
 
 
 def refused():
@@ -68,36 +68,36 @@ def refused():
 def test_nystroem_refuses_an_indefinite_kernel(make, kernel):
     for seed in range(5):
         rows = np.random.default_rng(seed).permutation(X)
-        model = (FLAT | SPHERICAL)[make](kernel=KERNELS[kernel], n_landmarks=20, random_state=seed)
+        model = (FLAT | SPHERICAL)[make](kernel=KERNELS[kernel], n_anchors=20, random_state=seed)
         with refused():
             model.fit(rows)
         assert not hasattr(model, "kernel_")
 
 
 @pytest.mark.parametrize("kernel", ["sigmoid", Sigmoid(gamma=0.01), "wave"], ids=str)
-def test_one_landmark_is_enough_to_see_it(kernel):
+def test_one_anchor_is_enough_to_see_it(kernel):
     """Other rows tell: their features are no longer than they are, but do not fit together."""
     for seed in range(5):
         for count in (1, 2, 5):
             with refused():
-                KernelPCA(1, kernel=kernel, n_landmarks=count, random_state=seed).fit(X)
+                KernelPCA(1, kernel=kernel, n_anchors=count, random_state=seed).fit(X)
 
 
-@pytest.mark.parametrize("n_landmarks", [2, 20, 100])
+@pytest.mark.parametrize("n_anchors", [2, 20, 100])
 @pytest.mark.parametrize(
     "kernel", [Gaussian(sigma=30.0), Gaussian(), Linear(), Polynomial(degree=3)], ids=repr
 )
-def test_a_matrix_of_single_precision_is_not_indefinite(kernel, n_landmarks):
+def test_a_matrix_of_single_precision_is_not_indefinite(kernel, n_anchors):
     matrix = clone(kernel).fit(X)(X.astype(np.float32)).astype(np.float64)
-    for landmarks in ("rpcholesky", "uniform"):
-        solver = nystroem(n_landmarks, 0, landmarks=landmarks)
+    for anchors in ("rpcholesky", "uniform"):
+        solver = nystroem(n_anchors, 0, anchors=anchors)
         KernelPCA(2, kernel="precomputed", solver=solver).fit(matrix)
     KernelPCA(2, kernel="precomputed").fit(matrix)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_so_does_every_way_to_read_rows(kernel, tmp_path):
-    options = {"kernel": KERNELS[kernel], "n_landmarks": 20, "random_state": 0}
+    options = {"kernel": KERNELS[kernel], "n_anchors": 20, "random_state": 0}
     with refused():
         KernelPCA(3, **options).fit([X[:250], X[250:]])
     with refused():
@@ -117,7 +117,7 @@ def test_so_do_rows_of_a_dask_array(kernel):
     import dask.array as da
 
     rows = da.from_array(X, chunks=(100, 4))
-    options = {"kernel": KERNELS[kernel], "n_landmarks": 20, "random_state": 0}
+    options = {"kernel": KERNELS[kernel], "n_anchors": 20, "random_state": 0}
     for model in [KernelPCA(3, **options), KernelSpectralClustering(3, **options)]:
         with refused():
             model.fit(rows)
@@ -126,12 +126,12 @@ def test_so_do_rows_of_a_dask_array(kernel):
 def test_a_precomputed_matrix_and_an_operator_are_refused():
     matrix = sigmoid_kernel(X)
     with refused():
-        KernelPCA(3, kernel="precomputed", n_landmarks=20, random_state=0).fit(matrix)
+        KernelPCA(3, kernel="precomputed", n_anchors=20, random_state=0).fit(matrix)
     with refused():
         leading(DenseGram(matrix), 3, solver=nystroem(20, 0))
 
 
-def test_landmarks_without_a_remainder_of_their_own_may_still_be_indefinite():
+def test_anchors_without_a_remainder_of_their_own_may_still_be_indefinite():
     """Given the first, the others have squared length 0, and yet an inner product of -0.5."""
     matrix = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.5], [1.0, 0.5, 1.0]])
     with refused():
@@ -144,7 +144,7 @@ def test_landmarks_without_a_remainder_of_their_own_may_still_be_indefinite():
 )
 def test_rounding_of_positive_kernels_is_allowed(kernel, dtype):
     rows = np.concatenate([X, X, 1e-3 * X, np.zeros((1, 4)), 1e3 + X]).astype(dtype)
-    model = KernelPCA(3, kernel=kernel, n_landmarks=300, random_state=0).fit(rows)
+    model = KernelPCA(3, kernel=kernel, n_anchors=300, random_state=0).fit(rows)
     assert model.converged_
 
 

@@ -31,7 +31,7 @@ from orthodrome import KernelPGA
 from orthodrome.eigen import Nystroem
 
 ROWS, FEATURES, ROWS_OF_BLOCK = 400_000, 32, 25_000
-GROUPS, LANDMARKS, MODES = 20, 256, 8
+GROUPS, ANCHORS, MODES = 20, 256, 8
 
 
 def make_block(block_info=None) -> np.ndarray:
@@ -72,10 +72,10 @@ def main(rows: int) -> None:
         print(f"{rows:,} x {FEATURES} points in {size}")
 
         start = time.perf_counter()
-        solver = Nystroem(n_landmarks=LANDMARKS, random_state=0)
+        solver = Nystroem(n_anchors=ANCHORS, random_state=0)
         model = KernelPGA(n_components=MODES, solver=solver).fit(X)
         print(
-            f"KernelPGA with {model.n_landmarks_} landmarks: {time.perf_counter() - start:.1f} s, "
+            f"KernelPGA with {model.n_anchors_} anchors: {time.perf_counter() - start:.1f} s, "
             f"{model.mean_n_iter_} steps to the Karcher mean"
         )
         print(f"Variance that {MODES} modes explain: {model.explained_variance_ratio_.sum():.3f}")

@@ -3,7 +3,7 @@ Batches that are never all there
 ================================
 
 Rows come in batches: from a file that does not fit the memory, from a sensor, from a simulation.
-``partial_fit`` of kernel PCA keeps a few landmarks among the first rows, and of all rows the mean
+``partial_fit`` of kernel PCA keeps a few anchors among the first rows, and of all rows the mean
 and the covariance of their features by them. ``fit`` passes over batches several times, and finds
 the Karcher mean too.
 """
@@ -42,18 +42,18 @@ batches = Curve(n_batches=40, size=500)
 
 # %%
 # One batch after the other. The variances follow what comes in, and after the last batch they are
-# those of a fit to all rows with the same landmarks and the same kernel.
+# those of a fit to all rows with the same anchors and the same kernel.
 
-model = KernelPCA(4, n_landmarks=40, random_state=0)
+model = KernelPCA(4, n_anchors=40, random_state=0)
 ratios = []
 for batch in batches:
     ratios.append(model.partial_fit(batch).explained_variance_ratio_)
 
-same = Nystroem(landmarks=model.X_fit_)
+same = Nystroem(anchors=model.X_fit_)
 whole = KernelPCA(4, kernel=Gaussian(sigma=model.kernel_.sigma_), solver=same).fit(batches)
 difference = np.abs(model.eigenvalues_ / whole.eigenvalues_ - 1).max()
 left_out = model.history_[-1]["trace_error"]
-print(f"{model.n_samples_seen_:,} rows, {model.n_landmarks_} landmarks")
+print(f"{model.n_samples_seen_:,} rows, {model.n_anchors_} anchors")
 print(
     f"variances within {difference:.0e} of those of one fit; {left_out:.1%} of the trace left out"
 )
@@ -61,7 +61,7 @@ print(
 # %%
 # Several passes, on the sphere: kernel PGA of the same batches.
 
-curved = KernelPGA(3, solver=Nystroem(n_landmarks=80, random_state=0)).fit(batches)
+curved = KernelPGA(3, solver=Nystroem(n_anchors=80, random_state=0)).fit(batches)
 print(f"{curved.mean_n_iter_} steps to the Karcher mean, each a pass over the batches")
 
 # %%

@@ -9,7 +9,7 @@ from orthodrome.kernels import Exponential, Gaussian, Normalized, Polynomial
 ESTIMATORS = [
     KernelKMeans(),
     KernelKMeans(2, kernel="poly", init="random", storage="recompute", memory_budget="1KiB"),
-    KernelKMeans(3, kernel="linear", n_landmarks=5, storage="recompute", memory_budget="1KiB"),
+    KernelKMeans(3, kernel="linear", n_anchors=5, storage="recompute", memory_budget="1KiB"),
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
     HypersphericalKMeans(centers="intrinsic"),
     HypersphericalKMeans(

@@ -10,7 +10,7 @@ ESTIMATORS = [
     GeodesicMixture(),
     GeodesicMixture(2, covariance_type="tied", mean_update="likelihood", n_init=2),
     GeodesicMixture(2, 0.8, init_params="k-means", assignment="density", random_state=0),
-    GeodesicMixture(2, 2, n_landmarks=8, storage="recompute", memory_budget="1KiB", n_init=2),
+    GeodesicMixture(2, 2, n_anchors=8, storage="recompute", memory_budget="1KiB", n_init=2),
     GeodesicMixture(2, 2, solver="krylov", storage="recompute", memory_budget="1KiB", n_init=2),
 ]
 MORE = [

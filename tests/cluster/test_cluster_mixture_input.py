@@ -281,7 +281,7 @@ def test_a_floor_below_rounding_leaves_no_nan(covariance, reg_covar):
 def test_a_list_of_batches_is_the_array():
     X = np.random.default_rng(0).normal(size=(60, 3))
     options = {"n_modes": 2, "kernel": Gaussian(sigma=2.0), "random_state": 0}
-    solver = Nystroem(n_landmarks=60, random_state=0)
+    solver = Nystroem(n_anchors=60, random_state=0)
     lists = GeodesicMixture(2, solver=solver, **options).fit([X[:25], X[25:]])
     whole = GeodesicMixture(2, solver=solver, **options).fit(X)
     assert clustering_error(lists.predict(X), whole.predict(X)) < 0.2

@@ -42,22 +42,22 @@ def check_same(one, other, new, tol=1e-8):
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2)], ids=["linear", "polynomial"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @every_start
-def test_with_as_many_landmarks_as_the_rank_it_is_the_exact_method(start, weights, kernel):
+def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(start, weights, kernel):
     X, new = positive(), positive(60, seed=1)
     options = {"kernel": Normalized(kernel), "init_params": start}
-    ours = fit(X, weights, n_landmarks=40, **options)
+    ours = fit(X, weights, n_anchors=40, **options)
     exact = fit(X, weights, solver="dense", **options)
     assert ours.pga_.solver_ == "nystroem"
-    assert ours.pga_.n_landmarks_ == len(ours.pga_.X_fit_) < 12
+    assert ours.pga_.n_anchors_ == len(ours.pga_.X_fit_) < 12
     check_same(ours, exact, new)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @every_storage
-def test_few_landmarks_are_the_exact_method_on_their_gram_matrix(storage, dtype):
+def test_few_anchors_are_the_exact_method_on_their_gram_matrix(storage, dtype):
     """Whose points are the features of unit length."""
     X = blobs(dtype=dtype)
-    ours = fit(X, n_landmarks=20, storage=storage)
+    ours = fit(X, n_anchors=20, storage=storage)
     k, L = ours.kernel_, ours.pga_.X_fit_.astype(np.float64)
     wide = X.astype(np.float64)
     G = k(wide, L) @ np.linalg.inv(k(L)) @ k(L, wide)
@@ -74,35 +74,35 @@ def test_weights_are_repetition_and_order_does_not_matter():
     X, new = blobs(), blobs(50, seed=1)
     rows = np.repeat(np.arange(150), WEIGHTS)
     rows = rows[np.random.default_rng(0).permutation(len(rows))]
-    weighted, repeated = fit(X, WEIGHTS, n_landmarks=30), fit(X[rows], n_landmarks=30)
+    weighted, repeated = fit(X, WEIGHTS, n_anchors=30), fit(X[rows], n_anchors=30)
     np.testing.assert_array_equal(weighted.pga_.X_fit_, repeated.pga_.X_fit_)
     np.testing.assert_array_equal(repeated.labels_, weighted.labels_[rows])
     np.testing.assert_allclose(repeated.means_, weighted.means_, atol=1e-10)
     np.testing.assert_allclose(repeated.predict_proba(new), weighted.predict_proba(new), atol=1e-9)
 
 
-def test_given_matrices_shapes_and_points_as_landmarks():
+def test_given_matrices_shapes_and_points_as_anchors():
     X, new = blobs(), blobs(50, seed=1)
-    given = fit(KERNEL(X), kernel="precomputed", n_landmarks=30)
-    assert given.pga_.n_landmarks_ == 30
-    S = given._columns_[given.pga_.landmark_indices_]
-    same = fit(X, solver=Nystroem(landmarks=X[S]))
-    assert same.pga_.landmark_indices_ is None
+    given = fit(KERNEL(X), kernel="precomputed", n_anchors=30)
+    assert given.pga_.n_anchors_ == 30
+    S = given._columns_[given.pga_.anchor_indices_]
+    same = fit(X, solver=Nystroem(anchors=X[S]))
+    assert same.pga_.anchor_indices_ is None
     assert same_partition(given.labels_, same.labels_)
     np.testing.assert_array_equal(
         same_partition(given.predict(KERNEL(new, X)), same.predict(new)), True
     )
     shapes = np.random.default_rng(0).standard_normal((60, 6, 2))
-    model = fit(shapes, n_components=2, kernel=VeroneseWhitney(), n_landmarks=25)
+    model = fit(shapes, n_components=2, kernel=VeroneseWhitney(), n_anchors=25)
     np.testing.assert_array_equal(model.predict(shapes), model.labels_)
 
 
 def test_where_it_stands_in_auto_and_what_is_refused():
     X = blobs()
-    assert fit(X, solver="auto").pga_.n_landmarks_ is None
-    assert fit(X, solver="auto", n_landmarks=20).pga_.n_landmarks_ == 20
-    with pytest.raises(ValueError, match="n_landmarks of GeodesicMixture"):
-        fit(X, n_landmarks=0)
+    assert fit(X, solver="auto").pga_.n_anchors_ is None
+    assert fit(X, solver="auto", n_anchors=20).pga_.n_anchors_ == 20
+    with pytest.raises(ValueError, match="n_anchors of GeodesicMixture"):
+        fit(X, n_anchors=0)
 
 
 @every_start
@@ -112,7 +112,7 @@ def test_nothing_is_as_large_as_the_gram_matrix(start, monkeypatch):
 
     monkeypatch.setattr(TiledGram, "_matmat", refuse)
     monkeypatch.setattr(TiledGram, "toarray", refuse)
-    fit(blobs(), n_landmarks=20, init_params=start)
+    fit(blobs(), n_anchors=20, init_params=start)
     with pytest.raises(AssertionError, match="a product"):
         fit(blobs(), solver="dense")
 
@@ -121,8 +121,8 @@ def test_degenerate_data():
     with pytest.warns(ConvergenceWarning, match="shrank to the floor"):
         assert fit(np.full((1, 2), 3.0), n_components=1).labels_.tolist() == [0]
     two = np.repeat([[0.0, 0.0], [1.0, 1.0]], [5, 3], axis=0)
-    ours = fit(two, n_components=1, n_landmarks=20)
-    assert ours.pga_.n_landmarks_ == 2
+    ours = fit(two, n_components=1, n_anchors=20)
+    assert ours.pga_.n_anchors_ == 2
     with pytest.raises(ValueError, match="must not exceed"):
         fit(two[:2], n_components=3)
     antipodes = np.array([[1.0, 0.0], [-1.0, 0.0]])
@@ -133,7 +133,7 @@ def test_degenerate_data():
 @needs("skops")
 def test_files_and_draws(tmp_path):
     X, new = blobs(), blobs(50, seed=1)
-    model = fit(X, n_landmarks=30)
+    model = fit(X, n_anchors=30)
     expected = model.predict_proba(new)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(new), expected)
     save(model, tmp_path / "model.orthodrome")
@@ -155,7 +155,7 @@ def test_coordinates_that_do_not_fit_are_refused(n_modes, monkeypatch):
 
     monkeypatch.setattr(KernelPGA, "fit", noted)
     model = GeodesicMixture(
-        2, n_modes, n_landmarks=20, n_init=1, memory_budget="64KiB", random_state=0
+        2, n_modes, n_anchors=20, n_init=1, memory_budget="64KiB", random_state=0
     )
     with pytest.raises(ValueError, match=r"coordinates of all 3,000 rows .* raise it"):
         model.fit([X[:1000], X[1000:]])

@@ -17,7 +17,7 @@ ESTIMATORS = [
     # iterate, the checks that compare weights with repetition to 1e-7 fail, as they must: it finds
     # few digits. tests/decomposition/test_decomposition_hebbian.py has its laws.
     KernelPCA(solver="hebbian", n_components=2, random_state=0),
-    # on data as few as those of these checks all rows are landmarks
+    # on data as few as those of these checks all rows are anchors
     KernelPCA(solver="nystroem", n_components=2, storage="recompute"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
     KernelPGA(),

@@ -61,19 +61,19 @@ def check_same(one, other, new, tol=1e-8):
 
 
 @pytest.mark.parametrize("kernel", ["linear", Polynomial(degree=2)], ids=["linear", "polynomial"])
-@pytest.mark.parametrize("landmarks", ["rpcholesky", "uniform", "k-means++"])
+@pytest.mark.parametrize("anchors", ["rpcholesky", "uniform", "k-means++"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @every_sphere
 @every_estimator
-def test_with_as_many_landmarks_as_the_rank_it_is_the_exact_method(
-    Estimator, sphere, weights, landmarks, kernel
+def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(
+    Estimator, sphere, weights, anchors, kernel
 ):
     X, new = data()
-    solver = Nystroem(n_landmarks=60, landmarks=landmarks, sphere=sphere)
+    solver = Nystroem(n_anchors=60, anchors=anchors, sphere=sphere)
     ours = fitted(Estimator, X, kernel, weights, solver=solver)
     exact = fitted(Estimator, X, kernel, weights, solver="dense")
     assert ours.solver_ == "nystroem"
-    assert ours.n_landmarks_ < 25
+    assert ours.n_anchors_ < 25
     check_same(ours, exact, new)
     Z = exact.transform(new)
     assert_same(ours.inverse_transform(Z), exact.inverse_transform(Z))
@@ -81,7 +81,7 @@ def test_with_as_many_landmarks_as_the_rank_it_is_the_exact_method(
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Exponential()])
 @every_estimator
-def test_with_all_rows_as_landmarks_the_training_data_are_exact(Estimator, kernel):
+def test_with_all_rows_as_anchors_the_training_data_are_exact(Estimator, kernel):
     X, new = data()
     ours, exact = (fitted(Estimator, X, kernel, solver=s) for s in ("nystroem", "dense"))
     assert_same(ours.eigenvalues_, exact.eigenvalues_)
@@ -116,17 +116,17 @@ def _projected_logs(G, p):
 @every_sphere
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 def test_kernel_pga_by_the_dense_formula(weights, sphere):
-    """With few landmarks: the law of the Gram matrix that the features have."""
+    """With few anchors: the law of the Gram matrix that the features have."""
     X, _ = data()
     ours = fitted(
         KernelPGA,
         X,
         weights=weights,
-        solver=Nystroem(n_landmarks=15, sphere=sphere),
+        solver=Nystroem(n_anchors=15, sphere=sphere),
         n_components=3,
     )
     k = ours.kernel_
-    S = ours.landmark_indices_
+    S = ours.anchor_indices_
     G = k(X, X[S]) @ np.linalg.inv(k(X[S])) @ k(X[S], X)
     lengths = np.sqrt(G.diagonal())
     p = np.full(120, 1 / 120) if weights is None else weights / weights.sum()
@@ -147,16 +147,16 @@ def test_kernel_pga_by_the_dense_formula(weights, sphere):
 
 
 def test_kernel_pca_by_the_dense_formula():
-    """With few landmarks: the centred Gram matrix of the features; ratios by the true trace."""
+    """With few anchors: the centred Gram matrix of the features; ratios by the true trace."""
     X, new = data()
-    ours = fitted(KernelPCA, X, n_landmarks=15)
-    k, S = ours.kernel_, ours.landmark_indices_
+    ours = fitted(KernelPCA, X, n_anchors=15)
+    k, S = ours.kernel_, ours.anchor_indices_
     inverse = np.linalg.inv(k(X[S]))
     G = k(X, X[S]) @ inverse @ k(X[S], X)
     H = np.eye(120) - 1 / 120
     values, vectors = np.linalg.eigh(H @ G @ H)
     values, vectors = values[::-1][:K], vectors[:, ::-1][:, :K]
-    assert ours.n_landmarks_ == 15
+    assert ours.n_anchors_ == 15
     assert_same(ours.eigenvalues_, values)
     assert_same(np.abs(ours.eigenvectors_), np.abs(vectors))
     assert_same(ours.explained_variance_ratio_, values / (120 - G.mean() * 120))
@@ -175,23 +175,23 @@ def test_kernel_pca_by_the_dense_formula():
 
 @every_sphere
 @every_estimator
-def test_more_landmarks_come_nearer(Estimator, sphere):
+def test_more_anchors_come_nearer(Estimator, sphere):
     X = training(N)
     exact = fitted(Estimator, X, solver="dense")
     errors = []
     for count in (10, 40, 160):
-        ours = fitted(Estimator, X, solver=Nystroem(n_landmarks=count, sphere=sphere))
+        ours = fitted(Estimator, X, solver=Nystroem(n_anchors=count, sphere=sphere))
         errors.append(np.abs(ours.eigenvalues_ / exact.eigenvalues_ - 1).max())
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
 def test_angles_of_the_points_are_nearer_than_unit_features():
-    """Where the landmarks hold only a part of the points; that is why there is a choice."""
+    """Where the anchors hold only a part of the points; that is why there is a choice."""
     X = training(N)
     kernel = Gaussian(sigma=2.0)
     exact = fitted(KernelPGA, X, kernel, solver="dense").eigenvalues_
     unit, angles = (
-        fitted(KernelPGA, X, kernel, solver=Nystroem(n_landmarks=80, sphere=sphere)).eigenvalues_
+        fitted(KernelPGA, X, kernel, solver=Nystroem(n_anchors=80, sphere=sphere)).eigenvalues_
         for sphere in ("unit", "angles")
     )
     assert np.abs(angles / exact - 1).max() < 0.5 * np.abs(unit / exact - 1).max()
@@ -205,7 +205,7 @@ def test_angles_of_the_points_are_nearer_than_unit_features():
 @every_estimator
 def test_storage_does_not_matter(Estimator, sphere, storage):
     X, new = training(N), held_out()
-    solver = Nystroem(n_landmarks=40, sphere=sphere)
+    solver = Nystroem(n_anchors=40, sphere=sphere)
     held = fitted(Estimator, X, solver=solver)
     check_same(fitted(Estimator, X, solver=solver, storage=storage), held, new, 1e-9)
     check_same(fitted(Estimator, X, solver=solver, memory_budget="1KiB"), held, new, 1e-9)
@@ -216,8 +216,8 @@ def test_storage_does_not_matter(Estimator, sphere, storage):
 @every_estimator
 def test_float32(Estimator, sphere, storage):
     X, new = training(N), held_out()
-    rows = fitted(Estimator, X, solver=Nystroem(n_landmarks=40)).landmark_indices_
-    solver = Nystroem(landmarks=rows, sphere=sphere)
+    rows = fitted(Estimator, X, solver=Nystroem(n_anchors=40)).anchor_indices_
+    solver = Nystroem(anchors=rows, sphere=sphere)
     double = fitted(Estimator, X, Gaussian(sigma=4.0), solver=solver)
     single = fitted(
         Estimator, X.astype(np.float32), Gaussian(sigma=4.0), solver=solver, storage=storage
@@ -232,9 +232,9 @@ def test_float32(Estimator, sphere, storage):
 @every_sphere
 @every_estimator
 def test_integer_weights_are_repeated_rows(Estimator, sphere):
-    """Also where the landmarks are drawn: fifteen of them."""
+    """Also where the anchors are drawn: fifteen of them."""
     X, new = data()
-    solver = Nystroem(n_landmarks=15, sphere=sphere)
+    solver = Nystroem(n_anchors=15, sphere=sphere)
     weighted = fitted(Estimator, X, weights=WEIGHTS, solver=solver)
     repeated = fitted(Estimator, np.repeat(X, WEIGHTS, axis=0), solver=solver)
     assert_same(weighted.X_fit_, repeated.X_fit_)
@@ -255,7 +255,7 @@ def test_a_fraction_all_and_more_than_the_rank(Estimator):
     assert wide.embedding_.shape == (120, 9)
     assert not wide.embedding_[:, rank:].any()
     assert not wide.transform(X)[:, rank:].any()
-    few = fitted(Estimator, X, n_components=0.999, n_landmarks=3)  # out of reach: all there are
+    few = fitted(Estimator, X, n_components=0.999, n_anchors=3)  # out of reach: all there are
     assert few.n_components_ <= 3
 
 
@@ -264,10 +264,10 @@ def test_a_fraction_all_and_more_than_the_rank(Estimator):
 
 @every_sphere
 @every_estimator
-def test_only_landmarks_are_kept_of_the_data(Estimator, sphere):
+def test_only_anchors_are_kept_of_the_data(Estimator, sphere):
     X = training(N)
-    model = fitted(Estimator, X, solver=Nystroem(n_landmarks=20, sphere=sphere))
-    np.testing.assert_array_equal(model.X_fit_, X[model.landmark_indices_])
+    model = fitted(Estimator, X, solver=Nystroem(n_anchors=20, sphere=sphere))
+    np.testing.assert_array_equal(model.X_fit_, X[model.anchor_indices_])
     assert model.dual_coef_.shape == (20, K)
     assert model.mean_.shape == (20,)
     X[:] = np.nan  # the estimator has copies
@@ -282,9 +282,9 @@ def test_only_landmarks_are_kept_of_the_data(Estimator, sphere):
 @pytest.mark.parametrize("kernel", [Gaussian(sigma=4.0), Polynomial(degree=2)])
 @every_estimator
 def test_inverse_transform(Estimator, kernel):
-    """By pre-images from landmarks, or by the regression of all rows that the fit made."""
+    """By pre-images from anchors, or by the regression of all rows that the fit made."""
     X = np.abs(training(N))
-    model = fitted(Estimator, X, kernel, n_components=10, n_landmarks=60)
+    model = fitted(Estimator, X, kernel, n_components=10, n_anchors=60)
     exact = fitted(Estimator, X, kernel, n_components=10, solver="dense")
     ours, theirs = (m.inverse_transform(m.transform(X[:40])) for m in (model, exact))
     error, best = (np.linalg.norm(back - X[:40]) for back in (ours, theirs))
@@ -296,33 +296,33 @@ def test_inverse_transform(Estimator, kernel):
 def test_precomputed_sparse_and_shapes(Estimator):
     X, new = with_zeros(training()), with_zeros(held_out())
     kernel = Gaussian(sigma=3.0).fit(X)
-    plain = fitted(Estimator, X, kernel, n_landmarks=30)
-    given = fitted(Estimator, kernel(X), "precomputed", n_landmarks=30)
+    plain = fitted(Estimator, X, kernel, n_anchors=30)
+    given = fitted(Estimator, kernel(X), "precomputed", n_anchors=30)
     assert given.X_fit_ is None
     assert_same(given.transform(kernel(new, X)), plain.transform(new), 1e-7)
     Z = given.transform(kernel(new, X))
     assert given.inverse_transform(Z, inputs=X).shape == new.shape
-    sparse = fitted(Estimator, scipy.sparse.csr_array(X), kernel, n_landmarks=30)
+    sparse = fitted(Estimator, scipy.sparse.csr_array(X), kernel, n_anchors=30)
     assert scipy.sparse.issparse(sparse.X_fit_)
     assert_same(sparse.transform(scipy.sparse.csr_array(new)), plain.transform(new), 1e-7)
     assert sparse.inverse_transform(Z).shape == new.shape
     shapes = np.random.default_rng(0).gumbel(size=(80, 6, 2))
-    model = fitted(Estimator, shapes, VeroneseWhitney(), n_landmarks=30)
+    model = fitted(Estimator, shapes, VeroneseWhitney(), n_anchors=30)
     assert model.inverse_transform(model.transform(shapes[:3])).shape == (3, 6, 2)
 
 
 @every_estimator
-def test_refitting_forgets_the_landmarks(Estimator):
+def test_refitting_forgets_the_anchors(Estimator):
     X, new = data()
-    model = fitted(Estimator, X, n_landmarks=20)
+    model = fitted(Estimator, X, n_anchors=20)
     model.set_params(solver="dense").fit(X)
     fresh = fitted(Estimator, X, solver="dense")
-    assert model.n_landmarks_ is None
+    assert model.n_anchors_ is None
     np.testing.assert_array_equal(model.transform(new), fresh.transform(new))
     assert model.score(new) == fresh.score(new)
     model.set_params(solver="nystroem").fit(X)
     np.testing.assert_array_equal(
-        model.transform(new), fitted(Estimator, X, n_landmarks=20).transform(new)
+        model.transform(new), fitted(Estimator, X, n_anchors=20).transform(new)
     )
 
 
@@ -332,18 +332,18 @@ def test_refitting_forgets_the_landmarks(Estimator):
 @every_estimator
 def test_names_objects_and_clones(Estimator):
     X = training(N)
-    by_name = fitted(Estimator, X, n_landmarks=30)
+    by_name = fitted(Estimator, X, n_anchors=30)
     by_object = fitted(Estimator, X, solver=Nystroem(30, random_state=0), random_state=None)
     np.testing.assert_array_equal(by_name.embedding_, by_object.embedding_)
-    filled = fitted(Estimator, X, solver=Nystroem(), n_landmarks=30)
+    filled = fitted(Estimator, X, solver=Nystroem(), n_anchors=30)
     np.testing.assert_array_equal(by_name.embedding_, filled.embedding_)
     copy = clone(by_object)
     np.testing.assert_array_equal(copy.fit(X).embedding_, by_object.embedding_)
-    rows = fitted(Estimator, X, solver=Nystroem(landmarks=[5, 7, 9]))
-    assert sorted(rows.landmark_indices_) == [5, 7, 9]
-    points = fitted(Estimator, X, solver=Nystroem(landmarks=held_out(9)))
-    assert points.landmark_indices_ is None
-    assert points.n_landmarks_ == 9
+    rows = fitted(Estimator, X, solver=Nystroem(anchors=[5, 7, 9]))
+    assert sorted(rows.anchor_indices_) == [5, 7, 9]
+    points = fitted(Estimator, X, solver=Nystroem(anchors=held_out(9)))
+    assert points.anchor_indices_ is None
+    assert points.n_anchors_ == 9
 
 
 @every_estimator
@@ -352,10 +352,10 @@ def test_the_tolerance_chooses_the_number_and_says_if_it_cannot(Estimator):
     model = fitted(Estimator, X, tol=0.1)
     assert model.converged_
     assert model.history_[0]["trace_error"] <= 0.1
-    fewer = model.n_landmarks_
-    assert fewer < fitted(Estimator, X, tol=0.01).n_landmarks_
-    with pytest.warns(ConvergenceWarning, match="stopped at n_landmarks .*Raise n_landmarks") as w:
-        model = fitted(Estimator, X, tol=0.01, n_landmarks=10)
+    fewer = model.n_anchors_
+    assert fewer < fitted(Estimator, X, tol=0.01).n_anchors_
+    with pytest.warns(ConvergenceWarning, match="stopped at n_anchors .*Raise n_anchors") as w:
+        model = fitted(Estimator, X, tol=0.01, n_anchors=10)
     assert w[0].filename == __file__
     assert not model.converged_
 
@@ -363,8 +363,8 @@ def test_the_tolerance_chooses_the_number_and_says_if_it_cannot(Estimator):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_landmarks": 0}, "n_landmarks of KernelP.A must be an integer >= 1; got 0"),
-        ({"n_landmarks": 2.5}, "n_landmarks of KernelP.A must be an integer >= 1"),
+        ({"n_anchors": 0}, "n_anchors of KernelP.A must be an integer >= 1; got 0"),
+        ({"n_anchors": 2.5}, "n_anchors of KernelP.A must be an integer >= 1"),
         ({"storage": "memory", "memory_budget": "1KiB"}, "the features take"),
     ],
 )
@@ -377,8 +377,8 @@ def test_messages(Estimator, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"landmarks": "random"}, "landmarks of the nystroem solver must be one of 'rpcholesky'"),
-        ({"n_landmarks": 0}, "n_landmarks of the nystroem solver must be an integer >= 1"),
+        ({"anchors": "random"}, "anchors of the nystroem solver must be one of 'rpcholesky'"),
+        ({"n_anchors": 0}, "n_anchors of the nystroem solver must be an integer >= 1"),
         ({"tol": -1.0}, "tol of the nystroem solver"),
         ({"sphere": "flat"}, "sphere of the nystroem solver must be one of 'unit', 'angles'"),
         ({"random_state": "x"}, "random_state of the nystroem solver"),
@@ -390,15 +390,15 @@ def test_messages_of_the_solver(arguments, message):
 
 
 def test_a_new_point_beyond_the_span_has_no_direction():
-    model = fitted(KernelPGA, training(), Gaussian(sigma=2.0), n_landmarks=20)
-    with pytest.raises(ValueError, match="Row 1 of X is orthogonal to all landmarks"):
+    model = fitted(KernelPGA, training(), Gaussian(sigma=2.0), n_anchors=20)
+    with pytest.raises(ValueError, match="Row 1 of X is orthogonal to all anchors"):
         model.transform(np.vstack([training()[:1], np.full((1, 5), 1e4)]))
 
 
 def test_auto_takes_features_only_where_krylov_is_not_affordable(monkeypatch):
     assert choose_solver(200_000, 16).solver == "krylov"
     assert choose_solver(200_001, 16).solver == "nystroem"
-    assert "landmarks" in choose_solver(200_001, 16).reason
+    assert "anchors" in choose_solver(200_001, 16).reason
     assert choose_solver(10**7, 16, exact=True).solver == "krylov"
     module = sys.modules[choose_solver.__module__]
     monkeypatch.setattr(module, "_DENSE_ROWS", 100)
@@ -432,7 +432,7 @@ def test_a_mixture_works_on_the_embedding():
     X = np.vstack([training(100) + shift for shift in (-8.0, 0.0, 8.0)])
     exact, ours = (
         GeodesicMixture(3, n_modes=3, solver=solver, random_state=0).fit(X)
-        for solver in ("dense", Nystroem(n_landmarks=80, random_state=0))
+        for solver in ("dense", Nystroem(n_anchors=80, random_state=0))
     )
     assert ours.pga_.solver_ == "nystroem"
     assert len(ours.pga_.X_fit_) <= 80
@@ -440,9 +440,9 @@ def test_a_mixture_works_on_the_embedding():
     np.testing.assert_array_equal(ours.predict(X), ours.labels_)
 
 
-@pytest.mark.parametrize("solver", ["dense", Nystroem(n_landmarks=25, random_state=0)])
+@pytest.mark.parametrize("solver", ["dense", Nystroem(n_anchors=25, random_state=0)])
 def test_cleaning_starts_from_the_mean_of_the_model(solver):
-    """The mean has other coefficients over landmarks than one over their number."""
+    """The mean has other coefficients over anchors than one over their number."""
     X = training(N)
     model = fitted(KernelPCA, X, Gaussian(sigma=6.0), n_components=8, solver=solver)
     means = model.mean_ @ model.kernel_(model.X_fit_, X)
@@ -457,7 +457,7 @@ def test_cleaning_starts_from_the_mean_of_the_model(solver):
 def test_as_a_solver_of_leading():
     X = training(200)
     K_full = Gaussian(sigma=3.0).fit(X)(X)
-    found = leading(K_full, 5, solver=Nystroem(n_landmarks=60, random_state=0))
+    found = leading(K_full, 5, solver=Nystroem(n_anchors=60, random_state=0))
     exact = leading(K_full, 5, solver=Krylov(tol=1e-12, random_state=0))
     measured = np.linalg.norm(K_full @ found.vectors - found.vectors * found.values, axis=0)
     assert np.all(measured <= found.residuals)
@@ -472,7 +472,7 @@ def test_leading_beyond_the_rank_and_without_a_positive_diagonal():
     np.testing.assert_allclose(found.values[2:], 0.0)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(5), atol=1e-12)
     assert not leading(np.zeros((4, 4)), 2, solver="nystroem").values.any()
-    with pytest.raises(ValueError, match=r"not positive definite .* without landmarks"):
+    with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
         leading(DenseGram(np.ones((4, 4)) - np.eye(4)), 2, solver="nystroem")
     late = np.zeros((40, 40))
     late[38, 39] = late[39, 38] = 1.0  # beyond the rows that are looked at first
@@ -489,7 +489,7 @@ def test_a_callable_kernel_is_evaluated_by_one_thread_at_a_time():
         callers.add(threading.get_ident())
         return kernel(A, B)
 
-    solver = Nystroem(n_landmarks=12, random_state=0)
+    solver = Nystroem(n_anchors=12, random_state=0)
     ours = KernelPGA(2, kernel=called, solver=solver).fit(X)
     callers.clear()
     found = ours.transform(X[:5])
@@ -498,16 +498,16 @@ def test_a_callable_kernel_is_evaluated_by_one_thread_at_a_time():
     np.testing.assert_allclose(found, twin, atol=1e-8)
 
 
-def test_a_tolerance_that_takes_no_landmark_is_refused():
+def test_a_tolerance_that_takes_no_anchor_is_refused():
     with pytest.raises(
-        ValueError, match=r"tol of the nystroem solver must be below 1, or no landmark .*; got 1"
+        ValueError, match=r"tol of the nystroem solver must be below 1, or no anchor .*; got 1"
     ):
         Nystroem(tol=1.0)
 
 
-def test_the_callback_is_told_of_the_landmarks():
+def test_the_callback_is_told_of_the_anchors():
     A = np.random.default_rng(0).normal(size=(20, 5))
-    told, solver = [], Nystroem(n_landmarks=4, random_state=0)
+    told, solver = [], Nystroem(n_anchors=4, random_state=0)
     leading(DenseGram(A @ A.T), 2, solver=solver, callback=told.append)
-    assert [entry["n_landmarks"] for entry in told] == [4]
+    assert [entry["n_anchors"] for entry in told] == [4]
     assert told[0].keys() >= {"trace_error", "max_residual"}

@@ -28,11 +28,11 @@ def data(dtype=np.float64, n=N):
     return (random.gumbel(size=(n, D)) * [2, 1, 0.7, 0.5]).astype(dtype)
 
 
-def model(kernel=None, landmarks=None, **arguments):
-    """With landmarks and a scale that are given, so that no row waits."""
-    points = data()[::40] if landmarks is None else landmarks
+def model(kernel=None, anchors=None, **arguments):
+    """With anchors and a scale that are given, so that no row waits."""
+    points = data()[::40] if anchors is None else anchors
     kernel = Gaussian(sigma=2.5) if kernel is None else kernel
-    return KernelPCA(K, kernel=kernel, solver=Nystroem(landmarks=points), **arguments)
+    return KernelPCA(K, kernel=kernel, solver=Nystroem(anchors=points), **arguments)
 
 
 def in_batches(estimator, X, n_batches=100, seed=0, weights=None):
@@ -43,7 +43,7 @@ def in_batches(estimator, X, n_batches=100, seed=0, weights=None):
 
 
 def check_same(ours, whole, X, tol):
-    """The same but for signs, which a stream takes from the landmarks."""
+    """The same but for signs, which a stream takes from the anchors."""
     assert_same(ours.eigenvalues_, whole.eigenvalues_, tol)
     assert_same(ours.explained_variance_ratio_, whole.explained_variance_ratio_, tol)
     Z = ours.transform(X)
@@ -79,21 +79,21 @@ def test_far_from_the_origin_no_digits_are_lost():
 
 def test_float32():
     X = data(np.float32)
-    ours = in_batches(model(landmarks=X[::40]), X, 30)
-    whole = model(landmarks=X[::40]).fit(X)
+    ours = in_batches(model(anchors=X[::40]), X, 30)
+    whole = model(anchors=X[::40]).fit(X)
     assert ours.eigenvalues_.dtype == ours.transform(X).dtype == np.float32
     check_same(ours, whole, X, 1e-4)
 
 
 def test_batches_of_one_row_and_sparse_ones():
     X = np.maximum(data(n=300), 0)
-    whole = model(landmarks=X[::10]).fit(X)
-    check_same(in_batches(model(landmarks=X[::10]), X, 300), whole, X, 1e-8)
+    whole = model(anchors=X[::10]).fit(X)
+    check_same(in_batches(model(anchors=X[::10]), X, 300), whole, X, 1e-8)
     S = scipy.sparse.csr_array(X)
-    ours = model(landmarks=S[::10])
+    ours = model(anchors=S[::10])
     for start in range(0, 300, 50):
         ours.partial_fit(S[start : start + 50])
-    check_same(ours, model(landmarks=S[::10]).fit(S), S, 1e-8)
+    check_same(ours, model(anchors=S[::10]).fit(S), S, 1e-8)
 
 
 def test_late_batches_change_the_result_as_they_change_a_fit():
@@ -131,35 +131,35 @@ def test_moments_of_parts_are_those_of_all():
 # ------------------------------------------------------------------ the first rows
 
 
-def test_landmarks_come_from_the_first_rows_and_stay():
+def test_anchors_come_from_the_first_rows_and_stay():
     X = data()
-    ours = KernelPCA(K, n_landmarks=20, random_state=0)
+    ours = KernelPCA(K, n_anchors=20, random_state=0)
     for start in range(0, 160, 40):
         ours.partial_fit(X[start : start + 40])
         seen = X[: start + 40]
         assert ours.transform(X[:5]).shape == (5, K)  # on what there is
-        alone = KernelPCA(K, solver="nystroem", n_landmarks=20, random_state=0).fit(seen)
+        alone = KernelPCA(K, solver="nystroem", n_anchors=20, random_state=0).fit(seen)
         check_same(ours, alone, seen, 1e-8)
-        assert np.array_equal(ours.landmark_indices_, alone.landmark_indices_)
-    landmarks, sigma = ours.X_fit_, ours.kernel_.sigma_
+        assert np.array_equal(ours.anchor_indices_, alone.anchor_indices_)
+    anchors, sigma = ours.X_fit_, ours.kernel_.sigma_
     for start in range(160, N, 230):
         ours.partial_fit(X[start : start + 230])
-    assert np.array_equal(ours.X_fit_, landmarks)
+    assert np.array_equal(ours.X_fit_, anchors)
     assert ours.kernel_.sigma_ == sigma
-    whole = model(Gaussian(sigma=sigma), landmarks).fit(X)
+    whole = model(Gaussian(sigma=sigma), anchors).fit(X)
     check_same(ours, whole, X, 1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_wait_are_copies(weighted):
     X, w = data(n=90), np.random.default_rng(0).uniform(size=90)
-    ours = KernelPCA(2, n_landmarks=20, random_state=0)
+    ours = KernelPCA(2, n_anchors=20, random_state=0)
     buffer, weights = np.empty((30, D)), np.empty(30)
     for start in range(0, 90, 30):
         buffer[:], weights[:] = X[start : start + 30], w[start : start + 30]
         ours.partial_fit(buffer, sample_weight=weights if weighted else None)
     buffer[:] = weights[:] = 0
-    whole = KernelPCA(2, "gaussian", solver="nystroem", n_landmarks=20, random_state=0)
+    whole = KernelPCA(2, "gaussian", solver="nystroem", n_anchors=20, random_state=0)
     check_same(ours, whole.fit(X, sample_weight=w if weighted else None), X, 1e-8)
 
 
@@ -221,7 +221,7 @@ BAD = {
 @pytest.mark.parametrize("fault", BAD)
 def test_a_batch_that_fails_changes_nothing(fault, rows):
     X = data()
-    ours = KernelPCA(K, n_landmarks=20, random_state=0).partial_fit(X[:rows])
+    ours = KernelPCA(K, n_anchors=20, random_state=0).partial_fit(X[:rows])
     for computed in (False, True):
         if computed:
             ours.transform(X[:2])
@@ -286,8 +286,8 @@ def test_refusals_say_what_to_do():
         gone.transform(X)
     with pytest.raises(ValueError, match="precomputed"):
         KernelPCA(2, kernel="precomputed").partial_fit(X @ X.T)
-    with pytest.raises(ValueError, match="landmarks as points"):
-        KernelPCA(2, solver=Nystroem(landmarks=[1, 2])).partial_fit(X)
+    with pytest.raises(ValueError, match="anchors as points"):
+        KernelPCA(2, solver=Nystroem(anchors=[1, 2])).partial_fit(X)
     assert not hasattr(KernelPGA(), "partial_fit")
     changed = model().partial_fit(X).set_params(n_components="many")
     with pytest.raises(ValueError, match=r"n_components of KernelPCA must be .* got 'many'"):
@@ -316,7 +316,7 @@ def test_saved_and_gone_on_with(computed, rows, tmp_path):
     X = data()
 
     def begun():
-        return KernelPCA(K, n_landmarks=20, random_state=0).partial_fit(X[:rows])
+        return KernelPCA(K, n_anchors=20, random_state=0).partial_fit(X[:rows])
 
     ours = begun()
     if computed:
@@ -349,10 +349,10 @@ def test_back_to_inputs():
 def test_attributes_are_there_when_they_are_asked_for():
     ours = model().partial_fit(data())
     assert "eigenvalues_" not in vars(ours)
-    assert 4 < ours.n_landmarks_ <= 50
+    assert 4 < ours.n_anchors_ <= 50
     ours.partial_fit(data())
     assert "eigenvalues_" not in vars(ours)
-    assert ours.mean_.shape == (ours.n_landmarks_,)
+    assert ours.mean_.shape == (ours.n_anchors_,)
     assert list(ours.get_feature_names_out()) == ["kernelpca0", "kernelpca1", "kernelpca2"]
     with pytest.raises(AttributeError, match=r"transform\(X\) returns the coordinates"):
         _ = ours.embedding_
@@ -416,12 +416,12 @@ def test_batches_may_be_lists_and_share_a_weight():
 
 
 def test_threads_that_ask_at_once_get_the_same():
-    """The first computes what the others wait for; without a seed each would draw landmarks."""
+    """The first computes what the others wait for; without a seed each would draw anchors."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(20):
-            known = KernelPCA(2, n_landmarks=20).partial_fit(data(n=60))
+            known = KernelPCA(2, n_anchors=20).partial_fit(data(n=60))
             with ThreadPoolExecutor(4) as pool:
                 asked = [pool.submit(known.transform, data(n=5)) for _ in range(4)]
             for each in asked:
@@ -458,8 +458,8 @@ def test_dask_arrays_are_for_fit():
         model().partial_fit(dask.from_array(data()))
 
 
-def test_there_are_no_features_before_there_are_landmarks():
-    with pytest.raises(ValueError, match="There are no landmarks yet"):
+def test_there_are_no_features_before_there_are_anchors():
+    with pytest.raises(ValueError, match="There are no anchors yet"):
         _ = PartialFit().features
 
 

@@ -8,7 +8,7 @@ from orthodrome.kernels import Exponential
 
 ESTIMATORS = [
     KernelPNS(3, sphere="great"),
-    KernelPNS(2, n_landmarks=6, random_state=0),
+    KernelPNS(2, n_anchors=6, random_state=0),
 ]
 SLOW = [
     KernelPNS(),

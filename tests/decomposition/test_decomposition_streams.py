@@ -20,8 +20,8 @@ from orthodrome import (
 from orthodrome._core import threads
 from orthodrome.decomposition import new_rows
 from orthodrome.eigen import Nystroem
+from orthodrome.gram import anchors as anchors_module
 from orthodrome.gram import as_source
-from orthodrome.gram import landmarks as landmarks_module
 from orthodrome.gram.nystroem import OutOfSpanError
 from orthodrome.kernels import (
     Gaussian,
@@ -107,13 +107,13 @@ every_kind = pytest.mark.parametrize("kind", ["memmap", "zarr", "list", "anew", 
 
 
 def model(Estimator, kernel="gaussian", n_components=K, sphere="unit", **arguments):
-    solver = Nystroem(n_landmarks=25, sphere=sphere, random_state=0)
+    solver = Nystroem(n_anchors=25, sphere=sphere, random_state=0)
     kernel = suited(kernel, Estimator)
     return Estimator(n_components, kernel=kernel, **{"solver": solver, **arguments})
 
 
 def check_same(ours, whole, X, tol):
-    assert np.array_equal(ours.landmark_indices_, whole.landmark_indices_)
+    assert np.array_equal(ours.anchor_indices_, whole.anchor_indices_)
     assert_same(ours.X_fit_, whole.X_fit_, 0)
     for name in ("eigenvalues_", "explained_variance_ratio_", "embedding_", "eigenvectors_"):
         assert getattr(ours, name).dtype == getattr(whole, name).dtype
@@ -183,7 +183,7 @@ def test_new_rows_in_blocks_by_an_exact_fit(Estimator, weighted, dtype, tmp_path
 @pytest.mark.parametrize("solver", ["dense", "nystroem"])
 @every_estimator
 def test_points_to_compare_with_are_prepared_once(Estimator, solver, monkeypatch):
-    fitted = Estimator(K, solver=solver, n_landmarks=90).fit(data(n=90))
+    fitted = Estimator(K, solver=solver, n_anchors=90).fit(data(n=90))
     compared, sizes, prepare = len(fitted.X_fit_), [], Gaussian.prepare
 
     def counted(kernel, X):
@@ -202,11 +202,11 @@ def test_points_to_compare_with_are_prepared_once(Estimator, solver, monkeypatch
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @every_sphere
 @every_estimator
-def test_precision_is_that_of_the_rows_not_of_landmarks_that_are_given(Estimator, sphere, dtype):
+def test_precision_is_that_of_the_rows_not_of_anchors_that_are_given(Estimator, sphere, dtype):
     other = np.float32 if dtype == np.float64 else np.float64
     X = data(dtype)
     points = X[::360].astype(other)
-    options = {"solver": Nystroem(landmarks=points, sphere=sphere), "kernel": Gaussian(sigma=2.0)}
+    options = {"solver": Nystroem(anchors=points, sphere=sphere), "kernel": Gaussian(sigma=2.0)}
     whole = Estimator(K, **options).fit(X)
     ours = Estimator(K, **options).fit(Anew(X))
     check_same(ours, whole, X, 1e-9 if dtype == np.float64 else 3e-4)
@@ -221,21 +221,21 @@ def test_precision_is_that_of_the_rows_not_of_landmarks_that_are_given(Estimator
 
 
 @every_estimator
-def test_kinds_that_take_turns_all_become_landmarks(Estimator, monkeypatch):
-    monkeypatch.setattr(landmarks_module, "_CANDIDATES", 256)
-    monkeypatch.setattr(landmarks_module, "_CANDIDATES_PER_LANDMARK", 1)
+def test_kinds_that_take_turns_all_become_anchors(Estimator, monkeypatch):
+    monkeypatch.setattr(anchors_module, "_CANDIDATES", 256)
+    monkeypatch.setattr(anchors_module, "_CANDIDATES_PER_ANCHOR", 1)
     X = data(n=16)[np.arange(4096) % 16]
     options = {"solver": Nystroem(16, random_state=0), "kernel": Gaussian(sigma=0.5)}
     whole = Estimator(K, **options).fit(X)
     ours = Estimator(K, **options).fit(Anew(X))
     check_same(ours, whole, X, 1e-8)
-    assert set(ours.landmark_indices_ % 16) == set(range(16))
+    assert set(ours.anchor_indices_ % 16) == set(range(16))
 
 
 def test_a_row_without_direction_is_named_by_its_number_among_all():
     X = data()
     X[8_765] = 1e3
-    options = {"solver": Nystroem(landmarks=X[:50]), "kernel": Gaussian(sigma=3.0)}
+    options = {"solver": Nystroem(anchors=X[:50]), "kernel": Gaussian(sigma=3.0)}
     for rows in (X, Anew(X), [X[:5000], X[5000:]]):
         with pytest.raises(OutOfSpanError, match="Row 8765 of X is orthogonal") as caught:
             KernelPGA(K, **options).fit(rows)
@@ -246,7 +246,7 @@ def test_a_row_without_direction_is_named_by_its_number_among_all():
 def test_weights_are_repetitions(Estimator):
     X, w = data(n=2500), weights_of(2500).astype(int)
     points = X[::60]
-    options = {"solver": Nystroem(landmarks=points)}
+    options = {"solver": Nystroem(anchors=points)}
     weighted = model(Estimator, **options).fit([X[:999], X[999:]], sample_weight=w)
     repeated = model(Estimator, **options).fit(Anew(np.repeat(X, w, axis=0)))
     assert_same(weighted.eigenvalues_, repeated.eigenvalues_, 1e-9)
@@ -321,7 +321,7 @@ def test_two_threads_do_what_one_does(Estimator, kind, tmp_path, monkeypatch):
     check_same(two, one, X, 1e-9)
     assert_same(two.transform(stream(kind, X, tmp_path)), one.transform(X), 1e-9)
     if Estimator is KernelPCA:
-        points = Nystroem(landmarks=one.X_fit_)
+        points = Nystroem(anchors=one.X_fit_)
         fresh = KernelPCA(K, kernel=Gaussian(sigma=one.kernel_.sigma_), solver=points)
         batches = [X[:4000], X[4000:]]
         assert_same(
@@ -360,7 +360,7 @@ def test_nobody_holds_more_than_a_block(Estimator, monkeypatch):
 def test_coordinates_take_no_more_than_is_counted(Estimator, weighted, tmp_path):
     n, k = 150_000, 6
     X = stream("memmap", np.tile(data(np.float32, n=10_000), (15, 1)), tmp_path)
-    options = {"solver": Nystroem(landmarks=np.array(X[:8])), "kernel": Gaussian(sigma=2.0)}
+    options = {"solver": Nystroem(anchors=np.array(X[:8])), "kernel": Gaussian(sigma=2.0)}
     w = weights_of(n) if weighted else None
     counted = n * (8 * (k + 1) + 2 * k * 4)
     tracemalloc.start()

@@ -15,7 +15,7 @@ plugins = pytest.importorskip(
     "distributed.diagnostics.plugin", reason="needs dask: pip install orthodrome[distributed]"
 )
 
-BLOCK, D, LANDMARKS = 1000, 12, 40
+BLOCK, D, ANCHORS = 1000, 12, 40
 
 
 def points(n_blocks, d=D, rows=BLOCK, dtype="f8"):
@@ -54,22 +54,22 @@ def watch(client):
 
 
 def pga(**options):
-    return KernelPGA(3, solver=Nystroem(n_landmarks=LANDMARKS, random_state=0), **options)
+    return KernelPGA(3, solver=Nystroem(n_anchors=ANCHORS, random_state=0), **options)
 
 
 def mixture():
-    landmarks = points(1).compute(scheduler="synchronous")[:LANDMARKS]
-    return GeodesicMixture(4, n_modes=2, solver=Nystroem(landmarks=landmarks), random_state=0)
+    anchors = points(1).compute(scheduler="synchronous")[:ANCHORS]
+    return GeodesicMixture(4, n_modes=2, solver=Nystroem(anchors=anchors), random_state=0)
 
 
 def spectral():
-    landmarks = points(1).compute(scheduler="synchronous")[:LANDMARKS]
-    solver = Nystroem(landmarks=landmarks)
+    anchors = points(1).compute(scheduler="synchronous")[:ANCHORS]
+    solver = Nystroem(anchors=anchors)
     return KernelSpectralClustering(2, solver=solver, n_init=2, random_state=0)
 
 
 MODELS = {
-    "nystroem pca": lambda: KernelPCA(3, solver=Nystroem(n_landmarks=LANDMARKS, random_state=0)),
+    "nystroem pca": lambda: KernelPCA(3, solver=Nystroem(n_anchors=ANCHORS, random_state=0)),
     "nystroem pga": pga,
     "krylov pga": lambda: KernelPGA(2, solver="krylov", random_state=0, tol=1e-12),
     "mixture": mixture,
@@ -104,7 +104,7 @@ def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, w
     sizes = list(watch.sizes.values())
     check_same(name, lazy, local)
     assert len(sizes) > 6
-    block, square = BLOCK * D * 8, LANDMARKS**2 * 8
+    block, square = BLOCK * D * 8, ANCHORS**2 * 8
     assert max(sizes) <= max(block, square) + 10_000  # what carries the numbers
 
 
@@ -113,7 +113,7 @@ def test_what_leaves_the_cluster_does_not_grow_with_the_rows(client, watch):
     taken = []
     for n_blocks in (10, 20):  # more rows than the sample, and than the candidates
         watch.wanted.clear()
-        solver = Nystroem(landmarks=np.linspace(0, 2, 20)[:, None] * np.ones(D))
+        solver = Nystroem(anchors=np.linspace(0, 2, 20)[:, None] * np.ones(D))
         KernelPGA(3, solver=solver).fit(points(n_blocks))
         taken.append(sum(watch.wanted.values()))
     assert taken[1] < 1.2 * taken[0]
@@ -145,12 +145,12 @@ WIDE, ROWS, BLOCKS = 1000, 8000, 48
 
 
 def pca_of_wide():
-    return KernelPCA(3, solver=Nystroem(n_landmarks=24, random_state=0))
+    return KernelPCA(3, solver=Nystroem(n_anchors=24, random_state=0))
 
 
 def spectral_of_wide():
-    landmarks = points(1, WIDE, 24, "f4").compute(scheduler="synchronous")
-    solver = Nystroem(landmarks=landmarks)
+    anchors = points(1, WIDE, 24, "f4").compute(scheduler="synchronous")
+    solver = Nystroem(anchors=anchors)
     return KernelSpectralClustering(2, solver=solver, n_init=1, random_state=0)
 
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, load, save
 from orthodrome.eigen import Nystroem
-from orthodrome.gram import choose_landmarks, nystroem_features
+from orthodrome.gram import choose_anchors, nystroem_features
 from orthodrome.gram.dask_features import DaskFeatures
 from orthodrome.kernels import Linear, LogEuclidean, Normalized, VeroneseWhitney
 
@@ -26,8 +26,8 @@ def chunked(X, rows=700):
     return da.from_array(X, chunks=(rows, 3))
 
 
-def landmarks(n=60):
-    return Nystroem(n_landmarks=n, random_state=0)
+def anchors(n=60):
+    return Nystroem(n_anchors=n, random_state=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -36,10 +36,10 @@ def test_fit_and_transform_equal_the_local_ones(Estimator, dtype):
     X, new = data(dtype=dtype), data(90, dtype=dtype, seed=1)
     weights = np.random.default_rng(2).integers(0, 4, size=len(X)).astype(np.float64)
     for given, lazy_weights in ((None, None), (weights, da.from_array(weights, chunks=900))):
-        local = Estimator(3, solver=landmarks()).fit(X, sample_weight=given)
-        lazy = Estimator(3, solver=landmarks()).fit(chunked(X), sample_weight=lazy_weights)
+        local = Estimator(3, solver=anchors()).fit(X, sample_weight=given)
+        lazy = Estimator(3, solver=anchors()).fit(chunked(X), sample_weight=lazy_weights)
         tolerance = TOLERANCE[dtype] * np.abs(local.embedding_).max()
-        np.testing.assert_array_equal(lazy.landmark_indices_, local.landmark_indices_)
+        np.testing.assert_array_equal(lazy.anchor_indices_, local.anchor_indices_)
         np.testing.assert_allclose(lazy.eigenvalues_, local.eigenvalues_, rtol=TOLERANCE[dtype])
         for found, expected in (
             (lazy.embedding_, local.embedding_),
@@ -65,7 +65,7 @@ def test_features_of_points_on_any_sphere_equal_the_local_ones(unit, length):
     rows, scale = data(230), length**-2
     X, new = np.split(length * rows / np.linalg.norm(rows, axis=1)[:, None], [200])
     kernel = Linear().fit(X)
-    seen = choose_landmarks(kernel, X, 20, scale=scale, random_state=0)
+    seen = choose_anchors(kernel, X, 20, scale=scale, random_state=0)
     options = {"unit": unit, "scale": scale}
     local = nystroem_features(kernel, X, seen, **options)
     lazy = DaskFeatures(kernel, chunked(X, 70), seen, **options)
@@ -88,10 +88,10 @@ def of_rows(model):
     return [name for name in names if hasattr(model, name)]
 
 
-def test_exact_with_as_many_landmarks_as_the_rank():
+def test_exact_with_as_many_anchors_as_the_rank():
     X = data(400)
     exact = KernelPCA(3, kernel=Linear(), solver="dense").fit(X)
-    lazy = KernelPCA(3, kernel=Linear(), solver=landmarks(20)).fit(chunked(X, 90))
+    lazy = KernelPCA(3, kernel=Linear(), solver=anchors(20)).fit(chunked(X, 90))
     np.testing.assert_allclose(lazy.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
     np.testing.assert_allclose(lazy.embedding_.compute(), exact.embedding_, atol=1e-8)
 
@@ -99,25 +99,25 @@ def test_exact_with_as_many_landmarks_as_the_rank():
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_auto_is_nystroem_and_any_scheduler_will_do(scheduler):
     X = data(900)
-    local = KernelPGA(2, solver="nystroem", n_landmarks=50, random_state=0).fit(X)
+    local = KernelPGA(2, solver="nystroem", n_anchors=50, random_state=0).fit(X)
     with dask.config.set(scheduler=scheduler):
-        lazy = KernelPGA(2, n_landmarks=50, random_state=0).fit(chunked(X, 200))
+        lazy = KernelPGA(2, n_anchors=50, random_state=0).fit(chunked(X, 200))
         assert lazy.solver_ == "nystroem"
         np.testing.assert_allclose(lazy.embedding_.compute(), local.embedding_, atol=1e-10)
 
 
-def test_candidates_for_landmarks_may_stay_away(monkeypatch):
+def test_candidates_for_anchors_may_stay_away(monkeypatch):
     X = data(1500)
-    here = KernelPCA(2, solver=landmarks()).fit(chunked(X, 400))
+    here = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
     monkeypatch.setattr("orthodrome.gram.dask_source._MOST_GATHERED", 1000)
-    away = KernelPCA(2, solver=landmarks()).fit(chunked(X, 400))
-    np.testing.assert_array_equal(away.landmark_indices_, here.landmark_indices_)
+    away = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
+    np.testing.assert_array_equal(away.anchor_indices_, here.anchor_indices_)
     np.testing.assert_allclose(away.eigenvalues_, here.eigenvalues_, rtol=1e-12)
 
 
 def test_shapes():
     X = data(300, 12)
-    for solver in (landmarks(40), "nystroem"):
+    for solver in (anchors(40), "nystroem"):
         local = KernelPGA(2, kernel=VeroneseWhitney(), solver=solver, random_state=0).fit(X)
         lazy = KernelPGA(2, kernel=VeroneseWhitney(), solver=solver, random_state=0)
         lazy.fit(chunked(X, 70))
@@ -127,18 +127,18 @@ def test_shapes():
 def test_a_missing_value_is_named_by_its_row():
     X = data(500)
     X[321, 2] = np.nan
-    for model in (KernelPGA(2, n_landmarks=30), GeodesicMixture(2, n_landmarks=30)):
+    for model in (KernelPGA(2, n_anchors=30), GeodesicMixture(2, n_anchors=30)):
         name = type(model).__name__
         with pytest.raises(ValueError, match=rf"{name} contains NaN or infinity in row 321\."):
             model.fit(chunked(X, 100))
-    fitted = GeodesicMixture(2, n_landmarks=30).fit(chunked(X[:300], 100))
+    fitted = GeodesicMixture(2, n_anchors=30).fit(chunked(X[:300], 100))
     labels = fitted.predict(chunked(X, 100))
     with pytest.raises(ValueError, match=r"GeodesicMixture contains NaN or infinity in row 321\."):
         labels.compute()
 
 
 @pytest.mark.parametrize("kind", ["full", "tied"])
-@pytest.mark.parametrize("solver", [Nystroem(landmarks=data(80, seed=4)), "krylov"])
+@pytest.mark.parametrize("solver", [Nystroem(anchors=data(80, seed=4)), "krylov"])
 def test_mixtures_equal_the_local_ones(kind, solver):
     X, new = data(1500), data(70, seed=1)
     weights = np.random.default_rng(2).integers(1, 3, size=len(X))
@@ -168,13 +168,13 @@ def test_mixtures_equal_the_local_ones(kind, solver):
 def test_models_are_saved_without_their_rows(tmp_path):
     X, new = data(900), data(20, seed=1)
     weights = da.ones(900, chunks=200)
-    model = KernelPGA(2, n_landmarks=40, random_state=0).fit(chunked(X, 300), sample_weight=weights)
+    model = KernelPGA(2, n_anchors=40, random_state=0).fit(chunked(X, 300), sample_weight=weights)
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(new), model.transform(new))
     coordinates = loaded.transform(chunked(X, 300)).compute()
     np.testing.assert_allclose(coordinates, model.embedding_.compute(), atol=1e-14)
-    mixture = GeodesicMixture(3, n_modes=2, n_landmarks=40, random_state=0).fit(chunked(X, 300))
+    mixture = GeodesicMixture(3, n_modes=2, n_anchors=40, random_state=0).fit(chunked(X, 300))
     save(mixture, tmp_path / "mixture")
     np.testing.assert_array_equal(load(tmp_path / "mixture").predict(X), mixture.labels_)
     exact = KernelPCA(2, solver="krylov").fit(chunked(X, 300))
@@ -186,7 +186,7 @@ def test_matrices_are_led_back_by_the_sample():
     """They become vectors only beside others: it is the sample that is regressed on."""
     A = np.random.default_rng(0).normal(size=(40, 2, 2))
     X = A @ A.swapaxes(1, 2) + np.eye(2)
-    solver = Nystroem(n_landmarks=40, random_state=0)
+    solver = Nystroem(n_anchors=40, random_state=0)
     lazy = KernelPCA(3, kernel=Normalized(LogEuclidean()), solver=solver).fit(
         da.from_array(X, chunks=(10, 2, 2))
     )

@@ -25,7 +25,7 @@ def chunked(X, rows=160):
 
 
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
-@pytest.mark.parametrize("solver", [Nystroem(landmarks=data(60, seed=5)), "krylov"])
+@pytest.mark.parametrize("solver", [Nystroem(anchors=data(60, seed=5)), "krylov"])
 def test_clusters_and_embedding_equal_the_local_ones(laplacian, solver):
     X, new = data(), data(70, seed=1)
     weights = np.random.default_rng(2).integers(0, 3, size=len(X))
@@ -51,11 +51,11 @@ def test_clusters_and_embedding_equal_the_local_ones(laplacian, solver):
 
 def test_auto_is_nystroem():
     X = data(300, np.float32)
-    model = KernelSpectralClustering(3, n_landmarks=40, random_state=0).fit(chunked(X, 100))
+    model = KernelSpectralClustering(3, n_anchors=40, random_state=0).fit(chunked(X, 100))
     assert model.solver_ == "nystroem"
-    assert model.n_landmarks_ == 40
+    assert model.n_anchors_ == 40
     assert model.embedding_.dtype == np.float32
-    local = KernelSpectralClustering(3, solver="nystroem", n_landmarks=40, random_state=0).fit(X)
+    local = KernelSpectralClustering(3, solver="nystroem", n_anchors=40, random_state=0).fit(X)
     assert variation_of_information(model.labels_.compute(), local.labels_) == 0
 
 
@@ -91,7 +91,7 @@ def matrices(n=120, seed=0):
 )
 def test_rows_that_are_shapes_or_positive_matrices(make, kernel):
     X = make()
-    model = {"kernel": kernel, "solver": Nystroem(landmarks=make(25, 5)), "random_state": 0}
+    model = {"kernel": kernel, "solver": Nystroem(anchors=make(25, 5)), "random_state": 0}
     local = KernelSpectralClustering(2, **model).fit(X)
     lazy = KernelSpectralClustering(2, **model).fit(da.from_array(X, chunks=(50, -1, -1)))
     np.testing.assert_allclose(lazy.eigenvalues_, local.eigenvalues_, rtol=1e-8)

@@ -97,7 +97,7 @@ def test_the_pilot_is_the_best_that_its_points_hold(operator, start):
     A = started(operator, r, start).components
     np.testing.assert_allclose(A @ K @ A.T, np.eye(r), atol=1e-10)
     chosen = np.flatnonzero(np.any(A, axis=0))
-    # of landmarks there are no more than the rank
+    # of anchors there are no more than the rank
     assert min(8 * r, np.linalg.matrix_rank(K, tol=1e-8) if start == "nystroem" else n) <= len(
         chosen
     )
@@ -177,7 +177,7 @@ def test_a_pilot_is_nearer_than_a_random_start():
         for start in ("orthonormal", "pilot", "nystroem")
     }
     assert errors["pilot"] < 0.2 * errors["orthonormal"]
-    assert errors["nystroem"] < 1e-8 * errors["orthonormal"]  # more landmarks than the rank
+    assert errors["nystroem"] < 1e-8 * errors["orthonormal"]  # more anchors than the rank
 
 
 def few_among_many(case):

@@ -182,10 +182,10 @@ def test_the_basis_is_as_large_as_its_memory_and_no_larger(n, dtype):
     assert Krylov(max_basis=50)._capacity(n, k, block, dtype) == 50
 
 
-def test_the_seed_of_the_landmarks_that_start_it_is_kept():
+def test_the_seed_of_the_anchors_that_start_it_is_kept():
     X = np.random.default_rng(0).normal(size=(300, 3))
     gram = gram_operator(Gaussian(sigma=2.0).fit(X), X)
-    solver = Krylov(initial=Nystroem(n_landmarks=10, random_state=3), random_state=0)
+    solver = Krylov(initial=Nystroem(n_anchors=10, random_state=3), random_state=0)
     first, second = (leading(gram, 3, solver=solver) for _ in range(2))
     np.testing.assert_array_equal(first.vectors, second.vectors)
     assert solver.initial.random_state == 3

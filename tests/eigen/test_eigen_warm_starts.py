@@ -1,4 +1,4 @@
-"""Landmarks as a start of other solvers: the same pairs, from fewer products."""
+"""Anchors as a start of other solvers: the same pairs, from fewer products."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ GEOMETRIES = {
 every_geometry = pytest.mark.parametrize("geometry", GEOMETRIES.values(), ids=GEOMETRIES)
 every_start = pytest.mark.parametrize(
     "initial",
-    ["nystroem", Nystroem(n_landmarks=60), Nystroem(n_landmarks=3), Nystroem(landmarks="uniform")],
+    ["nystroem", Nystroem(n_anchors=60), Nystroem(n_anchors=3), Nystroem(anchors="uniform")],
     ids=["name", "60", "3", "uniform"],
 )
 
@@ -107,7 +107,7 @@ def test_in_an_estimator():
     assert warm.n_iter_ < plain.n_iter_
 
 
-def test_matrices_that_landmarks_do_not_suit():
+def test_matrices_that_anchors_do_not_suit():
     """Indefinite, zero, or of rank 1: a poor start is no more than that."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((400, 400))
@@ -120,14 +120,14 @@ def test_matrices_that_landmarks_do_not_suit():
 @pytest.mark.parametrize("make", [Krylov, Hebbian])
 def test_other_names_are_refused(make):
     with pytest.raises(ValueError, match=r"initial of the .* solver must be"):
-        make(initial="landmarks")
+        make(initial="anchors")
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 9])
-def test_beyond_the_rank_of_the_landmarks_pairs_are_zero(k):
+def test_beyond_the_rank_of_the_anchors_pairs_are_zero(k):
     X = np.random.default_rng(0).standard_normal((50, 3))
     exact = np.linalg.eigvalsh(X @ X.T)[::-1]
-    found = Nystroem(n_landmarks=9, random_state=0).solve(DenseGram(X @ X.T), k)
+    found = Nystroem(n_anchors=9, random_state=0).solve(DenseGram(X @ X.T), k)
     np.testing.assert_allclose(found.values[:3], exact[: min(k, 3)], rtol=1e-10)
     assert np.all(found.values[3:] == 0)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-13)

@@ -6,7 +6,7 @@ import pytest
 from orthodrome.gram import (
     DenseGram,
     TiledGram,
-    choose_landmarks,
+    choose_anchors,
     feature_coordinates,
     isometric_coordinates,
     nystroem_features,
@@ -106,9 +106,9 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
     if by == "matrix":
         found, seen = isometric_coordinates(DenseGram(X @ X.T)), X
     else:
-        landmarks = choose_landmarks(kernel, X, 30, random_state=0)
-        found = feature_coordinates(nystroem_features(kernel, X, landmarks))
-        seen = landmarks.points
+        anchors = choose_anchors(kernel, X, 30, random_state=0)
+        found = feature_coordinates(nystroem_features(kernel, X, anchors))
+        seen = anchors.points
     scale = max(np.abs(X @ X.T).max(), 1.0)
     rank = np.linalg.matrix_rank(X)
     assert found.points.shape == (30, max(rank, 2))

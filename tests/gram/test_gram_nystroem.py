@@ -1,4 +1,4 @@
-"""Partial Cholesky factors by chosen pivots, and the features that landmarks give."""
+"""Partial Cholesky factors by chosen pivots, and the features that anchors give."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from orthodrome.gram import (
     DenseGram,
     FeatureGram,
     TiledGram,
-    choose_landmarks,
+    choose_anchors,
     gram_operator,
     nystroem_features,
     partial_cholesky,
     pivots,
 )
-from orthodrome.gram import landmarks as landmarks_module
+from orthodrome.gram import anchors as anchors_module
 from orthodrome.gram.feature_gram import FeatureRows
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
 
@@ -259,7 +259,7 @@ def test_only_the_rows_proposed_are_looked_at():
     [
         ({"max_rank": 0}, "max_rank of partial_cholesky must be an integer >= 1"),
         ({"max_rank": 2, "tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
-        ({"max_rank": 2, "pivots": "farthest"}, "Landmarks must be 'rpcholesky', 'uniform'"),
+        ({"max_rank": 2, "pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
         ({"max_rank": 2, "pivots": [0, 100]}, "rows of 100 points, 0 to 99; got 100"),
         ({"max_rank": 2, "pivots": [0, -101, 100]}, "rows of 100 points, 0 to 99; got -101"),
         ({"max_rank": 2, "pivots": [0.5]}, "must be integers in one dimension"),
@@ -273,7 +273,7 @@ def test_messages(arguments, message):
         partial_cholesky(gram_of(spread(100)), **arguments)
 
 
-# ------------------------------------------------------------------ landmarks and features
+# ------------------------------------------------------------------ anchors and features
 
 
 @every_way
@@ -282,9 +282,9 @@ def test_messages(arguments, message):
 def test_features_and_products_by_the_dense_formula(way, storage, unit):
     X = spread(700)
     kernel = Gaussian(sigma=2.0).fit(X)
-    landmarks = choose_landmarks(kernel, X, 40, landmarks=way, random_state=0)
-    found = nystroem_features(kernel, X, landmarks, unit=unit, storage=storage)
-    S = landmarks.indices
+    anchors = choose_anchors(kernel, X, 40, anchors=way, random_state=0)
+    found = nystroem_features(kernel, X, anchors, unit=unit, storage=storage)
+    S = anchors.indices
     K = kernel(X)
     root = scipy.linalg.sqrtm(np.linalg.inv(K[np.ix_(S, S)]))
     F = K[:, S] @ root  # K_nm K_mm^(-1/2): the same inner products
@@ -307,8 +307,8 @@ def test_lengths_are_measured_in_passing():
     """Without unit length and without storage, the first second moment is the only pass."""
     X = spread(300)
     kernel = Gaussian().fit(X)
-    landmarks = choose_landmarks(kernel, X, 20, random_state=0)
-    features = nystroem_features(kernel, X, landmarks, storage="recompute")
+    anchors = choose_anchors(kernel, X, 20, random_state=0)
+    features = nystroem_features(kernel, X, anchors, storage="recompute")
     features.second_moment(np.ones(300), lambda _, block: block)
     measured = features._squares.copy()
     features._squares = None
@@ -326,28 +326,28 @@ def test_lengths_are_measured_in_passing():
     ids=["linear", "polynomial", "copies", "zero rows"],
 )
 @every_way
-def test_landmarks_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, way):
+def test_anchors_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, way):
     kernel = kernel.fit(X)
     for count in (len(X) - 1, len(X), 10 * len(X)):
-        landmarks = choose_landmarks(kernel, X, count, landmarks=way, random_state=0)
-        assert len(landmarks.points) == rank
-        F = nystroem_features(kernel, X, landmarks).toarray()
+        anchors = choose_anchors(kernel, X, count, anchors=way, random_state=0)
+        assert len(anchors.points) == rank
+        F = nystroem_features(kernel, X, anchors).toarray()
         np.testing.assert_allclose(F @ F.T, kernel(X), atol=1e-9 * kernel.diag(X).max())
 
 
 def test_given_rows_and_given_points():
     X = spread(50)
     kernel = Gaussian().fit(X)
-    rows = choose_landmarks(kernel, X, 5, landmarks=[3, 1, 4, 1, -1])
+    rows = choose_anchors(kernel, X, 5, anchors=[3, 1, 4, 1, -1])
     assert sorted(rows.indices) == [1, 3, 4, 49]
-    points = choose_landmarks(kernel, X, 5, landmarks=X[[3, 1, 4, 49]])
+    points = choose_anchors(kernel, X, 5, anchors=X[[3, 1, 4, 49]])
     assert points.indices is None
     one, other = (nystroem_features(kernel, X, given).toarray() for given in (rows, points))
     np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-13)
-    foreign = choose_landmarks(kernel, X, 5, landmarks=spread(9, seed=5))
+    foreign = choose_anchors(kernel, X, 5, anchors=spread(9, seed=5))
     assert len(foreign.points) == 9
     with pytest.raises(ValueError, match=r"3 features|features"):
-        choose_landmarks(kernel, X, 5, landmarks=spread(9, d=2))
+        choose_anchors(kernel, X, 5, anchors=spread(9, d=2))
 
 
 def test_precomputed_sparse_and_shapes():
@@ -355,10 +355,10 @@ def test_precomputed_sparse_and_shapes():
     kernel = Gaussian(sigma=1.5).fit(X)
     K = kernel(X)
     given = Precomputed().fit(K)
-    options = {"landmarks": "rpcholesky", "random_state": 2}
+    options = {"anchors": "rpcholesky", "random_state": 2}
     ours, theirs = (
-        choose_landmarks(kernel, X, 20, **options),
-        choose_landmarks(given, K, 20, **options),
+        choose_anchors(kernel, X, 20, **options),
+        choose_anchors(given, K, 20, **options),
     )
     np.testing.assert_array_equal(np.sort(ours.indices), np.sort(theirs.indices))
     one, other = nystroem_features(kernel, X, ours), nystroem_features(given, K, theirs)
@@ -366,10 +366,10 @@ def test_precomputed_sparse_and_shapes():
         one.toarray() @ one.toarray().T, other.toarray() @ other.toarray().T, atol=1e-10
     )
     with pytest.raises(ValueError, match="must be numbers of rows"):
-        choose_landmarks(given, K, 5, landmarks=X[:3])
+        choose_anchors(given, K, 5, anchors=X[:3])
     sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     from_sparse, from_dense = (
-        nystroem_features(kernel, data, choose_landmarks(kernel, data, 20, **options)).toarray()
+        nystroem_features(kernel, data, choose_anchors(kernel, data, 20, **options)).toarray()
         for data in (sparse, sparse.toarray())
     )
     np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
@@ -377,17 +377,15 @@ def test_precomputed_sparse_and_shapes():
     shape_kernel = VeroneseWhitney()
     shapes = shape_kernel.validate(shapes)
     shape_kernel.fit_validated(shapes)
-    F = nystroem_features(
-        shape_kernel, shapes, choose_landmarks(shape_kernel, shapes, 40)
-    ).toarray()
+    F = nystroem_features(shape_kernel, shapes, choose_anchors(shape_kernel, shapes, 40)).toarray()
     np.testing.assert_allclose(F @ F.T, shape_kernel(shapes), atol=1e-9)
 
 
 def test_float32_features_are_float32():
     X = spread(400).astype(np.float32)
     kernel = Gaussian(sigma=2.0).fit(X)
-    landmarks = choose_landmarks(kernel, X, 300, random_state=0)
-    features = nystroem_features(kernel, X, landmarks)
+    anchors = choose_anchors(kernel, X, 300, random_state=0)
+    features = nystroem_features(kernel, X, anchors)
     assert features.dtype == features.toarray().dtype == np.float32
     F = features.toarray().astype(float)
     np.testing.assert_allclose(F @ F.T, kernel(X.astype(float)), atol=1e-3)
@@ -399,7 +397,7 @@ def test_blocks_of_single_precision_are_summed_in_double():
     kernel = Linear().fit(X)
     for storage in ("memory", "recompute"):
         features = nystroem_features(
-            kernel, X, choose_landmarks(kernel, X, 1, landmarks=[1]), storage=storage
+            kernel, X, choose_anchors(kernel, X, 1, anchors=[1]), storage=storage
         )
         features._step = 1
         assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
@@ -407,26 +405,26 @@ def test_blocks_of_single_precision_are_summed_in_double():
 
 
 def test_more_rows_than_candidates(monkeypatch):
-    """Landmarks come from a part of the rows, drawn with the weights; those of weight 0 never."""
-    monkeypatch.setattr(landmarks_module, "_CANDIDATES", 64)
-    monkeypatch.setattr(landmarks_module, "_CANDIDATES_PER_LANDMARK", 4)
+    """Anchors come from a part of the rows, drawn with the weights; those of weight 0 never."""
+    monkeypatch.setattr(anchors_module, "_CANDIDATES", 64)
+    monkeypatch.setattr(anchors_module, "_CANDIDATES_PER_ANCHOR", 4)
     X = clustered()
     kernel = Gaussian(sigma=2.0).fit(X)
     weights = np.where(np.arange(600) < 300, 0.0, 1.0 + np.arange(600) % 2)
-    landmarks = choose_landmarks(kernel, X, 30, sample_weight=weights, random_state=0)
-    assert len(landmarks.points) <= 30
-    assert landmarks.indices.min() >= 300
-    np.testing.assert_array_equal(X[landmarks.indices], landmarks.points)
+    anchors = choose_anchors(kernel, X, 30, sample_weight=weights, random_state=0)
+    assert len(anchors.points) <= 30
+    assert anchors.indices.min() >= 300
+    np.testing.assert_array_equal(X[anchors.indices], anchors.points)
     rows = np.repeat(np.arange(600), weights.astype(int))
-    repeated = choose_landmarks(kernel, X[rows], 30, random_state=0)
-    np.testing.assert_array_equal(rows[repeated.indices], landmarks.indices)
+    repeated = choose_anchors(kernel, X[rows], 30, random_state=0)
+    np.testing.assert_array_equal(rows[repeated.indices], anchors.indices)
 
 
 def test_what_is_not_positive_definite_is_refused():
     X = spread(30)
     kernel = Power(beta=1.0).fit(X)
-    with pytest.raises(ValueError, match=r"not positive definite .* without landmarks"):
-        choose_landmarks(kernel, X, 30)
+    with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
+        choose_anchors(kernel, X, 30)
     with pytest.raises(ValueError, match="not positive definite"):
         pivots.independent_part(np.array([[1.0, 2.0], [2.0, 1.0]]), 1e-12)
     with pytest.raises(ValueError, match="overflow"):
@@ -436,20 +434,20 @@ def test_what_is_not_positive_definite_is_refused():
 def test_storage_and_span_messages():
     X = spread(300)
     kernel = Gaussian(sigma=1e-3).fit(X)
-    landmarks = choose_landmarks(kernel, X, 5, random_state=0)
-    with pytest.raises(ValueError, match=r"Row \d+ of X is orthogonal to all landmarks"):
-        nystroem_features(kernel, X, landmarks, unit=True)
+    anchors = choose_anchors(kernel, X, 5, random_state=0)
+    with pytest.raises(ValueError, match=r"Row \d+ of X is orthogonal to all anchors"):
+        nystroem_features(kernel, X, anchors, unit=True)
     with pytest.raises(ValueError, match="storage='memory' does not fit: the features take"):
-        nystroem_features(kernel, X, landmarks, storage="memory", memory_budget="1KiB")
-    assert nystroem_features(kernel, X, landmarks, memory_budget="1KiB").storage == "recompute"
-    assert nystroem_features(kernel, X, landmarks).storage == "memory"
+        nystroem_features(kernel, X, anchors, storage="memory", memory_budget="1KiB")
+    assert nystroem_features(kernel, X, anchors, memory_budget="1KiB").storage == "recompute"
+    assert nystroem_features(kernel, X, anchors).storage == "memory"
 
 
 def test_all_zero_data_have_zero_features():
     X = np.zeros((20, 3))
     kernel = Linear().fit(X)
     for count in (5, 50):
-        features = nystroem_features(kernel, X, choose_landmarks(kernel, X, count, random_state=0))
+        features = nystroem_features(kernel, X, choose_anchors(kernel, X, count, random_state=0))
         assert not features.toarray().any()
 
 
@@ -470,22 +468,22 @@ def test_rows_of_zero_are_left_as_they_are(way):
 def test_the_matrix_of_features_says_whether_they_are_recomputed(storage):
     X = spread(40)
     kernel = Gaussian().fit(X)
-    landmarks = choose_landmarks(kernel, X, 5, random_state=0)
-    gram = FeatureGram(nystroem_features(kernel, X, landmarks, storage=storage))
+    anchors = choose_anchors(kernel, X, 5, random_state=0)
+    gram = FeatureGram(nystroem_features(kernel, X, anchors, storage=storage))
     assert gram.recomputes == (storage == "recompute")
 
 
-def test_landmarks_of_unlike_lengths_are_refused():
+def test_anchors_of_unlike_lengths_are_refused():
     X = np.eye(3)
-    with pytest.raises(ValueError, match=r"^Landmarks must be .* or points of the data: X of Gaus"):
-        choose_landmarks(Gaussian(sigma=1.0).fit(X), X, 2, landmarks=[[1.0, 2.0, 3.0], [1.0]])
+    with pytest.raises(ValueError, match=r"^Anchors must be .* or points of the data: X of Gaus"):
+        choose_anchors(Gaussian(sigma=1.0).fit(X), X, 2, anchors=[[1.0, 2.0, 3.0], [1.0]])
 
 
 def test_new_points_of_a_precomputed_kernel_have_features():
     X = np.random.default_rng(0).normal(size=(12, 3))
     K = Gaussian(sigma=2.0)(X, X)
     found = [
-        nystroem_features(kernel, data, choose_landmarks(kernel, data, 5, landmarks=np.arange(5)))
+        nystroem_features(kernel, data, choose_anchors(kernel, data, 5, anchors=np.arange(5)))
         for kernel, data in ((Gaussian(sigma=2.0).fit(X), X), (Precomputed(), K))
     ]
     ours, given = (each.of(new).toarray() for each, new in zip(found, (X[:4], K[:4]), strict=True))

@@ -19,7 +19,7 @@ from orthodrome.gram import (
     Combined,
     DenseGram,
     TiledGram,
-    choose_landmarks,
+    choose_anchors,
     choose_storage,
     gram_operator,
     tiled,
@@ -309,15 +309,15 @@ def test_what_was_not_validated_is_refused_by_name(X, found):
     kernel = Gaussian(1.0).fit(POINTS)
     with pytest.raises(ValueError, match=rf"X of gram_operator must be validated.*got {found}"):
         gram_operator(kernel, X)
-    with pytest.raises(ValueError, match=rf"X of choose_landmarks must be validated.*got {found}"):
-        choose_landmarks(kernel, X, 2)
+    with pytest.raises(ValueError, match=rf"X of choose_anchors must be validated.*got {found}"):
+        choose_anchors(kernel, X, 2)
 
 
 def test_kernels_that_are_not_ready_are_refused_by_name():
     with pytest.raises(NotFittedError, match="Gaussian of gram_operator is not fitted"):
         gram_operator(Gaussian(1.0), POINTS)
-    with pytest.raises(NotFittedError, match="Gaussian of choose_landmarks is not fitted"):
-        choose_landmarks(Gaussian(), POINTS, 2)
+    with pytest.raises(NotFittedError, match="Gaussian of choose_anchors is not fitted"):
+        choose_anchors(Gaussian(), POINTS, 2)
     with pytest.raises(ValueError, match="kernel of gram_operator must be a fitted Kernel"):
         gram_operator("gaussian", POINTS)
     with pytest.raises(ValueError, match="has 2 features; Gaussian was fitted to 3"):

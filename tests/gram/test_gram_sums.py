@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome.gram import as_source, choose_landmarks, fit_kernel, nystroem_features, row_moments
+from orthodrome.gram import as_source, choose_anchors, fit_kernel, nystroem_features, row_moments
 from orthodrome.gram.feature_map import (
     CenteredSums,
     DiagonalSums,
@@ -40,11 +40,11 @@ class Case:
     def __init__(self, kernel, *, unit=False):
         self.X = data()
         self.kernel = kernel.fit(self.X)
-        landmarks = choose_landmarks(self.kernel, self.X, 12, random_state=0)
-        self.landmarks = landmarks.points
-        self.map = FeatureMap.by(self.kernel, landmarks, unit=unit, radius=None)
+        anchors = choose_anchors(self.kernel, self.X, 12, random_state=0)
+        self.anchors = anchors.points
+        self.map = FeatureMap.by(self.kernel, anchors, unit=unit, radius=None)
         self.source = as_source(batches(self.X), kernel, KernelPCA())
-        plain = nystroem_features(self.kernel, self.X, landmarks).toarray()
+        plain = nystroem_features(self.kernel, self.X, anchors).toarray()
         self.squares = np.sum(plain**2, axis=1)
         self.features = plain / np.sqrt(self.squares)[:, None] if unit else plain
         self.diagonal = np.diagonal(self.kernel(self.X))
@@ -101,7 +101,7 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     stretches = angles / np.sin(angles)
     given = w if weighted else None
 
-    values = case.kernel(case.X, case.landmarks)
+    values = case.kernel(case.X, case.anchors)
     lengths = np.sqrt(case.squares) if unit else np.ones(N)
     pulled = (w * stretches / lengths) @ values
     expected = [w.sum(), w @ angles**2, w @ (stretches * cosines), pulled, 0.0]
@@ -148,7 +148,7 @@ def test_a_radius_is_divided_out():
     kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
     larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
     one, other = (
-        FeatureMap.by(each, choose_landmarks(each, X, 4, random_state=0), unit=False, radius=radius)
+        FeatureMap.by(each, choose_anchors(each, X, 4, random_state=0), unit=False, radius=radius)
         for each, radius in ((kernel, 1.0), (larger, 9.0))
     )
     values, diagonal = one.look(X)
@@ -162,8 +162,8 @@ def test_a_radius_is_divided_out():
 def test_a_row_without_a_part_in_the_span_is_named():
     X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
     kernel = Polynomial(degree=1, coef0=0.0).fit(X)
-    landmarks = choose_landmarks(kernel, X, 2, landmarks=[0, 1])
-    seen = FeatureMap.by(kernel, landmarks, unit=True, radius=None)
+    anchors = choose_anchors(kernel, X, 2, anchors=[0, 1])
+    seen = FeatureMap.by(kernel, anchors, unit=True, radius=None)
     with pytest.raises(ValueError, match=rf"\b{N}\b"):
         seen.features(*seen.look(X))
     source = as_source([X[:200], X[200:]], kernel, KernelPCA())

@@ -420,8 +420,8 @@ def budgets():
         yield name, {"storage": "memory"}
         if "solver" in parameters and not name.endswith("KMeans"):  # those have no eigensolver
             yield name, {"solver": "dense", "storage": "recompute"}
-        if "n_landmarks" in parameters:
-            yield name, {"n_landmarks": 700, "storage": "memory"}
+        if "n_anchors" in parameters:
+            yield name, {"n_anchors": 700, "storage": "memory"}
 
 
 @pytest.mark.parametrize(("name", "options"), list(budgets()), ids=str)

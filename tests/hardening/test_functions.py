@@ -151,14 +151,14 @@ CASES = {
         gram.partial_cholesky,
         {"operator": DENSE, "max_rank": 5, "sample_weight": WEIGHTS, **SEED},
     ),
-    "gram.choose_landmarks": Case(
-        gram.choose_landmarks,
-        {"kernel": KERNEL, "X": X, "n_landmarks": 4, "sample_weight": WEIGHTS, **SEED},
+    "gram.choose_anchors": Case(
+        gram.choose_anchors,
+        {"kernel": KERNEL, "X": X, "n_anchors": 4, "sample_weight": WEIGHTS, **SEED},
     ),
     "gram.nystroem_features": Case(
         gram.nystroem_features,
-        {"kernel": KERNEL, "X": X, "landmarks": gram.choose_landmarks(KERNEL, X, 4, **SEED)},
-        made={"landmarks", "unit"},
+        {"kernel": KERNEL, "X": X, "anchors": gram.choose_anchors(KERNEL, X, 4, **SEED)},
+        made={"anchors", "unit"},
         look=lambda features: features.toarray(),
     ),
     "gram.kind_of": Case(  # by the type alone
@@ -373,7 +373,7 @@ ELSEWHERE = {
     "what functions return, which nobody makes": {
         *("eigen.Choice", "eigen.Eigenpairs", "eigen.HebbianResult", "eigen.Components"),
         *("eigen.FeatureAxes", "eigen.FeatureMoments", "eigen.ClassSpectrum", "gram.Isometry"),
-        *("gram.PartialCholesky", "gram.Landmarks", "gram.NystroemFeatures"),
+        *("gram.PartialCholesky", "gram.Anchors", "gram.NystroemFeatures"),
         *("preimage.Preimages", "preimage.FixedPoint", "preimage.RidgeMap"),
         *("preimage.KarcherPreimage", "sphere.KarcherMean", "sphere.NestedSpheres"),
         *("spaces.TPSFile", "plots.MissingExtraError"),

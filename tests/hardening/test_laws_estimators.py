@@ -9,10 +9,10 @@ configuration:
 - KernelPCA and KernelPGA by LAPACK or Krylov, and the support vector machines of
   NestedSpheresClassifier: to rounding, signs included;
 - KernelPCA and KernelPGA by the Hebbian algorithm: to its tolerance;
-- KernelPCA and KernelPGA by Nyström: to rounding once the landmarks are the same; which rows are
+- KernelPCA and KernelPGA by Nyström: to rounding once the anchors are the same; which rows are
   drawn depends on where they are. So do the folds of NestedSpheresClassifier(p="cv").
 
-A Gram matrix cannot be sorted as the rows are: random starts, and landmarks that are drawn, are
+A Gram matrix cannot be sorted as the rows are: random starts, and anchors that are drawn, are
 others then. Clusterings are the same partition, with other numbers, where both find the best one.
 """
 
@@ -35,6 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from degenerate import motion, picture
 from laws_product import (
+    ANCHORS,
     BITS,
     CLEAR,
     COMPLEX,
@@ -43,7 +44,6 @@ from laws_product import (
     FIRST,
     FOLDS,
     KERNELS,
-    LANDMARKS,
     METHODS,
     NOT_ASKED,
     NOT_COMPARED,
@@ -174,7 +174,7 @@ def turn_of(each, kernel, given, k=2):
         return 1.0
     try:
         exact = fitted(each.make(k + 1, kernel=kernel, solver="dense"), given)
-    except ValueError:  # not positive definite, where landmarks did not show it
+    except ValueError:  # not positive definite, where anchors did not show it
         return np.inf
     values = exact.eigenvalues_.astype(float)
     return values[0] / max(np.abs(np.diff(values)).min(), 1e-300)
@@ -273,9 +273,9 @@ def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0, count=3):
     order = np.random.default_rng(seed + 2).permutation(len(given.X))
     chosen = suited(each, kernel)
     sense, place, more = each.order, np.argsort(order), ({}, {})
-    if sense == LANDMARKS:
+    if sense == ANCHORS:
         rows = np.random.default_rng(seed).choice(len(given.X), 10, replace=False)
-        more = tuple({"solver": Nystroem(landmarks=r)} for r in (rows, place[rows]))
+        more = tuple({"solver": Nystroem(anchors=r)} for r in (rows, place[rows]))
     if sense == FOLDS:
         folds = list(StratifiedKFold(2).split(given.X, given.y))
         more = {"cv": folds}, {"cv": [(place[a], place[b]) for a, b in folds]}
@@ -311,7 +311,7 @@ def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
     for label in np.unique(given.y):  # no class may vanish, nor be a single point
         counts[np.flatnonzero(given.y == label)[:2]] = 2
     rows = np.repeat(np.arange(each.n), counts)
-    if each.order != LANDMARKS:  # which depend on where rows are; here they are the same
+    if each.order != ANCHORS:  # which depend on where rows are; here they are the same
         rows = rng.permutation(rows)
     chosen = suited(each, kernel)
     both = fits(kernel, (each(chosen), given, counts), (each(chosen), given[rows]))
@@ -370,8 +370,8 @@ def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
         warnings.simplefilter("ignore", UserWarning)
         values = clone(chosen).fit(given.X)
     matrix = replace(given, X=values(given.X), new=values(given.new, given.X))
-    drawn = each.order == BITS and "n_landmarks" in each.options
-    more = {"n_landmarks": each.n} if drawn else {}  # sorted, and then drawn: here all are
+    drawn = each.order == BITS and "n_anchors" in each.options
+    more = {"n_anchors": each.n} if drawn else {}  # sorted, and then drawn: here all are
     both = fits(kernel, (each("precomputed", **more), matrix), (each(chosen, **more), given))
     if both is None:
         return
@@ -877,7 +877,7 @@ def must_name(each, fault):
         graph = each.make is KernelSpectralClustering
         means = each.make in (KernelPGA, GeodesicMixture) or "karcher" in each.options.values()
         return means or (graph and each.options.get("laplacian") != "kernel-pca")
-    if fault == "indefinite":  # landmarks may be the others
+    if fault == "indefinite":  # anchors may be the others
         angles = each.make in (KernelPGA, GeodesicMixture, HypersphericalKMeans)
         return angles and each.matrices and each.options.get("solver") != "nystroem"
     return True

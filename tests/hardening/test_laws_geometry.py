@@ -42,7 +42,7 @@ from orthodrome.gram import (
     Scaled,
     Tangent,
     TiledGram,
-    choose_landmarks,
+    choose_anchors,
     isometric_coordinates,
     nystroem_features,
 )
@@ -93,8 +93,8 @@ def _unit_combinations(kernel, X):
 
 
 def _features(kernel, X):
-    """By all points as landmarks, so that nothing is left out but rounding."""
-    return FeatureGram(nystroem_features(kernel, X, choose_landmarks(kernel, X, len(X)), unit=True))
+    """By all points as anchors, so that nothing is left out but rounding."""
+    return FeatureGram(nystroem_features(kernel, X, choose_anchors(kernel, X, len(X)), unit=True))
 
 
 def _on_dask(kernel, X):
@@ -415,8 +415,8 @@ EIGENSOLVERS = {
     "krylov": (KRYLOV, (1e-11, 1e-5)),
     # a pair that is good to its tolerance may be another than the next, where these are near
     "hebbian": (HEBBIAN, (2e-2, 2e-2)),
-    # all points are landmarks; what they leave out is what rounding hides of dependent ones
-    "nystroem": (Nystroem(n_landmarks=60), (1e-8, 1e-4)),
+    # all points are anchors; what they leave out is what rounding hides of dependent ones
+    "nystroem": (Nystroem(n_anchors=60), (1e-8, 1e-4)),
 }
 
 

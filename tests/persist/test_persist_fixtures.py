@@ -19,7 +19,8 @@ def test_a_saved_model_answers_as_it_did(archive, name, tmp_path):
     model, stored = laws.loaded(archive, name, tmp_path), laws.stored_answers(archive, name)
     if "parameters" in stored:
         for key, value in json.loads(str(stored["parameters"])).items():
-            assert repr(functools.reduce(getattr, key.split("__"), model)) == value
+            found = repr(functools.reduce(getattr, renamed(key).split("__"), model))
+            assert found == renamed(value)
         return
     new = laws.new_rows(stored)
     answers = laws.outputs(model, new, "inverse_transform" in stored)
@@ -47,6 +48,11 @@ def test_every_estimator_and_kernel_is_in_the_fixtures(tmp_path):
             continue
         found |= classes(laws.loaded(*param.values, tmp_path))
     assert expected - newer <= found
+
+
+def renamed(text: str) -> str:
+    """Return the name of a parameter, or how a solver is shown, as it is today."""
+    return text.replace("landmarks", "anchors")
 
 
 def classes(value) -> set[type]:

@@ -255,73 +255,73 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     "pca-float32": lambda: in_float32(KernelPCA(2)),
     "pca-frame": lambda: with_frame(KernelPCA(2).set_output(transform="pandas")),
     "pca-sparse": lambda: fitted(KernelPCA(2), "sparse"),
-    "pca-sparse-nystroem": lambda: fitted(KernelPCA(2, n_landmarks=5, **SEED), "sparse"),
-    "pca-nystroem": lambda: fitted(KernelPCA(2, solver="nystroem", n_landmarks=5, **SEED)),
-    "pca-nystroem-linear": lambda: fitted(KernelPCA(2, "linear", solver=nystroem(n_landmarks=4))),
-    "pca-nystroem-indices": lambda: fitted(KernelPCA(2, solver=nystroem(landmarks=[0, 3, 6, 9]))),
+    "pca-sparse-nystroem": lambda: fitted(KernelPCA(2, n_anchors=5, **SEED), "sparse"),
+    "pca-nystroem": lambda: fitted(KernelPCA(2, solver="nystroem", n_anchors=5, **SEED)),
+    "pca-nystroem-linear": lambda: fitted(KernelPCA(2, "linear", solver=nystroem(n_anchors=4))),
+    "pca-nystroem-indices": lambda: fitted(KernelPCA(2, solver=nystroem(anchors=[0, 3, 6, 9]))),
     "pca-nystroem-points": lambda: fitted(
-        KernelPCA(2, solver=nystroem(landmarks=data_for("")[1][:4]))
+        KernelPCA(2, solver=nystroem(anchors=data_for("")[1][:4]))
     ),
-    "pca-nystroem-tol": lambda: fitted(KernelPCA(2, solver=nystroem(n_landmarks=9, tol=0.5))),
+    "pca-nystroem-tol": lambda: fitted(KernelPCA(2, solver=nystroem(n_anchors=9, tol=0.5))),
     "pca-nystroem-weights": lambda: fitted(
-        KernelPCA(2, n_landmarks=5, **SEED), sample_weight=weights()
+        KernelPCA(2, n_anchors=5, **SEED), sample_weight=weights()
     ),
-    "pca-nystroem-float32": lambda: in_float32(KernelPCA(2, n_landmarks=5, **SEED)),
+    "pca-nystroem-float32": lambda: in_float32(KernelPCA(2, n_anchors=5, **SEED)),
     "pca-nystroem-precomputed": lambda: fitted(
-        KernelPCA(2, "precomputed", n_landmarks=5, **SEED), "precomputed"
+        KernelPCA(2, "precomputed", n_anchors=5, **SEED), "precomputed"
     ),
     "pca-nystroem-shapes": lambda: fitted(
-        KernelPCA(2, "complex_gaussian", n_landmarks=5, **SEED), "complex_gaussian"
+        KernelPCA(2, "complex_gaussian", n_anchors=5, **SEED), "complex_gaussian"
     ),
     "pca-nystroem-matrices": lambda: fitted(
-        KernelPCA(2, "log_euclidean", n_landmarks=5, **SEED), "log_euclidean"
+        KernelPCA(2, "log_euclidean", n_anchors=5, **SEED), "log_euclidean"
     ),
     "pca-blocks": lambda: Case(
-        KernelPCA(2, solver="nystroem", n_landmarks=5, **SEED).fit(Batches()), data_for("")[1]
+        KernelPCA(2, solver="nystroem", n_anchors=5, **SEED).fit(Batches()), data_for("")[1]
     ),
     "pca-blocks-linear": lambda: Case(
-        KernelPCA(2, "linear", solver="nystroem", n_landmarks=3, **SEED).fit(Batches()),
+        KernelPCA(2, "linear", solver="nystroem", n_anchors=3, **SEED).fit(Batches()),
         data_for("")[1],
     ),
-    "pca-dask": lambda: with_dask(KernelPCA(2, solver="nystroem", n_landmarks=5, **SEED)),
+    "pca-dask": lambda: with_dask(KernelPCA(2, solver="nystroem", n_anchors=5, **SEED)),
     "pca-partial": lambda: in_batches(
-        KernelPCA(1, solver=nystroem(landmarks=data_for("")[1][:4])), 5, 4
+        KernelPCA(1, solver=nystroem(anchors=data_for("")[1][:4])), 5, 4
     ),
-    "pca-partial-many": lambda: in_batches(KernelPCA(1, n_landmarks=1, **SEED), 9, 3, 2),
+    "pca-partial-many": lambda: in_batches(KernelPCA(1, n_anchors=1, **SEED), 9, 3, 2),
     "pca-partial-weights": lambda: in_batches(
-        KernelPCA(1, "linear", n_landmarks=1, **SEED), 9, 3, weighted=True
+        KernelPCA(1, "linear", n_anchors=1, **SEED), 9, 3, weighted=True
     ),
-    "pca-partial-waiting": lambda: in_batches(KernelPCA(2, n_landmarks=5, **SEED), 6, 4),
+    "pca-partial-waiting": lambda: in_batches(KernelPCA(2, n_anchors=5, **SEED), 6, 4),
     "pca-complex": lambda: of_complex(KernelPCA(2, "complex_gaussian")),
     "pca-complex-partial": lambda: of_complex(
-        KernelPCA(1, "veronese_whitney", n_landmarks=5, **SEED), partial=True
+        KernelPCA(1, "veronese_whitney", n_anchors=5, **SEED), partial=True
     ),
     "pga-krylov": lambda: of_many(KernelPGA(2, solver=Krylov(random_state=0, max_basis=12))),
     "pga-weights": lambda: fitted(KernelPGA(2), sample_weight=weights()),
     "pga-float32": lambda: in_float32(KernelPGA(2)),
     "pga-cosine": lambda: fitted(KernelPGA(2, kernel="cosine")),
     "pga-copies-precomputed": lambda: doubled(KernelPGA(2, kernel="precomputed"), "precomputed"),
-    "pga-nystroem": lambda: fitted(KernelPGA(2, n_landmarks=5, **SEED)),
+    "pga-nystroem": lambda: fitted(KernelPGA(2, n_anchors=5, **SEED)),
     "pga-nystroem-angles": lambda: fitted(
-        KernelPGA(2, solver=nystroem(n_landmarks=5, sphere="angles"))
+        KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles"))
     ),
-    "pga-nystroem-cosine": lambda: fitted(KernelPGA(2, "cosine", n_landmarks=4, **SEED)),
+    "pga-nystroem-cosine": lambda: fitted(KernelPGA(2, "cosine", n_anchors=4, **SEED)),
     "pga-nystroem-precomputed": lambda: fitted(
-        KernelPGA(2, "precomputed", n_landmarks=5, **SEED), "precomputed"
+        KernelPGA(2, "precomputed", n_anchors=5, **SEED), "precomputed"
     ),
     "pga-blocks": lambda: Case(
-        KernelPGA(2, solver="nystroem", n_landmarks=5, **SEED).fit(Batches()), data_for("")[1]
+        KernelPGA(2, solver="nystroem", n_anchors=5, **SEED).fit(Batches()), data_for("")[1]
     ),
-    "pga-dask": lambda: with_dask(KernelPGA(2, solver="nystroem", n_landmarks=5, **SEED)),
+    "pga-dask": lambda: with_dask(KernelPGA(2, solver="nystroem", n_anchors=5, **SEED)),
     # nested spheres and robust kernel PCA
     "pns-small": lambda: fitted(KernelPNS(2)),
     "pns-bic": lambda: fitted(KernelPNS(2, sphere="bic")),
     "pns-test": lambda: fitted(KernelPNS(2, sphere="test", p=1.5)),
     "pns-negligible": lambda: fitted(KernelPNS(2, negligible=0.05)),
     "pns-all": lambda: fitted(KernelPNS(kernel="cosine", sphere="great")),
-    "pns-nystroem": lambda: fitted(KernelPNS(2, n_landmarks=5, sphere="great", **SEED)),
+    "pns-nystroem": lambda: fitted(KernelPNS(2, n_anchors=5, sphere="great", **SEED)),
     "pns-nystroem-precomputed": lambda: fitted(
-        KernelPNS(2, "precomputed", n_landmarks=5, sphere="great", **SEED), "precomputed"
+        KernelPNS(2, "precomputed", n_anchors=5, sphere="great", **SEED), "precomputed"
     ),
     "pns-copies": lambda: doubled(KernelPNS(2, sphere="great")),
     "pns-copies-precomputed": lambda: doubled(
@@ -347,9 +347,9 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     "mixture-density": lambda: fitted(
         GeodesicMixture(2, 0.8, assignment="density", init_params="random", **SEED)
     ),
-    "mixture-nystroem": lambda: fitted(GeodesicMixture(2, 3, n_landmarks=5, **SEED)),
+    "mixture-nystroem": lambda: fitted(GeodesicMixture(2, 3, n_anchors=5, **SEED)),
     "mixture-dask": lambda: with_dask(
-        GeodesicMixture(2, 3, solver="nystroem", n_landmarks=5, **SEED)
+        GeodesicMixture(2, 3, solver="nystroem", n_anchors=5, **SEED)
     ),
     "mixture-copies-precomputed": lambda: doubled(
         GeodesicMixture(2, 3, kernel="precomputed", **SEED), "precomputed"
@@ -358,15 +358,15 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     "kmeans-weights": lambda: fitted(Kmeans(2, **SEED), sample_weight=weights()),
     "kmeans-linear": lambda: fitted(Kmeans(2, "linear", init="random", **SEED)),
     "kmeans-given": lambda: fitted(Kmeans(2, init=data_for("")[1][:2], n_init=1)),
-    "kmeans-nystroem": lambda: fitted(Kmeans(2, n_landmarks=5, **SEED)),
+    "kmeans-nystroem": lambda: fitted(Kmeans(2, n_anchors=5, **SEED)),
     "kmeans-nystroem-precomputed": lambda: fitted(
-        Kmeans(2, "precomputed", n_landmarks=5, **SEED), "precomputed"
+        Kmeans(2, "precomputed", n_anchors=5, **SEED), "precomputed"
     ),
     "kmeans-float32": lambda: in_float32(Kmeans(2, **SEED)),
     "spherical-complex": lambda: of_complex(Spherical(2, "veronese_whitney", **SEED)),
     "spherical-preimage": lambda: fitted(Spherical(2, init="bounding-box", **SEED)),
     "spherical-sparse": lambda: fitted(Spherical(2, centers="intrinsic", **SEED), "sparse"),
-    "spherical-nystroem": lambda: fitted(Spherical(2, centers="intrinsic", n_landmarks=5, **SEED)),
+    "spherical-nystroem": lambda: fitted(Spherical(2, centers="intrinsic", n_anchors=5, **SEED)),
     "spherical-copies-precomputed": lambda: doubled(
         Spherical(2, "precomputed", centers="intrinsic", **SEED), "precomputed"
     ),
@@ -376,7 +376,7 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     },
     **{
         f"spectral-nystroem-{kind}": lambda kind=kind: fitted(
-            Spectral(2, laplacian=kind, n_landmarks=5, **SEED)
+            Spectral(2, laplacian=kind, n_anchors=5, **SEED)
         )
         for kind in ("njw", "kernel-pca", "ncut")
     },
@@ -385,9 +385,9 @@ OPTIONS: dict[str, Callable[[], Case]] = {
     ),
     "spectral-weights": lambda: fitted(Spectral(2, **SEED), sample_weight=weights()),
     "spectral-nystroem-precomputed": lambda: fitted(
-        Spectral(2, "precomputed", n_landmarks=5, **SEED), "precomputed"
+        Spectral(2, "precomputed", n_anchors=5, **SEED), "precomputed"
     ),
-    "spectral-dask": lambda: with_dask(Spectral(2, solver="nystroem", n_landmarks=5, **SEED)),
+    "spectral-dask": lambda: with_dask(Spectral(2, solver="nystroem", n_anchors=5, **SEED)),
     # classifiers
     **{
         f"{name}-{option}": lambda kind=kind, option=option: CLASSIFIER_OPTIONS[option](kind)
@@ -426,7 +426,7 @@ OPTIONS: dict[str, Callable[[], Case]] = {
         PatchDenoiser((2, 3), n_components=2, kernel="linear", blend=0.5, max_train=20, **SEED)
     ),
     "patches-nystroem": lambda: denoised(
-        PatchDenoiser(3, n_components=2, solver=nystroem(n_landmarks=6), max_train=20, **SEED)
+        PatchDenoiser(3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, **SEED)
     ),
     "sequence-unchanged": lambda: denoised(SequenceDenoiser(noise=0.0)),
     "sequence": lambda: denoised(SequenceDenoiser(noise=0.1, **SEED)),
@@ -479,7 +479,7 @@ VALUES: dict[str, Any] = {
     "n_clusters": 3,
     "n_components": 4,
     "n_init": 2,
-    "n_landmarks": 6,
+    "n_anchors": 6,
     "n_modes": 0.5,
     "negligible": 0.1,
     "noise": 0.2,
@@ -516,7 +516,7 @@ SOLVERS = {
         memory_budget=1e6,
     ),
     "krylov": Krylov(1e-4, 20, 3, 12, random_state=3, initial="nystroem", memory_budget=1e6),
-    "nystroem": Nystroem(6, landmarks=[1, 2, 5], tol=0.1, sphere="angles", random_state=3),
+    "nystroem": Nystroem(6, anchors=[1, 2, 5], tol=0.1, sphere="angles", random_state=3),
 }
 
 ESTIMATORS = (

@@ -333,7 +333,7 @@ def test_memory_of_the_dense_solver():
 
 
 def few_rows_for_krylov(monkeypatch, most):
-    """Let features by landmarks be taken for fewer rows than usual."""
+    """Let features by anchors be taken for fewer rows than usual."""
     monkeypatch.setattr(sys.modules["orthodrome.eigen.leading"], "_KRYLOV_ROWS", most)
 
 
@@ -475,11 +475,11 @@ def test_samples_run_as_all_rows_will(monkeypatch):
 
 
 @needs_pages
-def test_samples_of_features_have_as_many_landmarks_as_all_rows(monkeypatch):
+def test_samples_of_features_have_as_many_anchors_as_all_rows(monkeypatch):
     few_rows_for_krylov(monkeypatch, 1200)
     monkeypatch.setattr(estimates, "quality_of", lambda *arguments, **more: None)
     monkeypatch.setattr(estimates, "writing_seconds", lambda *arguments: {})
-    monkeypatch.setattr(estimates, "_ROWS_PER_LANDMARK", 2)
+    monkeypatch.setattr(estimates, "_ROWS_PER_ANCHOR", 2)
     seen, made = [], estimates.make_model
 
     def make_model(choice, data):
@@ -495,7 +495,7 @@ def test_samples_of_features_have_as_many_landmarks_as_all_rows(monkeypatch):
     for model in largest:
         fitted = last_step(model)
         assert fitted.solver_ == "nystroem"
-        assert fitted.n_landmarks_ > 256
+        assert fitted.n_anchors_ > 256
     # linear in the rows: four times as many of them take at most four times as long
     law = estimates._Probe((512, 1024), ({"fit": 1.0}, {"fit": 2.0}), 0.0)
     assert law.extrapolated("fit", 4096, 1) == pytest.approx(8.0)

@@ -5,21 +5,21 @@ import pytest
 
 from orthodrome import KernelPCA
 from orthodrome._core.status import Status
-from orthodrome.gram import FeatureMap, as_source, choose_landmarks, nystroem_features
+from orthodrome.gram import FeatureMap, as_source, choose_anchors, nystroem_features
 from orthodrome.kernels import Linear
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere.streamed import _View, streamed_mean
 
 
 def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
-    """The mean of rows on S², seen through three landmarks that span the space."""
+    """The mean of rows on S², seen through three anchors that span the space."""
     kernel = Linear().fit(rows)
-    landmarks = choose_landmarks(kernel, rows, 3, landmarks=np.eye(3))
+    anchors = choose_anchors(kernel, rows, 3, anchors=np.eye(3))
     source = as_source(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
-    seen = FeatureMap.by(kernel, landmarks, unit=False, radius=None)
-    features = nystroem_features(kernel, sample, landmarks)
+    seen = FeatureMap.by(kernel, anchors, unit=False, radius=None)
+    features = nystroem_features(kernel, sample, anchors)
     found = streamed_mean(source, seen, features, None, weights=weights, tol=tol, max_iter=max_iter)
-    return found, np.linalg.solve(landmarks.decoder.T, found.point)
+    return found, np.linalg.solve(anchors.decoder.T, found.point)
 
 
 def arc(angles, towards):

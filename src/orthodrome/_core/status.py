@@ -19,7 +19,7 @@ class Status(enum.Enum):
     MAX_ITER = "stopped at max_iter"
     CANCELLING = "stopped where large coefficients cancel"
     DIVERGED = "stopped because it diverged"
-    FEW_LANDMARKS = "stopped at n_landmarks"
+    FEW_ANCHORS = "stopped at n_anchors"
 
     @property
     def converged(self) -> bool:
@@ -35,7 +35,7 @@ class Status(enum.Enum):
             Status.MAX_ITER: "Raise max_iter, or loosen tol.",
             Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
             Status.DIVERGED: "Choose smaller gains, or eta0='auto'.",
-            Status.FEW_LANDMARKS: "Raise n_landmarks, or loosen tol.",
+            Status.FEW_ANCHORS: "Raise n_anchors, or loosen tol.",
         }[self]
 
 

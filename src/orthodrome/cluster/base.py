@@ -31,7 +31,7 @@ from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
-from .landmarks import View, forget_landmarks, keep_landmarks, view_of
+from .anchors import View, forget_anchors, keep_anchors, view_of
 
 __all__ = ["MOST_RUNS", "CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 
@@ -101,7 +101,7 @@ class CenterClustering(
 
     n_clusters: int
     solver: Any
-    n_landmarks: int | None
+    n_anchors: int | None
     init: Any
     n_init: int
     max_iter: int
@@ -111,8 +111,8 @@ class CenterClustering(
     verbose: bool | int
 
     # Of fits on features; else there are none.
-    n_landmarks_: int | None = None
-    landmark_indices_: NDArray[np.intp] | None = None
+    n_anchors_: int | None = None
+    anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
 
     # ------------------------------------------------------------------ what a subclass supplies
@@ -171,9 +171,9 @@ class CenterClustering(
         self.X_fit_ = None if precomputed else canonical.data
         self._columns_ = canonical.index if precomputed else None
         if view is None:
-            forget_landmarks(self)
+            forget_anchors(self)
         else:
-            keep_landmarks(self, view, canonical)
+            keep_anchors(self, view, canonical)
         missing = self._keep(geometry, best.centers, kept, view)
         self.inertia_ = best.inertia + missing
         self.n_iter_ = best.n_iter

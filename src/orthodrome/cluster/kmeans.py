@@ -20,8 +20,8 @@ from ..preimage import PreimageCenters
 from ..preimage.manifold import as_given
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, Run
 from ..sphere.seeding import SEEDINGS
+from .anchors import View, centers_over, new_features, view_of
 from .base import CenterClustering
-from .landmarks import View, centers_over, new_features, view_of
 
 __all__ = ["HypersphericalKMeans", "KernelKMeans"]
 
@@ -53,12 +53,12 @@ n_features), default="k-means++"
     max_iter : int, default=300
         The most iterations of a start.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
-        What stands for the points: the Gram matrix ("exact"), or features by a few landmarks, of
-        which products cost as many landmarks for each point instead of all points; no training row
+        What stands for the points: the Gram matrix ("exact"), or features by a few anchors, of
+        which products cost as many anchors for each point instead of all points; no training row
         but those is kept. :class:`orthodrome.eigen.Nystroem` has the options of these. "auto" takes
-        features where `n_landmarks` is given, and beyond 200,000 different rows.
-    n_landmarks : int, optional
-        For nystroem: the most landmarks. Default: 512, or twice the number of clusters if that is
+        features where `n_anchors` is given, and beyond 200,000 different rows.
+    n_anchors : int, optional
+        For nystroem: the most anchors. Default: 512, or twice the number of clusters if that is
         more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
@@ -66,7 +66,7 @@ n_features), default="k-means++"
         Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
         nystroem: where the features live during the fit.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts, and of the landmarks. With the same value the result is the same.
+        Source of the starts, and of the anchors. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -82,10 +82,10 @@ n_features), default="k-means++"
         The weighted sum of squared distances from the centres, in feature space.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the landmarks.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        precomputed kernel. With nystroem, the anchors.
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are.
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -109,8 +109,8 @@ n_features), default="k-means++"
     of 2 is the row written twice, to the last bit, and the order of rows does not matter.
 
     With nystroem the points are the rows of F, :math:`K \approx FF^\top`, of the lengths that they
-    have. The centres lie in the span of the landmarks, and `inertia_`, :meth:`transform` and
-    :meth:`score` are of the distances of the points themselves from them. With as many landmarks
+    have. The centres lie in the span of the anchors, and `inertia_`, :meth:`transform` and
+    :meth:`score` are of the distances of the points themselves from them. With as many anchors
     as the rank of the Gram matrix it is the exact method.
 
     With a kernel that is not positive definite squared distances may be negative and the iteration
@@ -143,7 +143,7 @@ n_features), default="k-means++"
         n_init: int = 10,
         max_iter: int = 300,
         solver: Any = "auto",
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -155,7 +155,7 @@ n_features), default="k-means++"
         self.n_init = n_init
         self.max_iter = max_iter
         self.solver = solver
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
@@ -229,11 +229,11 @@ class HypersphericalKMeans(CenterClustering):
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
         What stands for the points where centres are intrinsic (with pre-images there is no Gram
         matrix, and nothing else to take): the Gram matrix ("exact"), or features by a few
-        landmarks; no training row but those is kept. :class:`orthodrome.eigen.Nystroem` has the
-        options of these. "auto" takes features where `n_landmarks` is given, and beyond 200,000
+        anchors; no training row but those is kept. :class:`orthodrome.eigen.Nystroem` has the
+        options of these. "auto" takes features where `n_anchors` is given, and beyond 200,000
         different rows.
-    n_landmarks : int, optional
-        For nystroem: the most landmarks. Default: 512, or twice the number of clusters if that is
+    n_anchors : int, optional
+        For nystroem: the most anchors. Default: 512, or twice the number of clusters if that is
         more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix (intrinsic). Beyond it tiles are recomputed; results do not
@@ -242,7 +242,7 @@ class HypersphericalKMeans(CenterClustering):
         Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
         nystroem: where the features live during the fit.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts, and of the landmarks. With the same value the result is the same.
+        Source of the starts, and of the anchors. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -260,10 +260,10 @@ class HypersphericalKMeans(CenterClustering):
         The weighted sum of squared distances from the centres, along the sphere.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the landmarks.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        precomputed kernel. With nystroem, the anchors.
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are.
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -291,7 +291,7 @@ class HypersphericalKMeans(CenterClustering):
     of 2 is the row written twice, to the last bit, and the order of rows does not matter.
 
     With nystroem features are brought to unit length, those of new points too: all points are seen
-    as their directions in the span of the landmarks.
+    as their directions in the span of the anchors.
 
     A cluster that loses all its points gets the point that is farthest from its own centre.
 
@@ -325,7 +325,7 @@ class HypersphericalKMeans(CenterClustering):
         n_init: int = 10,
         max_iter: int = 300,
         solver: Any = "auto",
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -338,7 +338,7 @@ class HypersphericalKMeans(CenterClustering):
         self.n_init = n_init
         self.max_iter = max_iter
         self.solver = solver
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
@@ -347,10 +347,10 @@ class HypersphericalKMeans(CenterClustering):
     def _check_parameters(self) -> None:
         check_choice(self.centers, ("preimage", "intrinsic"), "centers", type(self).__name__)
         super()._check_parameters()
-        landmarks = self.n_landmarks is not None or self.solver not in ("auto", "exact")
-        if landmarks and self.centers == "preimage":
+        anchors = self.n_anchors is not None or self.solver not in ("auto", "exact")
+        if anchors and self.centers == "preimage":
             raise ValueError(
-                f"{type(self).__name__} takes landmarks (n_landmarks, solver='nystroem') for "
+                f"{type(self).__name__} takes anchors (n_anchors, solver='nystroem') for "
                 "centers='intrinsic' only: pre-images need no Gram matrix, and no features."
             )
 
@@ -380,7 +380,7 @@ class HypersphericalKMeans(CenterClustering):
         if isinstance(self.init, str) and self.init == "bounding-box" and X.ndim != 2:
             raise ValueError(
                 f"init='bounding-box' of {type(self).__name__} needs vectors: the box of "
-                f"landmarks or matrices, here of {type(kernel).__name__}, holds places that are "
+                f"anchors or matrices, here of {type(kernel).__name__}, holds places that are "
                 "none of them. Take another init."
             )
         if scipy.sparse.issparse(X):

@@ -42,6 +42,7 @@ from ..sphere.mixture import (
     improved,
 )
 from ..sphere.seeding import SEEDINGS
+from .anchors import gram_seen_by
 from .base import MOST_RUNS, FitsClusters, number_of_clusters
 from .blocks import (
     Judgement,
@@ -52,7 +53,6 @@ from .blocks import (
     sample_of,
     unit_points,
 )
-from .landmarks import gram_seen_by
 
 __all__ = ["GeodesicMixture"]
 
@@ -118,11 +118,11 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     max_iter : int, default=100
         The most iterations of EM.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        The eigensolver of kPGA. "nystroem" takes features by a few landmarks, of unit length, for
+        The eigensolver of kPGA. "nystroem" takes features by a few anchors, of unit length, for
         kPGA and for kernel k-means; nothing then grows with the square of the rows, and none but
-        the landmarks is kept. :class:`orthodrome.eigen.Nystroem` has its options.
-    n_landmarks : int, optional
-        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+        the anchors is kept. :class:`orthodrome.eigen.Nystroem` has its options.
+    n_anchors : int, optional
+        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
         twice the number of modes if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
@@ -160,7 +160,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         The number of modes.
     pga_ : KernelPGA
         The fitted analysis, of the different rows of positive weight, sorted. With nystroem it
-        has the landmarks, as `X_fit_`.
+        has the anchors, as `X_fit_`.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -217,7 +217,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         tol: float = 1e-3,
         max_iter: int = 100,
         solver: Any = "auto",
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
         random_state: Any = None,
@@ -235,7 +235,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.memory_budget = memory_budget
         self.storage = storage
         self.random_state = random_state
@@ -361,7 +361,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             n_modes,
             kernel=self.kernel,
             solver=self.solver,
-            n_landmarks=self.n_landmarks,
+            n_anchors=self.n_anchors,
             memory_budget=self.memory_budget,
             storage=self.storage,
             random_state=seed,

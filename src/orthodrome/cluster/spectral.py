@@ -35,9 +35,9 @@ from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
 from ..gram.dask_blocks import is_dask_array, over_rows, rows_of
 from ..kernels import Precomputed
 from ..sphere.lloyd import numbered_by_first
+from .anchors import View, forget_anchors, keep_anchors, new_features, view_of
 from .base import MOST_RUNS, FitsClusters, number_of_clusters, warn_if_fewer
 from .blocks import along_blocks, canonical_blocks, of_new_rows
-from .landmarks import View, forget_landmarks, keep_landmarks, new_features, view_of
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
@@ -79,17 +79,17 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         matrix, rows brought to length 1 (KHA §5.3).
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-        "nystroem" makes the graph of features by a few landmarks, see the notes;
+        "nystroem" makes the graph of features by a few anchors, see the notes;
         :class:`orthodrome.eigen.Nystroem` has its options.
     tol : float, optional
         For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
-        For nystroem: take no more landmarks once the features leave out at most tol times the
+        For nystroem: take no more anchors once the features leave out at most tol times the
         trace of the Gram matrix; default: take as many as asked for.
     max_iter : int, optional
         For iterative solvers: the most products with the Gram matrix, or passes over its rows
         (hebbian); default: the solver's own. For nystroem: products with the matrix of features.
-    n_landmarks : int, optional
-        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+    n_anchors : int, optional
+        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
         twice the number of clusters if that is more.
     n_init : int, default=10
         Starts of k-means; the best is kept.
@@ -120,10 +120,10 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         than `n_clusters`, there are fewer clusters and columns, and a warning.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the landmarks.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        precomputed kernel. With nystroem, the anchors.
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are.
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -155,11 +155,11 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     similarity to itself is left out, weights below 1 may leave a degree negative, which is an
     error: ``"njw"`` and ``"ncut"`` need weights that count.
 
-    With nystroem the similarities are inner products of features F by landmarks, of the lengths
+    With nystroem the similarities are inner products of features F by anchors, of the lengths
     that they have: :math:`K \approx F F^\top`. The graph leaves the similarity of a point to itself
-    out there too, so that with as many landmarks as the rank of K it is the graph itself. N is then
+    out there too, so that with as many anchors as the rank of K it is the graph itself. N is then
     a matrix of low rank less a diagonal one; its eigenvectors are found by products, each of which
-    takes two passes over the features, and new points need the landmarks only. Where the landmarks
+    takes two passes over the features, and new points need the anchors only. Where the anchors
     show so little of a point that its degree comes out negative, and by no more than they leave
     out, it counts as isolated.
 
@@ -186,8 +186,8 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
 
     _works_on_features = True
     # Of fits on features; else there are none.
-    n_landmarks_: int | None = None
-    landmark_indices_: NDArray[np.intp] | None = None
+    n_anchors_: int | None = None
+    anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
 
     def __init__(
@@ -199,7 +199,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         solver: Any = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         n_init: int = 10,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
@@ -212,7 +212,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.n_init = n_init
         self.memory_budget = memory_budget
         self.storage = storage
@@ -256,7 +256,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             progress.advance(1.0, "k-means")
         self._store(found, points.gram, canonical)
         if view is not None:
-            self._store_landmarks(view, found, canonical)
+            self._store_anchors(view, found, canonical)
         self.cluster_centers_ = centers
         self._label(X, canonical, found.points, labels)
         _warn(found, len(centers), self)
@@ -314,14 +314,14 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         # of a precomputed kernel: which columns new rows are read from, and k(x, x) for them
         self._columns_ = canonical.index if precomputed else None
         self._mean_diagonal_ = float(np.average(gram.diagonal(), weights=canonical.weights))
-        forget_landmarks(self)
+        forget_anchors(self)
 
-    def _store_landmarks(self, view: View, found: SpectralEmbedding, canonical: Canonical) -> None:
-        """Keep the landmarks, and what embeds new points from features by them."""
-        keep_landmarks(self, view, canonical)
+    def _store_anchors(self, view: View, found: SpectralEmbedding, canonical: Canonical) -> None:
+        """Keep the anchors, and what embeds new points from features by them."""
+        keep_anchors(self, view, canonical)
         self.extension_ = found.extension.over_features(view.features)
         self.solver_ = view.solver.name
-        seen = {"n_landmarks": self.n_landmarks_, "trace_error": view.trace_error}
+        seen = {"n_anchors": self.n_anchors_, "trace_error": view.trace_error}
         self.history_[0] = self.history_[0] | seen
         self.converged_ = self.converged_ and view.status.converged
 
@@ -365,7 +365,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
             shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
-            be the mean of the training diagonal (with nystroem, what the landmarks show of it).
+            be the mean of the training diagonal (with nystroem, what the anchors show of it).
 
         Returns
         -------
@@ -442,14 +442,14 @@ def _k_means(
 def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering) -> None:
     owner, pairs = type(estimator).__name__, found.pairs
     n, k = len(found.points), len(pairs.values)
-    seen = estimator.n_landmarks_ is not None
+    seen = estimator.n_anchors_ is not None
     tol = _FEATURES_TOL if seen else solver_tolerance(estimator, n, k)
     warn_if_fewer(estimator, n_found)
     if found.n_isolated and n > 1:
-        more = ", take more landmarks (n_landmarks)" if seen else ""
+        more = ", take more anchors (n_anchors)" if seen else ""
         warn_user(
             f"{found.n_isolated} of the {n} different points have no similarity to "
-            f"any other{' that the landmarks show' if seen else ''}; they are put at the origin of "
+            f"any other{' that the anchors show' if seen else ''}; they are put at the origin of "
             f"the embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
             UserWarning,
         )

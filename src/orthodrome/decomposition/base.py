@@ -126,8 +126,8 @@ def check_solver_parameters(estimator: Any) -> None:
         check_positive(estimator.tol, "tol", owner, or_zero=True)
     if estimator.max_iter is not None:
         check_integer(estimator.max_iter, "max_iter", owner)
-    if getattr(estimator, "n_landmarks", None) is not None:
-        check_integer(estimator.n_landmarks, "n_landmarks", owner)
+    if getattr(estimator, "n_anchors", None) is not None:
+        check_integer(estimator.n_anchors, "n_anchors", owner)
     check_storage_parameters(estimator)
 
 
@@ -153,7 +153,7 @@ def resolved_solver(
         estimator.max_iter,
         random_state=estimator.random_state if seed is None else seed,
         memory_budget=estimator.memory_budget,
-        n_landmarks=getattr(estimator, "n_landmarks", None),
+        n_anchors=getattr(estimator, "n_anchors", None),
     )
     exact = not getattr(estimator, "_works_on_features", False)
     wanted = estimator.solver if solver is None else solver
@@ -173,10 +173,10 @@ def feature_solver(estimator: Any, n: int, k: int, exact: str, seed: Any) -> Nys
             f"solver of {owner} must be 'auto', {exact!r}, 'nystroem' or a Nystroem object; got "
             f"{asked!r}."
         )
-    if estimator.n_landmarks is not None:
-        check_integer(estimator.n_landmarks, "n_landmarks", owner)
+    if estimator.n_anchors is not None:
+        check_integer(estimator.n_anchors, "n_anchors", owner)
     check_random_state(seed, owner)
-    options = Options(random_state=seed, n_landmarks=estimator.n_landmarks)
+    options = Options(random_state=seed, n_anchors=estimator.n_anchors)
     found = None if asked == exact else resolve_solver(asked, n, k, options, exact=False)
     return found if isinstance(found, Nystroem) else None
 

@@ -54,8 +54,8 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     n_components_: int
     embedding_: NDArray[Any]
     # Of fits on features; else there are none.
-    n_landmarks_: int | None = None
-    landmark_indices_: NDArray[np.intp] | None = None
+    n_anchors_: int | None = None
+    anchor_indices_: NDArray[np.intp] | None = None
 
     #: Told how far a fit is, by an estimator that this one is a part of.
     _listener: Callable[[float], None] | None = None
@@ -63,7 +63,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     # ------------------------------------------------------------------ what a subclass supplies
 
     def _features_of(self, n: int) -> Nystroem | None:
-        """Return what chooses landmarks for n points; None where all of them are to be taken."""
+        """Return what chooses anchors for n points; None where all of them are to be taken."""
         return None
 
     def _on_sphere(self) -> bool:
@@ -170,11 +170,11 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _refuse_large_matrix(self, n: int, solver: Nystroem | None) -> None:
         """Raise before any work if the matrices do not fit."""
-        m = n if solver is None else min(n, solver.most_landmarks(1))
+        m = n if solver is None else min(n, solver.most_anchors(1))
         needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
         if needed > max(budget, 2**23):  # a few megabytes are never refused
             what = "factors the Gram matrix" if solver is None else f"makes {m} features"
-            fewer = "landmarks (n_landmarks)" if hasattr(self, "n_landmarks") else "points"
+            fewer = "anchors (n_anchors)" if hasattr(self, "n_anchors") else "points"
             raise ValueError(
                 f"{type(self).__name__} {what} of {n} points, which takes "
                 f"{format_bytes(needed)}, and memory_budget is {format_bytes(budget)}. Raise "
@@ -190,7 +190,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
         found = isometric_coordinates(self._checked_gram(gram))
         self._decoder_ = found.decoder
-        self.landmark_indices_ = self.n_landmarks_ = None
+        self.anchor_indices_ = self.n_anchors_ = None
         return found
 
     def _feature_coordinates_of(self, canonical: Canonical, solver: Nystroem) -> Isometry:
@@ -199,26 +199,24 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         diagonal = gram_diagonal(kernel, data)
         self._squared_radius_ = squared_radius(diagonal)
         scale = 1.0 / self._squared_radius_
-        landmarks = solver.landmarks_of(
-            kernel, data, 1, sample_weight=canonical.weights, scale=scale
-        )
+        anchors = solver.anchors_of(kernel, data, 1, sample_weight=canonical.weights, scale=scale)
         features = nystroem_features(
             kernel,
             data,
-            landmarks,
+            anchors,
             unit=True,
             scale=scale,
             diagonal=diagonal * scale,
             memory_budget=self.memory_budget,
         )
         found = feature_coordinates(features)
-        rows = None if landmarks.indices is None else canonical.index[landmarks.indices]
+        rows = None if anchors.indices is None else canonical.index[anchors.indices]
         if self._columns_ is None:
-            self.X_fit_ = landmarks.points.copy()
+            self.X_fit_ = anchors.points.copy()
         else:
             self._columns_ = rows
         self._decoder_ = found.decoder
-        self.landmark_indices_, self.n_landmarks_ = rows, len(landmarks.decoder)
+        self.anchor_indices_, self.n_anchors_ = rows, len(anchors.decoder)
         return found
 
     def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:

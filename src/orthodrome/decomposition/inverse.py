@@ -27,7 +27,7 @@ def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any
         if is_dask_array(X_fit):
             raise ValueError(
                 "inverse_transform takes pre-images among all training rows, and those of a dask "
-                "array stay where they are. Fit with solver='nystroem': landmarks are enough."
+                "array stay where they are. Fit with solver='nystroem': anchors are enough."
             )
         return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
     if inputs is None:

@@ -14,8 +14,8 @@ from .._core.types import Data
 from ..eigen import Components, affine_map
 from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
 from ..gram.sources import rows_named
+from .anchors import FeatureFit, pca_of_features
 from .base import last_fit_kept
-from .landmarks import FeatureFit, pca_of_features
 from .partial import (
     PartialFit,
     batches_of,
@@ -57,18 +57,18 @@ class KernelPCA(SpectralDecomposition):
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
         "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
         :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
-        all points through a few landmarks: no pass over the Gram matrix, and no training row but
+        all points through a few anchors: no pass over the Gram matrix, and no training row but
         those is kept; :class:`orthodrome.eigen.Nystroem` has its options.
     tol : float, optional
         Stop when every residual ‖K'a - λa‖ is at most tol times the largest eigenvalue. Default:
         1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
-        more landmarks once the features leave out at most tol times the trace of the Gram matrix;
+        more anchors once the features leave out at most tol times the trace of the Gram matrix;
         default: take as many as asked for.
     max_iter : int, optional
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50).
-    n_landmarks : int, optional
-        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+    n_anchors : int, optional
+        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
         twice the number of components if that is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
@@ -83,7 +83,7 @@ class KernelPCA(SpectralDecomposition):
         eigenvalue.
     random_state : int, RandomState or None, default=None
         Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
-        landmarks. With the same value the result is the same; without, it differs within `tol`.
+        anchors. With the same value the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -107,12 +107,12 @@ class KernelPCA(SpectralDecomposition):
         Coefficients of the mean over `X_fit_`: the weights, divided by their sum.
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the landmarks. A copy, but for a memory map, which stays one: the model
+        With nystroem, the anchors. A copy, but for a memory map, which stays one: the model
         needs its file as it is.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
         entries `mean_`.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -202,16 +202,16 @@ class KernelPCA(SpectralDecomposition):
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with another batch of rows, of which only moments of their features are kept.
 
-        The first batches are kept until there are eight rows for each landmark that is asked for;
-        then the parameters of the kernel and the landmarks come from them, for good. Of every row,
-        also of those, the features enter the mean and the covariance: with the same landmarks and
+        The first batches are kept until there are eight rows for each anchor that is asked for;
+        then the parameters of the kernel and the anchors come from them, for good. Of every row,
+        also of those, the features enter the mean and the covariance: with the same anchors and
         kernel the result is that of `fit` on all rows in any order, to rounding. No rows wait where
-        ``Nystroem(landmarks=points)`` gives the landmarks and the kernel has numbers for its
+        ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
         parameters.
 
         Components are computed when they are next asked for, by `transform` or as attributes;
-        while rows wait for landmarks, as if those rows were all. Signs are such that the third
-        moment over the landmarks is positive (`fit`: over all rows), since the rows are gone, and
+        while rows wait for anchors, as if those rows were all. Signs are such that the third
+        moment over the anchors is positive (`fit`: over all rows), since the rows are gone, and
         so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows
         at once, and have no `partial_fit`.
 
@@ -234,7 +234,7 @@ class KernelPCA(SpectralDecomposition):
         >>> import numpy as np
         >>> from orthodrome import KernelPCA
         >>> random = np.random.default_rng(0)
-        >>> pca = KernelPCA(2, n_landmarks=50, random_state=0)
+        >>> pca = KernelPCA(2, n_anchors=50, random_state=0)
         >>> for _ in range(10):
         ...     pca = pca.partial_fit(random.standard_normal((100, 3)))
         >>> pca.n_samples_seen_, pca.transform(np.zeros((1, 3))).shape

@@ -32,7 +32,7 @@ from ..gram.factory import prepared_points
 from ..gram.nystroem import check_in_span, squared_lengths
 from ..sphere import exp_at_pole
 from ..sphere.karcher import find_mean, warn_if_wide
-from .landmarks import FeatureFit, pga_of_features
+from .anchors import FeatureFit, pga_of_features
 from .spectral import SpectralDecomposition
 from .streams import FeatureStream, StreamFit, pga_of_stream
 
@@ -79,20 +79,20 @@ class KernelPGA(SpectralDecomposition):
         The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
         "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
         :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
-        all points through a few landmarks: no pass over the Gram matrix, and no training row but
+        all points through a few anchors: no pass over the Gram matrix, and no training row but
         those is kept; :class:`orthodrome.eigen.Nystroem` has its options. Features
         are brought to unit length, unless the object says otherwise.
     tol : float, optional
         Stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue. Default:
         1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
-        more landmarks once the features leave out at most tol times the trace of the Gram matrix;
+        more anchors once the features leave out at most tol times the trace of the Gram matrix;
         default: take as many as asked for.
         (The mean is always found to a gradient of 1e-12, or to rounding.)
     max_iter : int, optional
         The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
         (hebbian, 50); also the most steps to the mean, except with hebbian (200).
-    n_landmarks : int, optional
-        For nystroem, which "auto" takes where this is given: the most landmarks. Default: 512, or
+    n_anchors : int, optional
+        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
         twice the number of components if that is more.
     warm_start : bool, default=False
         Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
@@ -108,7 +108,7 @@ class KernelPGA(SpectralDecomposition):
         eigenvalue.
     random_state : int, RandomState or None, default=None
         Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
-        landmarks. With the same value the result is the same; without, it differs within `tol`.
+        anchors. With the same value the result is the same; without, it differs within `tol`.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -139,12 +139,12 @@ class KernelPGA(SpectralDecomposition):
         Coefficients of the components v_q over the training points (brought to unit length).
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the landmarks. A copy, but for a memory map, which stays one: the model
+        With nystroem, the anchors. A copy, but for a memory map, which stays one: the model
         needs its file as it is.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are: so many rows `dual_coef_` has then, and
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
         entries `mean_`.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -278,7 +278,7 @@ class KernelPGA(SpectralDecomposition):
         check_cosines(cosines, eps, "X")
         check_no_antipodes(cosines, eps, "rows of X")
         angles, stretches = angles_from_cosines(cosines)
-        if self._decoder_ is not None:  # the point itself, not its part in the span of landmarks
+        if self._decoder_ is not None:  # the point itself, not its part in the span of anchors
             angles = np.sqrt(squared_angles(cosines * lengths))
         return products[:, :-1] * stretches[:, None], angles
 
@@ -309,7 +309,7 @@ class KernelPGA(SpectralDecomposition):
         return products, lengths
 
     def _values_of(self, X: Any, decoder: NDArray[Any]) -> Callable[[Any], NDArray[Any]]:
-        """Return what gives kernel values of rows with the landmarks, over the squared radius."""
+        """Return what gives kernel values of rows with the anchors, over the squared radius."""
         if self._columns_ is not None:
             return lambda rows: rows[:, self._columns_] / rows.dtype.type(self._squared_radius)
         points = prepared_points(self.kernel_, self.X_fit_)

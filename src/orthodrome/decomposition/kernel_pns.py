@@ -37,7 +37,7 @@ class KernelPNS(ExplicitDecomposition):
 
     The points get exact coordinates first, from the eigenvectors of the Gram matrix; then no kernel
     is left, and the chain is that of :func:`orthodrome.sphere.nested_spheres`. Where the points are
-    too many for that, their features by a few landmarks do.
+    too many for that, their features by a few anchors do.
 
     Parameters
     ----------
@@ -60,16 +60,16 @@ class KernelPNS(ExplicitDecomposition):
         The most iterations of a search; a level takes one, or for p < 2 several.
     solver : {"auto", "dense", "nystroem"} or Nystroem, default="auto"
         Where the coordinates come from: the eigenvectors of the whole Gram matrix ("dense"), or
-        features by a few landmarks, brought to unit length. :class:`orthodrome.eigen.Nystroem` has
-        the options of these. "auto" takes features where `n_landmarks` is given, and beyond 200,000
+        features by a few anchors, brought to unit length. :class:`orthodrome.eigen.Nystroem` has
+        the options of these. "auto" takes features where `n_anchors` is given, and beyond 200,000
         different rows.
-    n_landmarks : int, optional
-        For nystroem: the most landmarks, and so the most coordinates. Default: 512. The chain has
+    n_anchors : int, optional
+        For nystroem: the most anchors, and so the most coordinates. Default: 512. The chain has
         a level for each; `negligible` keeps it short.
     memory_budget : str or number, default="2GiB"
         What the Gram matrix and its factors, or the features, may take; more is an error.
     random_state : int, RandomState, Generator or None, default=None
-        For nystroem: source of the landmarks. With the same value the result is the same.
+        For nystroem: source of the anchors. With the same value the result is the same.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -98,10 +98,10 @@ class KernelPNS(ExplicitDecomposition):
         Whether the search of every level ended by its tolerance; there is a warning if not.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the landmarks.
-    n_landmarks_ : int or None
-        With nystroem, how many landmarks there are.
-    landmark_indices_ : ndarray of shape (n_landmarks_,) or None
+        precomputed kernel. With nystroem, the anchors.
+    n_anchors_ : int or None
+        With nystroem, how many anchors there are.
+    anchor_indices_ : ndarray of shape (n_anchors_,) or None
         Which training rows they are; None where points were given.
     kernel_ : Kernel
         The fitted kernel.
@@ -153,7 +153,7 @@ class KernelPNS(ExplicitDecomposition):
         negligible: float = 0.0,
         max_iter: int = 2000,
         solver: Any = "auto",
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
         random_state: Any = None,
         verbose: bool | int = False,
@@ -165,7 +165,7 @@ class KernelPNS(ExplicitDecomposition):
         self.negligible = negligible
         self.max_iter = max_iter
         self.solver = solver
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.memory_budget = memory_budget
         self.random_state = random_state
         self.verbose = verbose

@@ -1,4 +1,4 @@
-"""Kernel PCA of batches that come one after the other: landmarks first, then moments."""
+"""Kernel PCA of batches that come one after the other: anchors first, then moments."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from sklearn.base import clone
 from .._core.checks import check_numbers, numbers_expected
 from .._core.threads import VALUE_WORK, run_over_rows, single_threaded_blas
 from ..eigen import FeatureMoments, Nystroem, orient
-from ..gram import CenteredSums, FeatureMap, Landmarks, kind_of
+from ..gram import Anchors, CenteredSums, FeatureMap, kind_of
 from ..gram.local_sources import zarr_rows
 from ..gram.sources import added, block_sums, stacked
 from ..kernels import Kernel, Precomputed, Radial
 from ..kernels._prepared import finite_squared_norms
 from ..preimage import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
-from .landmarks import (
+from .anchors import (
     FeatureFit,
     Traces,
+    anchors_for,
     axes_of_moments,
     flat_attributes,
+    keep_anchors,
     keep_components,
-    keep_landmarks,
-    landmarks_for,
-    most_landmarks,
+    most_anchors,
 )
 from .streams import feature_solver_for_blocks
 
@@ -42,8 +42,8 @@ __all__ = [
     "works_on_features",
 ]
 
-# Rows for each landmark that is asked for, before landmarks are chosen among them.
-_ROWS_PER_LANDMARK = 8
+# Rows for each anchor that is asked for, before anchors are chosen among them.
+_ROWS_PER_ANCHOR = 8
 
 # Features whose mean is the first that others are measured from.
 _FIRST = 256
@@ -58,11 +58,11 @@ class PartialFit:
     n_seen : int
         How many rows there were.
     rows, weights : tuple of arrays
-        Rows that wait for landmarks to be chosen among them, and their weights.
+        Rows that wait for anchors to be chosen among them, and their weights.
     kernel : Kernel or None
-        The fitted kernel, once there are landmarks.
-    landmarks : Landmarks or None
-        The landmarks.
+        The fitted kernel, once there are anchors.
+    anchors : Anchors or None
+        The anchors.
     moments : FeatureMoments or None
         The moments of the features of all rows.
     """
@@ -71,7 +71,7 @@ class PartialFit:
     rows: tuple[Any, ...] = ()
     weights: tuple[NDArray[np.float64], ...] = ()
     kernel: Kernel | None = None
-    landmarks: Landmarks | None = None
+    anchors: Anchors | None = None
     moments: FeatureMoments | None = None
 
     def with_batch(
@@ -79,7 +79,7 @@ class PartialFit:
     ) -> PartialFit:
         """Return what is known with another validated batch."""
         seen = self.n_seen + X.shape[0]
-        if self.landmarks is not None:
+        if self.anchors is not None:
             if weights is not None and not np.any(weights):
                 return replace(self, n_seen=seen)
             return replace(self, n_seen=seen, moments=self._moments_with(X, weights))
@@ -88,14 +88,14 @@ class PartialFit:
         # copies: the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
         waiting = replace(self, n_seen=seen, rows=rows, weights=counts)
-        enough = seen >= rows_before_landmarks(estimator, solver)
+        enough = seen >= rows_before_anchors(estimator, solver)
         return (
             waiting.decided(estimator, solver) if enough and any(map(np.any, counts)) else waiting
         )
 
     def decided(self, estimator: Any, solver: Nystroem) -> PartialFit:
-        """Return the same with a kernel and landmarks, from the rows that wait; then none do."""
-        if self.landmarks is not None:
+        """Return the same with a kernel and anchors, from the rows that wait; then none do."""
+        if self.anchors is not None:
             return self
         X, w = stacked(self.rows), np.concatenate(self.weights)
         if not np.any(w):
@@ -104,16 +104,16 @@ class PartialFit:
                 "with another one to partial_fit."
             )
         kernel = clone(estimator._kernel_object()).fit_validated(X, w)
-        landmarks = landmarks_for(estimator, kernel, X, w, solver, 1.0)
-        fresh = PartialFit(self.n_seen, kernel=kernel, landmarks=landmarks)
+        anchors = anchors_for(estimator, kernel, X, w, solver, 1.0)
+        fresh = PartialFit(self.n_seen, kernel=kernel, anchors=anchors)
         return replace(fresh, moments=fresh._moments_with(X, w))
 
     @property
     def features(self) -> FeatureMap:
-        """The map to features, once there are landmarks."""
-        if self.kernel is None or self.landmarks is None:
-            raise ValueError("There are no landmarks yet.")
-        return FeatureMap.by(self.kernel, self.landmarks, unit=False, radius=None)
+        """The map to features, once there are anchors."""
+        if self.kernel is None or self.anchors is None:
+            raise ValueError("There are no anchors yet.")
+        return FeatureMap.by(self.kernel, self.anchors, unit=False, radius=None)
 
     def _moments_with(self, X: Any, weights: NDArray[np.float64] | None) -> FeatureMoments:
         features = self.features
@@ -135,7 +135,7 @@ class PartialFit:
         serial = not features.kernel.threadsafe
         whole = slice(0, X.shape[0])
         total = None
-        work = VALUE_WORK * X.shape[0] * len(features.landmarks)
+        work = VALUE_WORK * X.shape[0] * len(features.anchors)
         for part in [share(whole)] if serial else run_over_rows(share, X.shape[0], work=work):
             total = added(total, part)
         found = FeatureMoments.of_sums(center, total, inputs)  # type: ignore[arg-type]  # X has rows
@@ -160,16 +160,16 @@ def _refuse_overflow(kernel: Kernel, X: Any) -> None:
         finite_squared_norms(X)
 
 
-def rows_before_landmarks(estimator: Any, solver: Nystroem) -> int:
-    """Return how many rows must have been seen before landmarks are chosen among them.
+def rows_before_anchors(estimator: Any, solver: Nystroem) -> int:
+    """Return how many rows must have been seen before anchors are chosen among them.
 
-    None wait where the landmarks are given and the kernel takes nothing from the data.
+    None wait where the anchors are given and the kernel takes nothing from the data.
     """
-    if isinstance(solver.landmarks, str):
-        return _ROWS_PER_LANDMARK * most_landmarks(estimator, solver)
+    if isinstance(solver.anchors, str):
+        return _ROWS_PER_ANCHOR * most_anchors(estimator, solver)
     if not estimator._kernel_object()._unresolved():
         return 0
-    return _ROWS_PER_LANDMARK * len(solver.landmarks)
+    return _ROWS_PER_ANCHOR * len(solver.anchors)
 
 
 def works_on_features(estimator: Any) -> bool:
@@ -177,7 +177,7 @@ def works_on_features(estimator: Any) -> bool:
     if estimator.solver in ("auto", "nystroem") or isinstance(estimator.solver, Nystroem):
         return True
     raise AttributeError(
-        f"{type(estimator).__name__} has partial_fit, which works on features by landmarks, with "
+        f"{type(estimator).__name__} has partial_fit, which works on features by anchors, with "
         f"solver='nystroem' or 'auto'; solver={estimator.solver!r} needs all rows at once."
     )
 
@@ -190,9 +190,9 @@ def solver_for_batches(estimator: Any, kernel: Kernel) -> Nystroem:
     solver = feature_solver_for_blocks(estimator)
     if solver is None:
         raise ValueError(f"{owner} needs solver='nystroem'; got {estimator.solver!r}.")
-    if not isinstance(solver.landmarks, str) and np.ndim(solver.landmarks) == 1:
+    if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
         raise ValueError(
-            f"{owner} takes landmarks as points, or by the name of a rule: batches have no numbers "
+            f"{owner} takes anchors as points, or by the name of a rule: batches have no numbers "
             "of rows."
         )
     return solver
@@ -254,21 +254,21 @@ def _rows_of(batch: Any, owner: str) -> Any:
 
 
 def keep_partial_fit(estimator: Any, state: PartialFit, solver: Nystroem) -> None:
-    """Set the fitted attributes; while rows wait for landmarks, as if they were all."""
+    """Set the fitted attributes; while rows wait for anchors, as if they were all."""
     with single_threaded_blas():
         state = state.decided(estimator, solver)
-        if state.moments is None or state.landmarks is None or state.kernel is None:
+        if state.moments is None or state.anchors is None or state.kernel is None:
             raise ValueError("There are no rows yet.")
         features, moments, n = state.features, state.moments, state.n_seen
         found, total, floor = axes_of_moments(moments, features, estimator.n_components, n)
-        # rows are gone: the landmarks say what is positive
-        at_landmarks = features.features(*features.look(state.landmarks.points))[0]
-        signs = orient((at_landmarks - moments.mean) @ found.axes)
+        # rows are gone: the anchors say what is positive
+        at_anchors = features.features(*features.look(state.anchors.points))[0]
+        signs = orient((at_anchors - moments.mean) @ found.axes)
         axes = found.axes * signs
         kept = flat_attributes(features, moments.mean, axes) | {"_constant_diagonal": None}
         dtype = features.dtype
         fit = FeatureFit(found.variances, axes, None, total, floor, dtype, kept)
-        keep_landmarks(estimator, state.kernel, state.landmarks, None)
+        keep_anchors(estimator, state.kernel, state.anchors, None)
         keep_components(estimator, fit, n, moments.count, Traces.of(moments), solver)
     estimator._squared_radius = 1.0
     if moments.input_mean is not None and moments.cross is not None:

@@ -38,6 +38,7 @@ from ..gram import (
 )
 from ..gram.inputs import is_memory_map
 from ..kernels import Precomputed
+from .anchors import FeatureFit, fit_on_features
 from .base import (
     KernelEstimator,
     check_solver_parameters,
@@ -50,7 +51,6 @@ from .base import (
 )
 from .distributed import fits_exactly, lazy_rows
 from .inverse import inputs_of, training_inputs
-from .landmarks import FeatureFit, fit_on_features
 from .new_rows import score_blocks, transform_blocks
 from .streams import OF_ROWS, FeatureStream, StreamFit, comes_in_blocks, fit_on_source
 
@@ -78,8 +78,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     #: Whether "auto" may take Nyström features where the data are many.
     _works_on_features: bool = True
     # Of fits on features; else there are none.
-    n_landmarks_: int | None
-    landmark_indices_: NDArray[np.intp] | None
+    n_anchors_: int | None
+    anchor_indices_: NDArray[np.intp] | None
     _columns_: NDArray[np.intp] | None = None
     _ridge_: Any = None
 
@@ -91,7 +91,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         solver: Any = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
-        n_landmarks: int | None = None,
+        n_anchors: int | None = None,
         warm_start: bool = False,
         memory_budget: str | float = "2GiB",
         storage: str = "auto",
@@ -104,7 +104,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
+        self.n_anchors = n_anchors
         self.warm_start = warm_start
         self.memory_budget = memory_budget
         self.storage = storage
@@ -224,7 +224,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         total = float(X.shape[0] if weights is None else weights.sum())
         self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
         self._solution_ = self._to_go_on_from(pairs)
-        self.n_landmarks_ = self.landmark_indices_ = self._columns_ = self._ridge_ = None
+        self.n_anchors_ = self.anchor_indices_ = self._columns_ = self._ridge_ = None
         for name, value in (found | self._map_new_points(components, geometry)).items():
             setattr(self, name, value)
         self.converged_ = pairs.converged and self._mean_converged

@@ -34,21 +34,21 @@ from ..kernels import Kernel, Precomputed
 from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..sphere.streamed import StreamedMean, streamed_mean
-from .base import SAMPLE, resolved_solver, warn_if_rounding
-from .landmarks import (
+from .anchors import (
     MEAN_TOL,
     FeatureFit,
     Traces,
+    anchors_for,
     axes_of,
     axes_of_moments,
     flat_attributes,
+    keep_anchors,
     keep_components,
-    keep_landmarks,
     keep_rows,
-    landmarks_for,
     sphere_attributes,
     warn_if_few,
 )
+from .base import SAMPLE, resolved_solver, warn_if_rounding
 
 __all__ = [
     "OF_ROWS",
@@ -183,22 +183,22 @@ def fit_on_source(estimator: Any, X: Any, kernel: Kernel, sample_weight: Any) ->
         along = () if weights is None else (weights,)
         kernel = fit_kernel(kernel, source, sample, counted, along)
         radius = _radius(estimator, kernel, source)
-        landmarks = landmarks_for(estimator, kernel, source, weights, solver, 1.0 / (radius or 1.0))
+        anchors = anchors_for(estimator, kernel, source, weights, solver, 1.0 / (radius or 1.0))
         unit = estimator._on_sphere and solver.sphere == "unit"
-        features = FeatureMap.by(kernel, landmarks, unit=unit, radius=radius)
-        progress.advance(0.25, "landmarks")
+        features = FeatureMap.by(kernel, anchors, unit=unit, radius=radius)
+        progress.advance(0.25, "anchors")
         stream = FeatureStream(
             source,
             features,
             weights,
             source.per_row(Lengths(features)) if unit and not source.lazy else None,
-            nystroem_features(kernel, sample, landmarks, unit=unit, scale=1.0 / (radius or 1.0)),
+            nystroem_features(kernel, sample, anchors, unit=unit, scale=1.0 / (radius or 1.0)),
             counted,
         )
         progress.advance(0.5, "features")
         fit = estimator._fit_of_stream(stream)
         estimator._squared_radius = 1.0 if radius is None else radius
-        keep_landmarks(estimator, kernel, landmarks, weights)
+        keep_anchors(estimator, kernel, anchors, weights)
         status, rows = _keep(estimator, fit, stream, solver)
         if not has_fixed_point(kernel, sample):
             estimator._ridge_ = _ridge(estimator, kernel, rows, stream, sample)

@@ -60,9 +60,9 @@ class Krylov:
         Source of the starting block.
     initial : ndarray of shape (n, m), "nystroem" or Nystroem, optional
         Approximate eigenvectors to start from; random vectors fill the block up. "nystroem" takes
-        those of the Nyström approximation by eight landmarks for each vector of a block, or 256 if
+        those of the Nyström approximation by eight anchors for each vector of a block, or 256 if
         these are at most a sixteenth of the rows; :class:`Nystroem` has options. That takes the
-        rows of the landmarks (and of those that were drawn and rejected), a small part of a
+        rows of the anchors (and of those that were drawn and rejected), a small part of a
         product; how many products it saves `benchmarks/bench_warm_starts.py` counts. The matrix
         must be positive semidefinite for it to be a good start; the pairs do not depend on it.
     memory_budget : str or number, optional

@@ -57,7 +57,7 @@ class Options:
     random_state: Any = None
     initial: Any = None
     memory_budget: str | float | None = None
-    n_landmarks: int | None = None
+    n_anchors: int | None = None
 
     def __post_init__(self) -> None:
         if self.tol is not None:
@@ -83,7 +83,7 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
 
     With `exact` it is one that finds the pairs of the operator itself, however long that takes:
     what :func:`leading` does. Estimators change to Nyström features beyond 200,000 rows, where
-    every pass over the Gram matrix takes minutes, and wherever `n_landmarks` is given.
+    every pass over the Gram matrix takes minutes, and wherever `n_anchors` is given.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
         return Choice(
             "nystroem",
             f"n = {n} is more than {_KRYLOV_ROWS}: a pass over the whole matrix is not affordable, "
-            "features by landmarks are",
+            "features by anchors are",
         )
     if k > _DENSE_FRACTION * n:
         return Choice(
@@ -137,7 +137,7 @@ def leading(
         ``"auto"`` is explained by :func:`choose_solver` with ``exact=True``; it never takes
         hebbian or nystroem, which need a positive semidefinite matrix and find few digits. An
         object (``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``,
-        ``Nystroem(n_landmarks=…)``) has its own `tol` and number of iterations; `random_state`,
+        ``Nystroem(n_anchors=…)``) has its own `tol` and number of iterations; `random_state`,
         `initial` and `memory_budget` hold where it leaves them None.
     tol : float, optional
         Stop when ‖K v - λ v‖ <= tol max|λ| for every pair. Default: 1e-8 for krylov, 1e-2 for
@@ -147,9 +147,9 @@ def leading(
         The most products with the operator (krylov, 200 by default) or passes over its rows
         (hebbian, 50).
     random_state : int, RandomState, Generator or None
-        Source of the start of krylov and hebbian, and of the landmarks of nystroem.
+        Source of the start of krylov and hebbian, and of the anchors of nystroem.
     initial : ndarray of shape (n, m), "nystroem" or ``Eigenpairs.resume``, optional
-        Approximate eigenvectors to start from, those that landmarks give, or a run of hebbian to go
+        Approximate eigenvectors to start from, those that anchors give, or a run of hebbian to go
         on with.
     memory_budget : str or number, optional
         For dense: what the whole matrix may take; default: not checked.
@@ -196,13 +196,13 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
     if not isinstance(solver, str):
         solver = _completed(solver, options)
         return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
-    if solver == "auto" and options.n_landmarks is not None and not exact:
-        solver = "nystroem"  # who says how many landmarks there are to be wants them
+    if solver == "auto" and options.n_anchors is not None and not exact:
+        solver = "nystroem"  # who says how many anchors there are to be wants them
     name = choose_solver(n, k, exact=exact).solver if solver == "auto" else solver
     if name == "dense":
         return Dense(options.memory_budget)
     if name == "nystroem":
-        names = ("tol", "n_landmarks", "random_state")
+        names = ("tol", "n_anchors", "random_state")
         return Nystroem(**options.given(**{name: name for name in names}))
     shared = {name: name for name in ("tol", "initial", "random_state", "memory_budget")}
     if name == "hebbian":
@@ -210,7 +210,7 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
     return Krylov(**options.for_vectors().given(max_iter="max_iter", **shared))
 
 
-_OPEN = ("initial", "random_state", "memory_budget", "n_landmarks")
+_OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def _completed(solver: Any, options: Options) -> Any:
@@ -223,7 +223,7 @@ def _completed(solver: Any, options: Options) -> Any:
         for field in fields(solver)
         if field.name in _OPEN and getattr(solver, field.name) is None
     }
-    # what an earlier run has found is nearer than what landmarks give
+    # what an earlier run has found is nearer than what anchors give
     if options.initial is not None and isinstance(getattr(solver, "initial", None), str):
         open_fields["initial"] = options.initial
     return replace(solver, **open_fields)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from .._core.status import Status
 from ..gram import (
+    Anchors,
     GramOperator,
-    Landmarks,
     PartialCholesky,
-    choose_landmarks,
+    choose_anchors,
     partial_cholesky,
 )
 from ..gram.pivots import check_captured, pilot_size, refuse_nonzero
@@ -24,7 +24,7 @@ from .pairs import Eigenpairs
 
 __all__ = ["Nystroem", "starting_vectors"]
 
-_LANDMARKS = ("rpcholesky", "uniform", "k-means++")
+_ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
 # Where nobody says how many: then the features of a million rows are a few of their kernel
 # products each, and half a gigabyte per 250,000 rows in float32.
@@ -33,29 +33,29 @@ _DEFAULT = 512
 
 @dataclass(frozen=True)
 class Nystroem:
-    r"""The Nyström method: all points are seen through a few of them, the landmarks.
+    r"""The Nyström method: all points are seen through a few of them, the anchors.
 
     :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
-    there are landmarks. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
+    there are anchors. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
     :class:`~orthodrome.KernelPGA`, :class:`~orthodrome.KernelPNS`, and those that find clusters)
-    never look at more of the Gram matrix than its diagonal and the columns of the landmarks, and
+    never look at more of the Gram matrix than its diagonal and the columns of the anchors, and
     keep nothing else of the training data for new points.
 
     Parameters
     ----------
-    n_landmarks : int, optional
-        The most landmarks. Default: 512, or twice the number of pairs if that is more.
-    landmarks : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
+    n_anchors : int, optional
+        The most anchors. Default: 512, or twice the number of pairs if that is more.
+    anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
         How they are chosen, see :func:`~orthodrome.gram.partial_cholesky`; or which rows they are,
         as integers in one dimension; or, for an estimator, points.
     tol : float, optional
-        Take no more landmarks once the trace of what the features leave out,
+        Take no more anchors once the trace of what the features leave out,
         :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
         as many as asked for.
     sphere : {"unit", "angles"}, default="unit"
         What :class:`~orthodrome.KernelPGA` does about features that are shorter than the points.
         "unit" brings each to unit length, which puts it back on the sphere. "angles" leaves them,
-        as projections of the points on the span of the landmarks, and takes the angles of the
+        as projections of the points on the span of the anchors, and takes the angles of the
         points themselves, which the inner products with the mean tell.
     random_state : int, RandomState, Generator or None
         Source of the draws.
@@ -64,14 +64,14 @@ class Nystroem:
     --------
     >>> from orthodrome import KernelPCA
     >>> X = np.random.default_rng(0).standard_normal((2000, 3))
-    >>> solver = Nystroem(n_landmarks=300, tol=1e-3, random_state=0)
+    >>> solver = Nystroem(n_anchors=300, tol=1e-3, random_state=0)
     >>> model = KernelPCA(2, solver=solver).fit(X)
-    >>> model.solver_, bool(model.n_landmarks_ < 300)
+    >>> model.solver_, bool(model.n_anchors_ < 300)
     ('nystroem', True)
     """
 
-    n_landmarks: int | None = None
-    landmarks: Any = "rpcholesky"
+    n_anchors: int | None = None
+    anchors: Any = "rpcholesky"
     tol: float | None = None
     sphere: str = "unit"
     random_state: Any = None
@@ -80,25 +80,25 @@ class Nystroem:
 
     def __post_init__(self) -> None:
         owner = "the nystroem solver"
-        if self.n_landmarks is not None:
-            check_integer(self.n_landmarks, "n_landmarks", owner)
-        if isinstance(self.landmarks, str):
-            check_choice(self.landmarks, _LANDMARKS, "landmarks", owner)
+        if self.n_anchors is not None:
+            check_integer(self.n_anchors, "n_anchors", owner)
+        if isinstance(self.anchors, str):
+            check_choice(self.anchors, _ANCHORS, "anchors", owner)
         if self.tol is not None:
             check_positive(self.tol, "tol", owner, or_zero=True)
             if self.tol >= 1:
                 raise ValueError(
-                    f"tol of {owner} must be below 1, or no landmark would be taken; got "
+                    f"tol of {owner} must be below 1, or no anchor would be taken; got "
                     f"{self.tol!r}."
                 )
         check_choice(self.sphere, ("unit", "angles"), "sphere", owner)
         check_random_state(self.random_state, owner)
 
-    def most_landmarks(self, k: int) -> int:
-        """Return how many landmarks there may be for k pairs."""
-        return max(_DEFAULT, 2 * k) if self.n_landmarks is None else int(self.n_landmarks)
+    def most_anchors(self, k: int) -> int:
+        """Return how many anchors there may be for k pairs."""
+        return max(_DEFAULT, 2 * k) if self.n_anchors is None else int(self.n_anchors)
 
-    def landmarks_of(
+    def anchors_of(
         self,
         kernel: Any,
         X: Any,
@@ -106,23 +106,23 @@ class Nystroem:
         *,
         sample_weight: NDArray[np.float64] | None = None,
         scale: float = 1.0,
-    ) -> Landmarks:
-        """Choose landmarks for k pairs; see :func:`~orthodrome.gram.choose_landmarks`."""
-        return choose_landmarks(
+    ) -> Anchors:
+        """Choose anchors for k pairs; see :func:`~orthodrome.gram.choose_anchors`."""
+        return choose_anchors(
             kernel,
             X,
-            self.most_landmarks(k),
-            landmarks=self.landmarks,
+            self.most_anchors(k),
+            anchors=self.anchors,
             tol=self.tol or 0.0,
             sample_weight=sample_weight,
             scale=scale,
             random_state=self.random_state,
         )
 
-    def status(self, trace_error: float, n_landmarks: int, n: int) -> Status:
+    def status(self, trace_error: float, n_anchors: int, n: int) -> Status:
         """Say whether the tolerance was reached; one that nobody asked for always is."""
-        reached = not self.tol or trace_error <= self.tol or n_landmarks == n
-        return Status.CONVERGED if reached else Status.FEW_LANDMARKS
+        reached = not self.tol or trace_error <= self.tol or n_anchors == n
+        return Status.CONVERGED if reached else Status.FEW_ANCHORS
 
     def solve(
         self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
@@ -134,9 +134,9 @@ class Nystroem:
         n = operator.shape[0]
         found = partial_cholesky(
             operator,
-            max_rank=min(n, self.most_landmarks(k)),
+            max_rank=min(n, self.most_anchors(k)),
             tol=self.tol or 0.0,
-            pivots=self.landmarks,
+            pivots=self.anchors,
             random_state=self.random_state,
         )
         rank = found.factor.shape[1]
@@ -149,7 +149,7 @@ class Nystroem:
         status = self.status(found.trace_error, rank, n)
         values = (roots**2).astype(operator.dtype)
         largest = float(values[0]) if values[0] > 0 else 1.0
-        entry = {"n_landmarks": rank, "trace_error": found.trace_error}
+        entry = {"n_anchors": rank, "trace_error": found.trace_error}
         entry["max_residual"] = left_out / largest
         if callback is not None:
             callback(entry)
@@ -167,16 +167,16 @@ class Nystroem:
 def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> NDArray[np.float64]:
     """Return approximate leading eigenvectors for another solver to start from, in columns.
 
-    There are `count` of them, or fewer where the landmarks have a smaller rank. Their Gram matrix
+    There are `count` of them, or fewer where the anchors have a smaller rank. Their Gram matrix
     is used, which is cheaper than singular values, and half of the digits are enough for a start.
     """
     n = operator.shape[0]
-    most = pilot_size(n, count) if solver.n_landmarks is None else solver.n_landmarks
+    most = pilot_size(n, count) if solver.n_anchors is None else solver.n_anchors
     found = partial_cholesky(
         operator,
         max_rank=min(n, most),
         tol=solver.tol or 0.0,
-        pivots=solver.landmarks,
+        pivots=solver.anchors,
         random_state=solver.random_state,
     )
     values, axes = scipy.linalg.eigh(found.factor.T @ found.factor, driver="evd")

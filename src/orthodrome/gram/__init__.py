@@ -1,5 +1,6 @@
 """Gram operators: N x N matrices of inner products of which only products are needed."""
 
+from .anchors import Anchors, choose_anchors
 from .base import CrossOperator, GramOperator
 from .centered import Centered, squared_distance_to_mean
 from .combined import Combined
@@ -21,7 +22,6 @@ from .feature_map import (
     PullSums,
 )
 from .inputs import as_source, kind_of
-from .landmarks import Landmarks, choose_landmarks
 from .local_sources import ArraySource, BatchSource, ZarrSource
 from .moments import fit_kernel, row_moments
 from .nystroem import NystroemFeatures, nystroem_features
@@ -32,6 +32,7 @@ from .tiled import TiledGram
 from .unit import Scaled, squared_radius
 
 __all__ = [
+    "Anchors",
     "ArraySource",
     "BatchSource",
     "Centered",
@@ -53,7 +54,6 @@ __all__ = [
     "FrameRows",
     "GramOperator",
     "Isometry",
-    "Landmarks",
     "Lengths",
     "LogSums",
     "NystroemFeatures",
@@ -66,7 +66,7 @@ __all__ = [
     "TiledGram",
     "ZarrSource",
     "as_source",
-    "choose_landmarks",
+    "choose_anchors",
     "choose_storage",
     "cross_operator",
     "feature_coordinates",

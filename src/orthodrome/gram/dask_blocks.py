@@ -203,7 +203,7 @@ def persisted(X: Any) -> Any:
 
 @contextmanager
 def quiet_about_size() -> Iterator[None]:
-    """Let graphs carry vectors and landmarks without a warning.
+    """Let graphs carry vectors and anchors without a warning.
 
     They could be scattered instead, and would then be lost with the worker that had them.
     """

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Kernel
+from .anchors import Anchors
 from .dask_blocks import blocks_of, computed
 from .dask_source import DaskSource
 from .feature_map import FeatureMap, Lengths
-from .landmarks import Landmarks
 from .nystroem import NystroemFeatures, nystroem_features
 
 __all__ = ["DaskFeatures"]
@@ -20,7 +20,7 @@ __all__ = ["DaskFeatures"]
 
 @dataclass(frozen=True)
 class _Seen:
-    """A function of blocks that looks at kernel values with the landmarks."""
+    """A function of blocks that looks at kernel values with the anchors."""
 
     map: FeatureMap
 
@@ -60,7 +60,7 @@ class DaskFeatures(NystroemFeatures):
         A fitted kernel.
     X : dask array of shape (n, ...)
         Validated rows.
-    landmarks : Landmarks
+    anchors : Anchors
         What they are seen through; points.
     unit, scale
         As for :func:`~orthodrome.gram.nystroem_features`.
@@ -68,12 +68,12 @@ class DaskFeatures(NystroemFeatures):
     Examples
     --------
     >>> import dask.array as da
-    >>> from orthodrome.gram import choose_landmarks
+    >>> from orthodrome.gram import choose_anchors
     >>> from orthodrome.kernels import Linear
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     >>> kernel = Linear().fit(X)
-    >>> landmarks = choose_landmarks(kernel, X, 2)
-    >>> DaskFeatures(kernel, da.from_array(X, chunks=2), landmarks).squared_lengths.round(6)
+    >>> anchors = choose_anchors(kernel, X, 2)
+    >>> DaskFeatures(kernel, da.from_array(X, chunks=2), anchors).squared_lengths.round(6)
     array([1., 2., 4.])
     """
 
@@ -81,16 +81,16 @@ class DaskFeatures(NystroemFeatures):
         self,
         kernel: Kernel,
         X: Any,
-        landmarks: Landmarks,
+        anchors: Anchors,
         *,
         unit: bool = False,
         scale: float = 1.0,
     ) -> None:
         radius = None if scale == 1.0 else 1.0 / scale
-        self._kernel, self._landmarks, self._scale = kernel, landmarks, scale
+        self._kernel, self._anchors, self._scale = kernel, anchors, scale
         self._source = DaskSource.unchecked(X)
-        self._map = FeatureMap.by(kernel, landmarks, unit=unit, radius=radius)
-        self.decoder, self.unit, self.storage = landmarks.decoder, unit, "recompute"
+        self._map = FeatureMap.by(kernel, anchors, unit=unit, radius=radius)
+        self.decoder, self.unit, self.storage = anchors.decoder, unit, "recompute"
         self.shape = (self._source.shape[0], self.decoder.shape[1])
         self.dtype = np.dtype(X.dtype)
         self._known: NDArray[np.float64] | None = None
@@ -119,11 +119,11 @@ class DaskFeatures(NystroemFeatures):
         return self.of(self._source.take(indices)).toarray()
 
     def of(self, X_new: Any) -> NystroemFeatures:
-        """Return the features of other points, in memory, by the same landmarks."""
+        """Return the features of other points, in memory, by the same anchors."""
         return nystroem_features(
             self._kernel,
             X_new,
-            self._landmarks,
+            self._anchors,
             unit=self.unit,
             scale=self._scale,
             storage="recompute",

@@ -140,7 +140,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
 def feature_coordinates(features: NystroemFeatures) -> Isometry:
     r"""Give points the coordinates of their features, turned to principal axes.
 
-    With as many landmarks as the rank, they are those of :func:`isometric_coordinates`, up to the
+    With as many anchors as the rank, they are those of :func:`isometric_coordinates`, up to the
     signs of the axes. The same directions are left out.
 
     Parameters
@@ -151,17 +151,17 @@ def feature_coordinates(features: NystroemFeatures) -> Isometry:
     Returns
     -------
     Isometry
-        Coordinates of the points, and the map for others: from inner products with the landmarks,
+        Coordinates of the points, and the map for others: from inner products with the anchors,
         scaled as they were for the features, and before these are brought to unit length.
 
     Examples
     --------
-    >>> from orthodrome.gram import choose_landmarks, nystroem_features
+    >>> from orthodrome.gram import choose_anchors, nystroem_features
     >>> from orthodrome.kernels import Linear
     >>> X = np.array([[3.0, 4.0], [0.0, 2.0], [6.0, 8.0]])
     >>> kernel = Linear().fit(X)
-    >>> landmarks = choose_landmarks(kernel, X, 3)
-    >>> found = feature_coordinates(nystroem_features(kernel, X, landmarks, unit=True))
+    >>> anchors = choose_anchors(kernel, X, 3)
+    >>> found = feature_coordinates(nystroem_features(kernel, X, anchors, unit=True))
     >>> (found.points @ found.points.T).round(6)
     array([[1. , 0.8, 1. ],
            [0.8, 1. , 0.8],

@@ -26,11 +26,11 @@ class FeatureGram(GramOperator):
 
     Examples
     --------
-    >>> from orthodrome.gram import choose_landmarks, nystroem_features
+    >>> from orthodrome.gram import choose_anchors, nystroem_features
     >>> from orthodrome.kernels import Linear
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     >>> kernel = Linear().fit(X)
-    >>> gram = FeatureGram(nystroem_features(kernel, X, choose_landmarks(kernel, X, 3)))
+    >>> gram = FeatureGram(nystroem_features(kernel, X, choose_anchors(kernel, X, 3)))
     >>> (gram @ np.ones(3)).round(6), gram.diagonal().round(6)
     (array([2., 5., 6.]), array([1., 2., 4.]))
     """

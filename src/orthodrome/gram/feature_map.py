@@ -1,4 +1,4 @@
-"""Features of rows by landmarks, a block at a time, and the sums that methods make of them."""
+"""Features of rows by anchors, a block at a time, and the sums that methods make of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes,
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
 from ..kernels.base import rectangular_block
-from .landmarks import Landmarks
+from .anchors import Anchors
 from .nystroem import check_in_span, rows_per_block, squared_lengths
 from .pivots import check_captured
 from .unit import squared_radius
@@ -31,14 +31,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The map from rows to features by landmarks: what :class:`NystroemFeatures` is made of.
+    """The map from rows to features by anchors: what :class:`NystroemFeatures` is made of.
 
     Attributes
     ----------
     kernel : Kernel
         A fitted kernel.
-    landmarks : Prepared
-        The landmarks, prepared by it.
+    anchors : Prepared
+        The anchors, prepared by it.
     decoder : ndarray of shape (m, r)
         R⁻¹.
     dtype : dtype
@@ -50,7 +50,7 @@ class FeatureMap:
     """
 
     kernel: Kernel
-    landmarks: Prepared
+    anchors: Prepared
     decoder: NDArray[Any]
     dtype: np.dtype[Any]
     unit: bool = False
@@ -58,19 +58,19 @@ class FeatureMap:
 
     @classmethod
     def by(
-        cls, kernel: Kernel, landmarks: Landmarks, *, unit: bool, radius: float | None
+        cls, kernel: Kernel, anchors: Anchors, *, unit: bool, radius: float | None
     ) -> FeatureMap:
-        """Make the map by landmarks of points."""
-        points = landmarks.points
-        return cls(kernel, kernel.prepare(points), landmarks.decoder, points.dtype, unit, radius)
+        """Make the map by anchors of points."""
+        points = anchors.points
+        return cls(kernel, kernel.prepare(points), anchors.decoder, points.dtype, unit, radius)
 
     @property
     def rows_at_once(self) -> int:
         """How many rows are looked at together: what fits a cache."""
-        return rows_per_block(len(self.landmarks), self.dtype)
+        return rows_per_block(len(self.anchors), self.dtype)
 
     def look(self, rows: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return kernel values of rows with the landmarks, and k(x, x); both over the radius."""
+        """Return kernel values of rows with the anchors, and k(x, x); both over the radius."""
         points = self.kernel.prepare(rows)
         diagonal = self.kernel.diagonal(points)
         if self.radius is not None:
@@ -81,7 +81,7 @@ class FeatureMap:
                 f"Kernel values overflow in {diagonal.dtype} at row {row}; rescale the data, or "
                 "choose other parameters of the kernel."
             )
-        values = rectangular_block(self.kernel, points, self.landmarks)
+        values = rectangular_block(self.kernel, points, self.anchors)
         if self.radius is not None and self.radius != 1.0:
             values *= values.dtype.type(1.0 / self.radius)
         own = diagonal.astype(np.float64) / (self.radius or 1.0)
@@ -197,7 +197,7 @@ class PullSums(_OfFeatures):
     """What pulls a point of the sphere towards the mean of features.
 
     The sums are those of the weights w, of w θ², of w θ cot θ, of w k(x, ·) θ/sin θ with all
-    landmarks (divided by lengths), and the number of points outside the open hemisphere.
+    anchors (divided by lengths), and the number of points outside the open hemisphere.
     """
 
     point: NDArray[np.float64]

@@ -14,8 +14,8 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import VALUE_WORK, run_in_threads
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
+from .anchors import Anchors
 from .factory import check_ready
-from .landmarks import Landmarks
 from .pivots import check_captured
 from .sources import OutOfSpanError
 
@@ -36,7 +36,7 @@ _BLOCK_BYTES = 2**22
 def nystroem_features(
     kernel: Kernel,
     X: Any,
-    landmarks: Landmarks,
+    anchors: Anchors,
     *,
     unit: bool = False,
     scale: float = 1.0,
@@ -44,7 +44,7 @@ def nystroem_features(
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> NystroemFeatures:
-    """Make the features of all rows by landmarks; see :class:`NystroemFeatures`.
+    """Make the features of all rows by anchors; see :class:`NystroemFeatures`.
 
     `diagonal` is k(x, x) of the rows, times the scale. If it is given, features that are longer
     raise a ValueError: the kernel is not positive definite.
@@ -54,11 +54,11 @@ def nystroem_features(
 
     Examples
     --------
-    >>> from orthodrome.gram import choose_landmarks
+    >>> from orthodrome.gram import choose_anchors
     >>> from orthodrome.kernels import Gaussian
     >>> X = np.arange(5.0)[:, None]
     >>> kernel = Gaussian(sigma=1.0).fit(X)
-    >>> features = nystroem_features(kernel, X, choose_landmarks(kernel, X, 5))
+    >>> features = nystroem_features(kernel, X, choose_anchors(kernel, X, 5))
     >>> bool(np.allclose(features.toarray() @ features.toarray().T, kernel(X)))
     True
     """
@@ -70,31 +70,29 @@ def nystroem_features(
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
     values: _Values
     if isinstance(kernel, Precomputed):
-        values = _GivenValues(X, landmarks.indices, scale)
+        values = _GivenValues(X, anchors.indices, scale)
     else:
-        values = _KernelValues(kernel, X, landmarks.points, scale)
-    needed = X.shape[0] * landmarks.decoder.shape[1] * np.dtype(X.dtype).itemsize
+        values = _KernelValues(kernel, X, anchors.points, scale)
+    needed = X.shape[0] * anchors.decoder.shape[1] * np.dtype(X.dtype).itemsize
     budget = parse_bytes(memory_budget)
-    refuse_large_features(X, landmarks.decoder.shape[1], memory_budget, storage)
+    refuse_large_features(X, anchors.decoder.shape[1], memory_budget, storage)
     if storage == "auto":
         beyond = "recompute" if kernel.threadsafe else "disk"
         storage = "memory" if needed <= budget else beyond
-    return NystroemFeatures(
-        values, landmarks.decoder, unit=unit, storage=storage, diagonal=diagonal
-    )
+    return NystroemFeatures(values, anchors.decoder, unit=unit, storage=storage, diagonal=diagonal)
 
 
 def refuse_large_features(
-    X: Any, n_landmarks: int | None, memory_budget: str | float, storage: str
+    X: Any, n_anchors: int | None, memory_budget: str | float, storage: str
 ) -> None:
     """Raise if so many features of all rows are to be in memory, and would not fit.
 
-    Before landmarks are chosen, which takes long, it is the number asked for that counts (None:
+    Before anchors are chosen, which takes long, it is the number asked for that counts (None:
     none was): points of low rank may need fewer, which ``storage="auto"`` waits to see.
     """
-    if storage != "memory" or n_landmarks is None:
+    if storage != "memory" or n_anchors is None:
         return
-    columns = min(int(n_landmarks), X.shape[0])
+    columns = min(int(n_anchors), X.shape[0])
     needed, budget = X.shape[0] * columns * np.dtype(X.dtype).itemsize, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
@@ -104,7 +102,7 @@ def refuse_large_features(
 
 
 class _Values:
-    """Kernel values of the points (rows) with the landmarks, a block of rows at a time."""
+    """Kernel values of the points (rows) with the anchors, a block of rows at a time."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -114,20 +112,20 @@ class _Values:
         raise NotImplementedError
 
     def of(self, X_new: Any) -> _Values:
-        """Return those of other points with the same landmarks."""
+        """Return those of other points with the same anchors."""
         raise NotImplementedError
 
 
 class _KernelValues(_Values):
-    def __init__(self, kernel: Kernel, X: Any, landmarks: Any, scale: float) -> None:
-        self._kernel, self._scale, self._given = kernel, scale, landmarks
-        self._points, self._landmarks = kernel.prepare(X), kernel.prepare(landmarks)
-        self.shape = (len(self._points), len(self._landmarks))
+    def __init__(self, kernel: Kernel, X: Any, anchors: Any, scale: float) -> None:
+        self._kernel, self._scale, self._given = kernel, scale, anchors
+        self._points, self._anchors = kernel.prepare(X), kernel.prepare(anchors)
+        self.shape = (len(self._points), len(self._anchors))
         self.dtype = np.dtype(self._points.dtype)
         self.serial = not kernel.threadsafe
 
     def block(self, rows: slice | NDArray[np.intp]) -> NDArray[Any]:
-        values = rectangular_block(self._kernel, self._points[rows], self._landmarks)
+        values = rectangular_block(self._kernel, self._points[rows], self._anchors)
         if self._scale != 1.0:
             values *= values.dtype.type(self._scale)
         return values.astype(self.dtype, copy=False)
@@ -151,17 +149,17 @@ class _GivenValues(_Values):
 
 
 class NystroemFeatures:
-    r"""Features of points by landmarks, as a tall matrix of which only products are needed.
+    r"""Features of points by anchors, as a tall matrix of which only products are needed.
 
     .. math:: F = k(X, L)\,R^{-1}, \qquad K_{mm} = R^\top R, \qquad
         F F^\top = K_{nm} K_{mm}^{-1} K_{mn}
 
-    are the coordinates of the points projected on the span of the landmarks. With `unit` each row
+    are the coordinates of the points projected on the span of the anchors. With `unit` each row
     is divided by its length, which puts it back on the sphere.
 
     Parameters
     ----------
-    values : kernel values of points with landmarks
+    values : kernel values of points with anchors
         As :func:`nystroem_features` makes them.
     decoder : ndarray of shape (m, r)
         R⁻¹.
@@ -238,7 +236,7 @@ class NystroemFeatures:
 
     @property
     def squared_lengths(self) -> NDArray[np.float64]:
-        """‖f‖² of each row before it was divided: what the landmarks hold of k(x, x)."""
+        """‖f‖² of each row before it was divided: what the anchors hold of k(x, x)."""
         if self._squares is None:
             self._measure()
         return self._squares  # type: ignore[return-value]  # it was measured
@@ -287,7 +285,7 @@ class NystroemFeatures:
         return features
 
     def of(self, X_new: Any) -> NystroemFeatures:
-        """Return the features of other points by the same landmarks, computed when needed."""
+        """Return the features of other points by the same anchors, computed when needed."""
         return NystroemFeatures(
             self._values.of(X_new), self.decoder, unit=self.unit, storage="recompute"
         )
@@ -375,9 +373,9 @@ def log_maps(
     return lambda rows, block: s[rows] * (block - c[rows] * mean)
 
 
-def rows_per_block(n_landmarks: int, dtype: np.dtype[Any]) -> int:
-    """Return how many rows have kernel values with all landmarks that fit a cache."""
-    width = max(1, n_landmarks) * dtype.itemsize
+def rows_per_block(n_anchors: int, dtype: np.dtype[Any]) -> int:
+    """Return how many rows have kernel values with all anchors that fit a cache."""
+    width = max(1, n_anchors) * dtype.itemsize
     return int(np.clip(_BLOCK_BYTES // width, 256, 8192))
 
 
@@ -387,7 +385,7 @@ def squared_lengths(features: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def check_in_span(squares: NDArray[np.float64], first: int = 0, what: str = "X") -> None:
-    """Raise where a point has no part in the span of the landmarks, and so no direction there."""
+    """Raise where a point has no part in the span of the anchors, and so no direction there."""
     lost = np.flatnonzero(~(squares > np.finfo(np.float64).tiny))
     if len(lost):
         raise OutOfSpanError(first + int(lost[0]), what)

@@ -155,7 +155,7 @@ def pivot_rows(
         if pivots == "k-means++":
             return _far_from_each_other(operator, weights, count, random)
         raise ValueError(
-            f"Landmarks must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or points; "
+            f"Anchors must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or points; "
             f"got {pivots!r}."
         )
     return checked_rows(pivots, n)
@@ -174,13 +174,13 @@ def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
         rows = np.array("lists of unlike lengths", dtype=object)
     if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
         raise ValueError(
-            "Landmarks given as rows must be integers in one dimension, at least one; got "
+            "Anchors given as rows must be integers in one dimension, at least one; got "
             f"{rows.dtype} of shape {rows.shape}."
         )
     outside = (rows < -n) | (rows >= n)
     if outside.any():
         raise ValueError(
-            f"Landmarks must be rows of {n} points, 0 to {n - 1}; got {rows[outside][0]}."
+            f"Anchors must be rows of {n} points, 0 to {n - 1}; got {rows[outside][0]}."
         )
     return rows.astype(np.intp) % n
 
@@ -371,14 +371,14 @@ def independent_part(
     left = np.abs(scaled[np.ix_(rest, rest)] - factor[:rank, rank:].T @ factor[:rank, rank:])
     if np.any(left > _INDEFINITE):
         worst = int(present[rest[left.max(axis=0).argmax()]])
-        raise ValueError(_NOT_POSITIVE.format(where=f"at landmark {worst}"))
+        raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {worst}"))
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
     return present[kept], inverse / lengths[present[kept]][:, None]
 
 
 _NOT_POSITIVE = (
     "The kernel is not positive definite on these data ({where}), so a Nyström approximation by "
-    "landmarks is meaningless. Choose another kernel, or fit without landmarks."
+    "anchors is meaningless. Choose another kernel, or fit without anchors."
 )
 
 # Relative to k(x, x), what rounding cannot explain. In trials, matrices computed in float32 and
@@ -397,7 +397,7 @@ def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64])
     if np.any(excess > float(np.finfo(np.float32).eps) * size.max(initial=0.0)):
         worst = int(np.argmax(excess))
         where = (
-            f"k(x, x) is {diagonal[worst]:.3g} where the landmarks alone account for "
+            f"k(x, x) is {diagonal[worst]:.3g} where the anchors alone account for "
             f"{captured[worst]:.3g}"
         )
         raise ValueError(_NOT_POSITIVE.format(where=where))
@@ -411,7 +411,7 @@ def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) 
     matrix : ndarray of shape (s, s)
         The Gram matrix of a few points.
     features : ndarray of shape (s, m)
-        Their features by landmarks.
+        Their features by anchors.
     """
     check_captured(np.einsum("ij,ij->i", features, features), np.diagonal(matrix))
     lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
@@ -421,7 +421,7 @@ def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) 
     if there.any():
         smallest = float(scipy.linalg.eigvalsh(left, subset_by_index=[0, 0])[0])
         if smallest < -10 * _INDEFINITE:
-            where = f"given the landmarks, an eigenvalue of the normalised matrix is {smallest:.2g}"
+            where = f"given the anchors, an eigenvalue of the normalised matrix is {smallest:.2g}"
             raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
@@ -447,8 +447,8 @@ def _refuse_negative(
     bad = (diagonal < 0) | ((lengths == 0) & np.any(matrix != 0, axis=1))
     if not np.all(np.isfinite(matrix)):
         raise ValueError(
-            "Kernel values overflow at the landmarks; rescale the data, or choose other parameters "
+            "Kernel values overflow at the anchors; rescale the data, or choose other parameters "
             "of the kernel."
         )
     if bad.any():
-        raise ValueError(_NOT_POSITIVE.format(where=f"at landmark {int(np.flatnonzero(bad)[0])}"))
+        raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {int(np.flatnonzero(bad)[0])}"))

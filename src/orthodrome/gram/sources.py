@@ -41,12 +41,12 @@ _PIECE = 2048
 
 
 class OutOfSpanError(ValueError):
-    """A point has no part in the span of the landmarks, and so no direction there."""
+    """A point has no part in the span of the anchors, and so no direction there."""
 
     def __init__(self, row: int, what: str = "X") -> None:
         super().__init__(
-            f"Row {row} of {what} is orthogonal to all landmarks: its features have no direction. "
-            "Take more landmarks (n_landmarks), a wider kernel, or leave such rows out."
+            f"Row {row} of {what} is orthogonal to all anchors: its features have no direction. "
+            "Take more anchors (n_anchors), a wider kernel, or leave such rows out."
         )
         self.row, self.what = row, what
 

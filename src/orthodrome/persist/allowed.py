@@ -32,7 +32,7 @@ from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from ..decomposition.partial import PartialFit
 from ..denoising import PatchDenoiser, SequenceDenoiser
 from ..eigen import Dense, FeatureMoments, Hebbian, Krylov, Nystroem
-from ..gram import Landmarks
+from ..gram import Anchors
 from ..kernels import (
     RBF,
     AdditiveChi2,
@@ -117,7 +117,7 @@ _FITTED_PARTS = (
     Canonical,
     FeatureMoments,
     GraphExtension,
-    Landmarks,
+    Anchors,
     Mixture,
     NestedSpheres,
     PartialFit,

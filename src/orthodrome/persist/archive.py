@@ -23,6 +23,7 @@ import scipy.sparse
 from .._core.machine import versions
 from .._core.warn import warn_user
 from .allowed import ARRAYS, SPARSE, is_plain, name_of, names_of
+from .renames import renewed
 from .schema import audit, named_files, parse, renumbered
 
 __all__ = ["FORMAT", "check", "pack"]
@@ -81,8 +82,8 @@ def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def check(data: bytes) -> dict[str, Any]:
-    """Check an archive from end to end and return its notes.
+def check(data: bytes) -> tuple[bytes, dict[str, Any]]:
+    """Check an archive from end to end; return it with today's names, and its notes.
 
     Only the arrays' numbers are taken as they are.
 
@@ -100,17 +101,21 @@ def check(data: bytes) -> dict[str, Any]:
         digests = _checked_manifest(manifest)
         if digests.keys() != sizes.keys() - {_MANIFEST}:
             raise ValueError("it has other members than it was written with")
-        schema = archive.read(_SCHEMA)
-        _check_digest(_SCHEMA, schema, digests)
-        files = audit(parse(schema))
+        content = archive.read(_SCHEMA)
+        _check_digest(_SCHEMA, content, digests)
+        given = parse(content)
+        schema = renewed(given)
+        files = audit(schema)
         if files.keys() != sizes.keys() - {_MANIFEST, _SCHEMA}:
             raise ValueError("its arrays are not those that its description names")
         for file, kind in files.items():
             content = archive.read(file)
             _check_digest(file, content, digests)
             _check_sparse(content, kind) if file.endswith(".npz") else _check_array(content, kind)
-    notes: dict[str, Any] = manifest["notes"]
-    return notes
+        if schema != given:
+            members = {file: archive.read(file) for file in files}
+            data = _written({_SCHEMA: json.dumps(schema).encode(), **members})
+    return data, manifest["notes"]
 
 
 # ---------------------------------------------------------------------- writing

@@ -131,7 +131,7 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     check_flag(with_notes, "with_notes", "load")
     data = _read(check_path(path, "path", "load"))
     try:
-        notes = check(data)
+        data, notes = check(data)
         model = skops.loads(data, trusted=_TRUSTED)
         plain_copy(model)  # load refuses all that save refuses
         check_parts(model)

@@ -164,7 +164,7 @@ def _refusal(value: Any, where: str) -> str:
     if is_dask_array(value):
         return (
             f"{where} is a dask array, whose rows are elsewhere; a model file holds its data. Fit "
-            "with solver='nystroem', which keeps landmarks alone, or pickle the model for yourself."
+            "with solver='nystroem', which keeps anchors alone, or pickle the model for yourself."
         )
     if scipy.sparse.issparse(value):
         return f"{where} is of the sparse format {value.format}; a model file holds CSR: .tocsr()."

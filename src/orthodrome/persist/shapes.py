@@ -51,21 +51,21 @@ KernelEstimator
 SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering
     X_fit_: precomputed ? rows(m)? : rows(m)
     _columns_: precomputed ? int(m)<d : int(m)<d?
-    n_landmarks_: size(m)?; landmark_indices_: int(m)?; n_iter_: number
+    n_anchors_: size(m)?; anchor_indices_: int(m)?; n_iter_: number
     converged_: flag
 SpectralDecomposition
     _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?
     inverse_alpha: number; n_components_: size(k)
     eigenvalues_ explained_variance_ratio_ residuals_: float(k)
     eigenvectors_: -float(n,k)
-    embedding_: n_landmarks_ ? -float(n,k) : float(n,k)
+    embedding_: n_anchors_ ? -float(n,k) : float(n,k)
     sample_weight_: weights(n)?
     dual_coef_: whole ? float(d,k) : float(m,k)
-    _ridge_: needs_no_ridge ? RidgeMap? : n_landmarks_ ? RidgeMap : RidgeMap?
+    _ridge_: needs_no_ridge ? RidgeMap? : n_anchors_ ? RidgeMap : RidgeMap?
     solver_: text
 KernelPCA
     intercept_: float(k)
-    _mean_coef_: n_landmarks_ ? float(m) : float(m)?
+    _mean_coef_: n_anchors_ ? float(m) : float(m)?
     _mean_square: number; _constant_diagonal: -number?; _partial_: -PartialFit:d
 KernelPGA
     mean_: whole ? float(d) : float(m)
@@ -125,7 +125,7 @@ FeatureMoments
     count: positive; trace squared captured: number; mean: float(m); scatter: float(m,m)
     input_mean: needs_inputs ? float(e) : float(e)?
     cross: needs_inputs ? float(m,e) : float(m,e)?
-Landmarks
+Anchors
     points: precomputed ? rows(m)? : rows(m)
     indices: int(m)?; decoder: float(m,m)
 Mixture
@@ -137,7 +137,7 @@ Subsphere
     axis: float(_); radius objective n_iter: number; converged: flag
 PartialFit
     n_seen: positive; kernel: Kernel:d?
-    landmarks: kernel ? Landmarks:m,kernel : Landmarks?
+    anchors: kernel ? Anchors:m,kernel : Anchors?
     moments: kernel ? FeatureMoments:m,kernel : FeatureMoments?
     rows: [r]any; weights: [r]weights(_)
 RidgeMap
@@ -213,7 +213,7 @@ StandardScaler
 _CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
     "precomputed": lambda part, scope: isinstance(scope.get("kernel"), Precomputed),
     "whole": lambda part, scope: (
-        isinstance(scope["kernel"], Precomputed) and getattr(part, "n_landmarks_", None) is None
+        isinstance(scope["kernel"], Precomputed) and getattr(part, "n_anchors_", None) is None
     ),
     "needs_no_ridge": lambda part, scope: (
         isinstance(scope["kernel"], Precomputed) or has_fixed_point(scope["kernel"], part.X_fit_)

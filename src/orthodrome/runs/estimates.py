@@ -5,7 +5,7 @@ probe is the work itself on two small samples of the rows, with the eigensolver 
 the Gram matrix that all rows will get; :mod:`.overheads` has the rest. Times are extrapolated as
 a + b m^p: p = 2 where products with the Gram matrix are what takes the time (the number of
 products hardly depends on how many rows there are), 3 where LAPACK has the whole matrix, 1 for the
-iterations of EM, and for everything on features by landmarks, which are as many in the samples.
+iterations of EM, and for everything on features by anchors, which are as many in the samples.
 Memory is added up from what is kept at once.
 """
 
@@ -20,7 +20,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import n_threads
 from ..eigen import Nystroem, choose_solver
 from ..gram import choose_storage
-from ..gram.landmarks import most_candidates
+from ..gram.anchors import most_candidates
 from ..gram.tiled import stored_bytes
 from ..kernels import as_kernel
 from ..kernels.base import TILE
@@ -46,16 +46,16 @@ _KRYLOV_VECTORS = 26  # for each component
 _KRYLOV_OTHERS = 100
 _DENSE_MATRICES = 2.1
 _MIXTURE_MATRICES = 3.1
-# Of features by landmarks: rows that are looked at together when these are chosen, beside the
+# Of features by anchors: rows that are looked at together when these are chosen, beside the
 # factor of the candidates; beside the features themselves vectors of float64 for each component and
-# for all, squares of as many rows as there are landmarks, and the blocks of a thread.
+# for all, squares of as many rows as there are anchors, and the blocks of a thread.
 _CHOOSING_ROWS = 192
 _FEATURES_VECTORS = 5
 _FEATURES_OTHERS = 12
 _FEATURES_SQUARES = 4
 _FEATURES_BLOCKS = 2**23
-# Rows of samples: with fewer than these for each landmark, choosing landmarks is all that is seen.
-_ROWS_PER_LANDMARK = 8
+# Rows of samples: with fewer than these for each anchor, choosing anchors is all that is seen.
+_ROWS_PER_ANCHOR = 8
 # Of the comparison of neighbours: bytes for each distance, and distances at once in each thread.
 _NEIGHBORS_BYTES = 32
 _NEIGHBORS_BLOCK = 2**20
@@ -220,7 +220,7 @@ class _Plan:
     solver: str
     storage: str
     sizes: tuple[int, ...]
-    landmarks: int = 0  # where the solver has any
+    anchors: int = 0  # where the solver has any
 
     @classmethod
     def of(cls, data: Data, choice: Choice, k: int) -> _Plan:
@@ -242,11 +242,11 @@ class _Plan:
 
     @classmethod
     def _of_features(cls, n: int, itemsize: int, kernel: Any, k: int) -> _Plan:
-        landmarks = min(n, Nystroem().most_landmarks(k))
+        anchors = min(n, Nystroem().most_anchors(k))
         beyond = "recompute" if as_kernel(kernel).threadsafe else "disk"
-        storage = "memory" if n * landmarks * itemsize <= parse_bytes(_BUDGET) else beyond
-        largest = min(n // 2, _ROWS_PER_LANDMARK * landmarks)
-        return cls(n, itemsize, "nystroem", storage, (largest // 2, largest), landmarks)
+        storage = "memory" if n * anchors * itemsize <= parse_bytes(_BUDGET) else beyond
+        largest = min(n // 2, _ROWS_PER_ANCHOR * anchors)
+        return cls(n, itemsize, "nystroem", storage, (largest // 2, largest), anchors)
 
     @property
     def power(self) -> int:
@@ -269,8 +269,8 @@ class _Plan:
         return kept + tiles + vectors * self.n * self.itemsize
 
     def _feature_bytes(self, k: int) -> int:
-        """Return the larger of what choosing landmarks takes, and what features take after it."""
-        n, m = self.n, self.landmarks
+        """Return the larger of what choosing anchors takes, and what features take after it."""
+        n, m = self.n, self.anchors
         choosing = 8 * (m + _CHOOSING_ROWS) * min(n, most_candidates(m))
         kept = n * m * self.itemsize if self.storage == "memory" else 0
         squares = 8 * m * m * (_FEATURES_SQUARES + n_threads())

@@ -24,8 +24,8 @@ from ..eigen import (
     tangent_covariance,
 )
 from ..gram import (
+    Anchors,
     FeatureMap,
-    Landmarks,
     NystroemFeatures,
     gram_diagonal,
     nystroem_features,
@@ -39,22 +39,22 @@ from .base import warn_if_rounding
 __all__ = [
     "FeatureFit",
     "Traces",
+    "anchors_for",
     "axes_of",
     "axes_of_moments",
     "fit_on_features",
     "flat_attributes",
+    "keep_anchors",
     "keep_components",
-    "keep_landmarks",
     "keep_rows",
-    "landmarks_for",
-    "most_landmarks",
+    "most_anchors",
     "pca_of_features",
     "pga_of_features",
     "sphere_attributes",
     "warn_if_few",
 ]
 
-# Of the progress bar: about what landmarks and their features take of a fit.
+# Of the progress bar: about what anchors and their features take of a fit.
 _FEATURES_SHARE = 0.5
 
 # The mean to rounding, as over the Gram matrix; float32 features have no more digits than these.
@@ -74,7 +74,7 @@ class FeatureFit:
     embedding : ndarray of shape (n, k) or None
         Coordinates of the points, where they are kept.
     total : float
-        The variance in feature space, what the landmarks leave out included.
+        The variance in feature space, what the anchors leave out included.
     rounding : float
         Up to which size a variance may be rounding.
     dtype : dtype
@@ -95,21 +95,21 @@ class FeatureFit:
 def fit_on_features(
     estimator: Any, X: Any, weights: NDArray[np.float64] | None, solver: Nystroem
 ) -> None:
-    """Fit a spectral decomposition; the landmarks are all that it keeps of the data."""
+    """Fit a spectral decomposition; the anchors are all that it keeps of the data."""
     n = X.shape[0]
     p = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     with tracked(estimator, bool(estimator.verbose)) as progress, single_threaded_blas():
         kernel = estimator._fit_kernel(X, weights)
         diagonal = gram_diagonal(kernel, X)
         radius = estimator._squared_radius_of(diagonal)
-        asked = solver.n_landmarks if solver.tol is None else None
+        asked = solver.n_anchors if solver.tol is None else None
         refuse_large_features(X, asked, estimator.memory_budget, estimator.storage)
-        landmarks = landmarks_for(estimator, kernel, X, weights, solver, 1.0 / radius)
+        anchors = anchors_for(estimator, kernel, X, weights, solver, 1.0 / radius)
         own = diagonal.astype(np.float64) / radius
         features = nystroem_features(
             kernel,
             X,
-            landmarks,
+            anchors,
             unit=estimator._on_sphere and solver.sphere == "unit",
             scale=1.0 / radius,
             diagonal=own,
@@ -119,7 +119,7 @@ def fit_on_features(
         progress.advance(_FEATURES_SHARE, "features")
         fit = estimator._fit_of_features(features, own, p)
     estimator._squared_radius = radius
-    keep_landmarks(estimator, kernel, landmarks, weights)
+    keep_anchors(estimator, kernel, anchors, weights)
     count = float(n if weights is None else weights.sum())
     traces = Traces(float(p @ own), float(p @ (own - features.squared_lengths)))
     status = keep_components(estimator, fit, n, count, traces, solver)
@@ -133,31 +133,31 @@ def fit_on_features(
 
 
 def warn_if_few(estimator: Any, status: Status, solver: Nystroem) -> None:
-    """Warn where the landmarks leave out more than was asked for."""
+    """Warn where the anchors leave out more than was asked for."""
     warn_unless_converged(
         status,
         f"{type(estimator).__name__} ({solver.name})",
-        f"{estimator.n_landmarks_} landmarks leave {estimator.history_[0]['trace_error']:.1e} of "
+        f"{estimator.n_anchors_} anchors leave {estimator.history_[0]['trace_error']:.1e} of "
         f"the trace, tol={solver.tol}",
     )
 
 
-def landmarks_for(
+def anchors_for(
     estimator: Any,
     kernel: Kernel,
     X: Any,
     weights: NDArray[np.float64] | None,
     solver: Nystroem,
     scale: float,
-) -> Landmarks:
-    """Choose the landmarks of an estimator among rows, in memory or in blocks."""
+) -> Anchors:
+    """Choose the anchors of an estimator among rows, in memory or in blocks."""
     k = _integer_components(estimator)
-    return solver.landmarks_of(kernel, X, k, sample_weight=weights, scale=scale)
+    return solver.anchors_of(kernel, X, k, sample_weight=weights, scale=scale)
 
 
-def most_landmarks(estimator: Any, solver: Nystroem) -> int:
-    """Return how many landmarks an estimator may have."""
-    return solver.most_landmarks(_integer_components(estimator))
+def most_anchors(estimator: Any, solver: Nystroem) -> int:
+    """Return how many anchors an estimator may have."""
+    return solver.most_anchors(_integer_components(estimator))
 
 
 def _integer_components(estimator: Any) -> int:
@@ -165,15 +165,15 @@ def _integer_components(estimator: Any) -> int:
     return int(wanted) if isinstance(wanted, numbers.Integral) else 1
 
 
-def keep_landmarks(estimator: Any, kernel: Kernel, landmarks: Landmarks, weights: Any) -> None:
-    """Set what an estimator keeps of the data: the landmarks."""
+def keep_anchors(estimator: Any, kernel: Kernel, anchors: Anchors, weights: Any) -> None:
+    """Set what an estimator keeps of the data: the anchors."""
     precomputed = isinstance(kernel, Precomputed)
     estimator.kernel_ = kernel
     estimator.sample_weight_ = weights
-    estimator.X_fit_ = None if precomputed else landmarks.points.copy()
-    estimator._columns_ = landmarks.indices if precomputed else None
-    estimator.landmark_indices_ = landmarks.indices
-    estimator.n_landmarks_ = len(landmarks.decoder)
+    estimator.X_fit_ = None if precomputed else anchors.points.copy()
+    estimator._columns_ = anchors.indices if precomputed else None
+    estimator.anchor_indices_ = anchors.indices
+    estimator.n_anchors_ = len(anchors.decoder)
     estimator._ridge_ = estimator._solution_ = None
 
 
@@ -212,12 +212,12 @@ def keep_components(
     estimator.solver_, estimator.n_iter_ = solver.name, 1
     estimator.residuals_ = np.full(len(fit.variances), left_out * sums, dtype=dtype)
     largest = float(fit.variances[0])
-    entry = {"n_landmarks": estimator.n_landmarks_, "trace_error": traces.error}
+    entry = {"n_anchors": estimator.n_anchors_, "trace_error": traces.error}
     entry["max_residual"] = left_out / largest if largest > 0 else 0.0
     estimator.history_ = [entry]
     for name, value in fit.kept.items():
         setattr(estimator, name, value)
-    status = solver.status(traces.error, estimator.n_landmarks_, n)
+    status = solver.status(traces.error, estimator.n_anchors_, n)
     estimator.converged_ = status.converged and estimator._mean_converged
     return status
 
@@ -276,7 +276,7 @@ def pga_of_features(
     r"""Return the principal geodesic components of features, and their mean.
 
     The inner products of the points themselves with the mean, which lies in the span of the
-    landmarks, are known. So is, then, the total variance; and features that were not brought to
+    anchors, are known. So is, then, the total variance; and features that were not brought to
     unit length are Log maps of the points projected on the span, with the angles of the points.
     """
     mean = find_mean(features, p, tol=MEAN_TOL[features.dtype], max_iter=max_iter)

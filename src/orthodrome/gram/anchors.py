@@ -1,4 +1,4 @@
-"""The landmarks of the Nyström method: how they are chosen, and the map to features by them."""
+"""The anchors of the Nyström method: how they are chosen, and the map to features by them."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from .pivots import (
 )
 from .sources import RowSource, spread_rows
 
-__all__ = ["Landmarks", "choose_landmarks", "most_candidates"]
+__all__ = ["Anchors", "choose_anchors", "most_candidates"]
 
-# Landmarks are chosen among so many rows at the most, or so many for each of them: what is left of
+# Anchors are chosen among so many rows at the most, or so many for each of them: what is left of
 # every candidate has to be kept up to date, which for all rows of large data takes longer than the
 # features themselves.
 _CANDIDATES = 2**16
-_CANDIDATES_PER_LANDMARK = 64
-_FACTOR = 2**26  # numbers in their factor: half a gigabyte; whatever the budget, the same landmarks
+_CANDIDATES_PER_ANCHOR = 64
+_FACTOR = 2**26  # numbers in their factor: half a gigabyte; whatever the budget, the same anchors
 
 # Rows on which a kernel is tried that is not known to be positive definite.
 _SAMPLE = 128
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class Anchors:
     """A few points, none of which depends on the others, and the map to features by them.
 
     Attributes
     ----------
     points : validated data of shape (m, ...) or None
-        The landmarks; None for a precomputed kernel.
+        The anchors; None for a precomputed kernel.
     indices : ndarray of shape (m,) or None
         Which rows of the training data they are; None where they are others.
     decoder : ndarray of shape (m, m)
-        R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, landmarks) @ decoder``.
+        R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, anchors) @ decoder``.
     """
 
     points: Any
@@ -62,27 +62,27 @@ class Landmarks:
 
 
 class Candidates(NamedTuple):
-    """The rows among which landmarks are chosen, and how often each counts."""
+    """The rows among which anchors are chosen, and how often each counts."""
 
     rows: NDArray[np.intp] | slice
     weights: NDArray[np.float64]
 
 
-def choose_landmarks(
+def choose_anchors(
     kernel: Kernel,
     X: Any,
-    n_landmarks: int,
+    n_anchors: int,
     *,
-    landmarks: Any = "rpcholesky",
+    anchors: Any = "rpcholesky",
     tol: float = 0.0,
     sample_weight: NDArray[np.float64] | None = None,
     scale: float = 1.0,
     random_state: Any = None,
-) -> Landmarks:
-    """Choose landmarks among the rows of X, or take those that are given.
+) -> Anchors:
+    """Choose anchors among the rows of X, or take those that are given.
 
-    Landmarks that depend on the others, copies among them, are left out. Where X has no more rows
-    than landmarks are asked for, and there is no `tol`, all of its rows are taken.
+    Anchors that depend on the others, copies among them, are left out. Where X has no more rows
+    than anchors are asked for, and there is no `tol`, all of its rows are taken.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def choose_landmarks(
     X : validated data, or RowSource
         What ``kernel.validate`` returned; or rows that come in blocks, of which only candidates are
         taken.
-    n_landmarks : int
-        The most landmarks; of landmarks that are given all are taken.
-    landmarks : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
+    n_anchors : int
+        The most anchors; of anchors that are given all are taken.
+    anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
         How they are chosen (:func:`partial_cholesky`); or numbers of rows, as integers in one
         dimension; or points.
     tol : float, default=0.0
@@ -108,13 +108,13 @@ def choose_landmarks(
 
     Returns
     -------
-    Landmarks
-        The landmarks and the map to features.
+    Anchors
+        The anchors and the map to features.
 
     Notes
     -----
-    Of more than 65,536 rows (64 per landmark, if that is more; fewer where landmarks are many) so
-    many are drawn first, one from each of as many parts of equal weight, and landmarks are chosen
+    Of more than 65,536 rows (64 per anchor, if that is more; fewer where anchors are many) so
+    many are drawn first, one from each of as many parts of equal weight, and anchors are chosen
     among them: the search takes a factor of all candidates.
 
     Points that are given are taken in the precision of X.
@@ -123,35 +123,35 @@ def choose_landmarks(
     --------
     >>> from orthodrome.kernels import Linear
     >>> X = np.arange(12.0).reshape(6, 2)
-    >>> found = choose_landmarks(Linear().fit(X), X, 6)
+    >>> found = choose_anchors(Linear().fit(X), X, 6)
     >>> found.points.shape, found.decoder.shape
     ((2, 2), (2, 2))
     """
-    owner = "choose_landmarks"
+    owner = "choose_anchors"
     if not isinstance(X, RowSource):
         check_ready(kernel, X, owner)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], owner)
-    check_integer(n_landmarks, "n_landmarks", owner)
+    check_integer(n_anchors, "n_anchors", owner)
     check_positive(tol, "tol", owner, or_zero=True)
     check_positive(scale, "scale", owner)
     check_random_state(random_state, owner)
     precomputed = isinstance(kernel, Precomputed)
-    if not isinstance(landmarks, str) and not _are_rows(landmarks):
+    if not isinstance(anchors, str) and not _are_rows(anchors):
         if precomputed:
             raise ValueError(
-                "Landmarks of a precomputed kernel must be numbers of rows: it has no points."
+                "Anchors of a precomputed kernel must be numbers of rows: it has no points."
             )
         # in the precision of the rows, which is that of the features
         try:
-            given = kernel.validate(landmarks, reset=False)
+            given = kernel.validate(anchors, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                "Landmarks must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or "
+                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or "
                 f"points of the data: {error}"
             ) from None
         points, indices = given.astype(X.dtype, copy=False), None
     else:
-        indices = _chosen_rows(kernel, X, n_landmarks, landmarks, tol, sample_weight, random_state)
+        indices = _chosen_rows(kernel, X, n_anchors, anchors, tol, sample_weight, random_state)
         points = None if precomputed else _rows(X, indices)
     if precomputed and indices is not None:
         matrix = X[np.ix_(indices, indices)]
@@ -161,7 +161,7 @@ def choose_landmarks(
     kept, decoder = independent_part(matrix * scale, PARTS[np.dtype(X.dtype)])
     if not len(kept):  # all are 0: one of them stands for it
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
-    found = Landmarks(
+    found = Anchors(
         points=None if precomputed else points[kept],
         indices=None if indices is None else indices[kept],
         decoder=decoder,
@@ -171,30 +171,28 @@ def choose_landmarks(
     return found
 
 
-def _check_on_sample(
-    kernel: Kernel, X: Any, weights: Any, landmarks: Landmarks, scale: float
-) -> None:
-    """Raise if the kernel is not positive definite on the landmarks and a few other rows."""
+def _check_on_sample(kernel: Kernel, X: Any, weights: Any, anchors: Anchors, scale: float) -> None:
+    """Raise if the kernel is not positive definite on the anchors and a few other rows."""
     if isinstance(X, RowSource):
         numbers, _ = X.spread(_SAMPLE, weights)
     else:
         numbers, _ = spread_rows(X.shape[0], weights, _SAMPLE)
     if isinstance(kernel, Precomputed):
-        matrix, values = X[np.ix_(numbers, numbers)], X[numbers][:, landmarks.indices]
+        matrix, values = X[np.ix_(numbers, numbers)], X[numbers][:, anchors.indices]
     else:
         rows = kernel.prepare(_rows(X, numbers))
         matrix = symmetric_block(kernel, rows)
-        values = rectangular_block(kernel, rows, kernel.prepare(landmarks.points))
+        values = rectangular_block(kernel, rows, kernel.prepare(anchors.points))
     check_remainder(
-        matrix.astype(np.float64) * scale, values.astype(np.float64) @ landmarks.decoder * scale
+        matrix.astype(np.float64) * scale, values.astype(np.float64) @ anchors.decoder * scale
     )
 
 
-def _are_rows(landmarks: Any) -> bool:
-    if hasattr(landmarks, "tocsr"):
+def _are_rows(anchors: Any) -> bool:
+    if hasattr(anchors, "tocsr"):
         return False
     try:
-        return np.asarray(landmarks).ndim == 1
+        return np.asarray(anchors).ndim == 1
     except ValueError:  # lists of unlike lengths
         return False
 
@@ -203,15 +201,15 @@ def _chosen_rows(
     kernel: Kernel,
     X: Any,
     count: int,
-    landmarks: Any,
+    anchors: Any,
     tol: float,
     weights: NDArray[np.float64] | None,
     random_state: Any,
 ) -> NDArray[np.intp]:
-    """Return the rows that are landmarks, before those that depend on others are left out."""
+    """Return the rows that are anchors, before those that depend on others are left out."""
     n = X.shape[0]
-    if not isinstance(landmarks, str):
-        return checked_rows(landmarks, n)
+    if not isinstance(anchors, str):
+        return checked_rows(anchors, n)
     if n <= count or isinstance(weights, np.ndarray):
         every = np.arange(n) if weights is None else np.flatnonzero(weights)
         if len(every) <= count and not tol:
@@ -224,14 +222,14 @@ def _chosen_rows(
         among = _candidates(X, weights, count, random)
         candidates = _rows(X, among.rows, together=True)
         gram = gram_operator(kernel, candidates, storage="recompute")
-    if landmarks != "rpcholesky" and not tol:
-        chosen = pivot_rows(gram, landmarks, count, among.weights, random)
+    if anchors != "rpcholesky" and not tol:
+        chosen = pivot_rows(gram, anchors, count, among.weights, random)
     else:
         chosen = partial_cholesky(
             gram,
             max_rank=count,
             tol=tol,
-            pivots=landmarks,
+            pivots=anchors,
             sample_weight=among.weights,
             random_state=random,
         ).pivots
@@ -249,8 +247,8 @@ def _rows(X: Any, rows: NDArray[np.intp] | slice, *, together: bool = False) -> 
 
 
 def most_candidates(count: int) -> int:
-    """Return among how many rows so many landmarks are chosen, at the most."""
-    most = max(_CANDIDATES, _CANDIDATES_PER_LANDMARK * count)
+    """Return among how many rows so many anchors are chosen, at the most."""
+    most = max(_CANDIDATES, _CANDIDATES_PER_ANCHOR * count)
     return max(2 * count, min(most, _FACTOR // count))
 
 

@@ -1,4 +1,4 @@
-"""How many landmarks a trace error takes, by each way to choose them; features on the sphere.
+"""How many anchors a trace error takes, by each way to choose them; features on the sphere.
 
 Counts and errors, no times: they depend on the seeds alone.
 """
@@ -76,10 +76,10 @@ DATA: dict[str, tuple[Callable[[], np.ndarray], float]] = {
 
 
 def counts(X: np.ndarray, factor: float, way: str) -> dict[float, list[int]]:
-    """How many landmarks each tolerance took, for each seed; MOST + 1 where there were not enough.
+    """How many anchors each tolerance took, for each seed; MOST + 1 where there were not enough.
 
-    Errors at all numbers of landmarks come from one run: the first columns of a factor are the
-    factor by the first landmarks.
+    Errors at all numbers of anchors come from one run: the first columns of a factor are the
+    factor by the first anchors.
     """
     kernel = Gaussian(sigma=factor * Gaussian().fit(X).sigma_).fit(X)
     gram = gram_operator(kernel, X)
@@ -110,7 +110,7 @@ def needed() -> list[Table | Missing]:
             X = make()
         except FileNotFoundError:
             reason = f"it is not in {data_folder()}; set ORTHODROME_DATA"
-            missing.append(Missing(f"landmarks of {name}", reason))
+            missing.append(Missing(f"anchors of {name}", reason))
             continue
         for multiple in sorted({1.0, factor}, reverse=True):
             found = {way: counts(X, multiple, way) for way in WAYS}
@@ -125,12 +125,12 @@ def needed() -> list[Table | Missing]:
                 cells = [spread(found[way][tol]) for way in WAYS]
                 rows.append([name, f"{len(X):,}", f"{multiple:g}", f"{tol:g}", *cells, share])
     table = Table(
-        name="Landmarks that a trace error takes, by how they are chosen",
+        name="Anchors that a trace error takes, by how they are chosen",
         columns=["data", "N", "σ / rule", "trace error", *WAYS, "rpcholesky / uniform"],
         rows=rows,
         note=f"Medians over {SEEDS} seeds (range); the trace of what the features leave out, of "
         "the trace of the Gram matrix. Gaussian kernels, σ by the rule, and narrower. Of "
-        f"{len(rows) + without} settings, {without} that take more than {MOST:,} landmarks either "
+        f"{len(rows) + without} settings, {without} that take more than {MOST:,} anchors either "
         "way are left out. rpcholesky took more than uniform, in the median: "
         + ("; ".join(more) or "nowhere")
         + ".",
@@ -142,7 +142,7 @@ def needed() -> list[Table | Missing]:
 
 KERNELS = {"gaussian": Gaussian, "exponential": Exponential, "matern": Matern}
 FACTORS = (0.25, 0.5, 1.0, 2.0)
-LANDMARKS = size((32, 128, 512), (32, 64))
+ANCHORS = size((32, 128, 512), (32, 64))
 N_SPHERE, MODES = size(1500, 200), 8
 SPHERE_SEEDS = size(3, 1)
 
@@ -169,13 +169,13 @@ def errors(exact: KernelPGA, model: KernelPGA) -> tuple[float, float]:
 
 
 def setting(kind: str, factor: float) -> dict[tuple[int, str], list[tuple[float, float]]]:
-    """Errors of both ways over data and seeds, for each number of landmarks."""
+    """Errors of both ways over data and seeds, for each number of anchors."""
     found: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for X in sphere_data().values():
         kernel: Any = KERNELS[kind](sigma=factor * KERNELS[kind]().fit(X).sigma_)
         exact = KernelPGA(MODES, kernel, solver="dense").fit(X)
-        for m, way, seed in product(LANDMARKS, ("unit", "angles"), range(SPHERE_SEEDS)):
-            solver = Nystroem(n_landmarks=m, sphere=way, random_state=seed)
+        for m, way, seed in product(ANCHORS, ("unit", "angles"), range(SPHERE_SEEDS)):
+            solver = Nystroem(n_anchors=m, sphere=way, random_state=seed)
             model = KernelPGA(MODES, kernel, solver=solver).fit(X)
             found.setdefault((m, way), []).append(errors(exact, model))
     return found
@@ -185,7 +185,7 @@ def on_the_sphere() -> Table:
     rows, nearer = [], [0, 0]
     for kind, factor in product(KERNELS, FACTORS):
         found = setting(kind, factor)
-        for m in LANDMARKS:
+        for m in ANCHORS:
             means = {
                 way: np.exp(np.mean(np.log(np.maximum(found[m, way], 1e-16)), axis=0))
                 for way in ("unit", "angles")
@@ -195,10 +195,10 @@ def on_the_sphere() -> Table:
             cells = [f"{means[way][i]:.1e}" for i in (0, 1) for way in ("unit", "angles")]
             rows.append([kind, f"{factor:g}", str(m), *cells[:2], f"{ratios[0]:.2g}", *cells[2:]])
             rows[-1].append(f"{ratios[1]:.2g}")
-    columns = ["kernel", "σ / rule", "landmarks", "unit, variances", "angles, variances", "ratio"]
+    columns = ["kernel", "σ / rule", "anchors", "unit, variances", "angles, variances", "ratio"]
     columns += ["unit, coordinates", "angles, coordinates", "ratio"]
     return Table(
-        name=f"Kernel PGA by landmarks: sphere='unit' beside sphere='angles', {MODES} modes",
+        name=f"Kernel PGA by anchors: sphere='unit' beside sphere='angles', {MODES} modes",
         columns=columns,
         rows=rows,
         note="Relative errors against the exact method: of the variances, at the worst mode, and "

@@ -1,4 +1,4 @@
-"""Clustering on Nyström features: points that are seen through a few of them, the landmarks."""
+"""Clustering on Nyström features: points that are seen through a few of them, the anchors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .._core.status import Status, warn_unless_converged
 from ..decomposition import KernelPGA
 from ..eigen import Nystroem
 from ..gram import (
+    Anchors,
     DaskFeatures,
     DaskSource,
     FeatureGram,
     GramOperator,
-    Landmarks,
     NystroemFeatures,
-    choose_landmarks,
+    choose_anchors,
     gram_diagonal,
     gram_operator,
     nystroem_features,
@@ -32,9 +32,9 @@ from ..kernels import Kernel, Precomputed
 __all__ = [
     "View",
     "centers_over",
-    "forget_landmarks",
+    "forget_anchors",
     "gram_seen_by",
-    "keep_landmarks",
+    "keep_anchors",
     "new_features",
     "view_of",
 ]
@@ -46,7 +46,7 @@ class View:
 
     Attributes
     ----------
-    landmarks : Landmarks
+    anchors : Anchors
         What the points are seen through.
     features : NystroemFeatures
         Their features.
@@ -55,10 +55,10 @@ class View:
     weights : ndarray of shape (n,)
         Their weights.
     solver : Nystroem
-        What chose the landmarks.
+        What chose the anchors.
     """
 
-    landmarks: Landmarks
+    anchors: Anchors
     features: NystroemFeatures
     diagonal: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -82,15 +82,15 @@ class View:
 
     @property
     def status(self) -> Status:
-        """Whether the landmarks reach the tolerance, if there is one."""
-        return self.solver.status(self.trace_error, len(self.landmarks.decoder), len(self.weights))
+        """Whether the anchors reach the tolerance, if there is one."""
+        return self.solver.status(self.trace_error, len(self.anchors.decoder), len(self.weights))
 
     def warn(self, estimator: Any) -> None:
         """Warn where they do not."""
         warn_unless_converged(
             self.status,
             f"{type(estimator).__name__} ({self.solver.name})",
-            f"{len(self.landmarks.decoder)} landmarks leave {self.trace_error:.1e} of the trace, "
+            f"{len(self.anchors.decoder)} anchors leave {self.trace_error:.1e} of the trace, "
             f"tol={self.solver.tol}",
         )
 
@@ -99,7 +99,7 @@ class View:
 
         What is left out, :math:`E = K - FF^\top`, is positive semidefinite, so that
         :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. Features themselves have as many digits as the
-        condition number of the landmarks leaves.
+        condition number of the anchors leaves.
         """
         missing, present = np.sqrt(self.left_out), np.sqrt(self.features.squared_lengths)
         dtype = np.dtype(self.features.dtype)
@@ -118,29 +118,29 @@ def view_of(
     unit: bool = False,
     squared_radius: float = 1.0,
 ) -> View:
-    """Choose landmarks for k clusters, and make the features of the canonical rows."""
+    """Choose anchors for k clusters, and make the features of the canonical rows."""
     scale = 1.0 / squared_radius
     diagonal = gram_diagonal(kernel, canonical.data).astype(np.float64) * scale
-    asked = solver.n_landmarks if solver.tol is None else None
+    asked = solver.n_anchors if solver.tol is None else None
     refuse_large_features(canonical.data, asked, estimator.memory_budget, estimator.storage)
     away = is_dask_array(canonical.data)
     rows = DaskSource.unchecked(canonical.data) if away else canonical.data
-    landmarks = solver.landmarks_of(kernel, rows, k, sample_weight=canonical.weights, scale=scale)
+    anchors = solver.anchors_of(kernel, rows, k, sample_weight=canonical.weights, scale=scale)
     features: NystroemFeatures
     if away:
-        features = DaskFeatures(kernel, canonical.data, landmarks, unit=unit, scale=scale)
+        features = DaskFeatures(kernel, canonical.data, anchors, unit=unit, scale=scale)
     else:
         features = nystroem_features(
             kernel,
             canonical.data,
-            landmarks,
+            anchors,
             unit=unit,
             scale=scale,
             diagonal=diagonal,
             memory_budget=estimator.memory_budget,
             storage=estimator.storage,
         )
-    return View(landmarks, features, diagonal, canonical.weights, solver)
+    return View(anchors, features, diagonal, canonical.weights, solver)
 
 
 def gram_seen_by(
@@ -148,19 +148,19 @@ def gram_seen_by(
 ) -> GramOperator:
     """Return the Gram matrix of the points that an analysis was fitted to.
 
-    Where it has seen them through landmarks, it is that of their features, of unit length.
+    Where it has seen them through anchors, it is that of their features, of unit length.
     """
     kernel, data = pga.kernel_, canonical.data
-    if pga.n_landmarks_ is None:
+    if pga.n_anchors_ is None:
         return gram_operator(kernel, data, memory_budget=memory_budget, storage=storage)
     # points, where there are any: these may be some of the rows only
-    chosen = pga.landmark_indices_ if pga.X_fit_ is None else pga.X_fit_
+    chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
     scale = 1.0 / pga._squared_radius
-    landmarks = choose_landmarks(kernel, data, pga.n_landmarks_, landmarks=chosen, scale=scale)
+    anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
     features = nystroem_features(
         kernel,
         data,
-        landmarks,
+        anchors,
         unit=True,
         scale=scale,
         memory_budget=memory_budget,
@@ -172,39 +172,39 @@ def gram_seen_by(
 def centers_over(coefficients: NDArray[np.float64], view: View | None) -> NDArray[np.float64]:
     """Return coefficients of centres, in rows, over the points that a fit keeps.
 
-    They are given over all training points, in columns; with a view the landmarks are what is kept.
+    They are given over all training points, in columns; with a view the anchors are what is kept.
     """
     if view is None:
         return np.ascontiguousarray(coefficients.T)
-    return np.asarray(view.features.combine(coefficients) @ view.landmarks.decoder.T)
+    return np.asarray(view.features.combine(coefficients) @ view.anchors.decoder.T)
 
 
-def keep_landmarks(estimator: Any, view: View, canonical: Canonical) -> None:
+def keep_anchors(estimator: Any, view: View, canonical: Canonical) -> None:
     """Set the fitted attributes that new points are seen through; no other row is kept."""
-    landmarks = view.landmarks
+    anchors = view.anchors
     given = isinstance(estimator.kernel_, Precomputed)
-    rows = None if landmarks.indices is None else canonical.index[landmarks.indices]
-    estimator.X_fit_ = None if given else landmarks.points.copy()
+    rows = None if anchors.indices is None else canonical.index[anchors.indices]
+    estimator.X_fit_ = None if given else anchors.points.copy()
     estimator._columns_ = rows if given else None
-    estimator._decoder_ = landmarks.decoder
-    estimator.landmark_indices_ = rows
-    estimator.n_landmarks_ = len(landmarks.decoder)
+    estimator._decoder_ = anchors.decoder
+    estimator.anchor_indices_ = rows
+    estimator.n_anchors_ = len(anchors.decoder)
 
 
-def forget_landmarks(estimator: Any) -> None:
+def forget_anchors(estimator: Any) -> None:
     """Say that a fit has none."""
-    estimator.n_landmarks_ = estimator.landmark_indices_ = estimator._decoder_ = None
+    estimator.n_anchors_ = estimator.anchor_indices_ = estimator._decoder_ = None
 
 
 def new_features(
     estimator: Any, X: Any, *, unit: bool = False, squared_radius: float = 1.0
 ) -> NystroemFeatures:
-    """Return the features of validated data by the landmarks of a fit."""
-    landmarks = Landmarks(estimator.X_fit_, estimator._columns_, estimator._decoder_)
+    """Return the features of validated data by the anchors of a fit."""
+    anchors = Anchors(estimator.X_fit_, estimator._columns_, estimator._decoder_)
     return nystroem_features(
         estimator.kernel_,
         X,
-        landmarks,
+        anchors,
         unit=unit,
         scale=1.0 / squared_radius,
         storage="recompute",
