@@ -22,8 +22,8 @@ from oracles import (
     vector,
 )
 from orthodrome import KernelPCA, KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome.classification.filters import Perturbation, RidgeResidual, class_spectrum
 from orthodrome.eigen import Krylov, Nystroem, leading
-from orthodrome.eigen.filters import Perturbation, RidgeResidual, class_spectrum
 from orthodrome.gram import gram_operator, partial_cholesky
 from orthodrome.kernels import Gaussian
 

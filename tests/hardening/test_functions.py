@@ -17,6 +17,7 @@ from absurd import ABSURD, assert_nothing_found, complaint, is_finite, odd_array
 from optional import needs
 from orthodrome import (
     KernelPCA,
+    classification,
     datasets,
     eigen,
     gram,
@@ -198,7 +199,9 @@ CASES = {
         eigen.hebbian, {"operator": K, "n_components": 2, "n_passes": 2, **SEED}, made={"initial"}
     ),
     "eigen.orient": Case(eigen.orient, {"embedding": Z, "weights": WEIGHTS}),
-    "eigen.class_spectrum": Case(eigen.class_spectrum, {"gram": K, "weights": WEIGHTS}),
+    "classification.class_spectrum": Case(
+        classification.class_spectrum, {"gram": K, "weights": WEIGHTS}
+    ),
     # sphere
     "sphere.log": Case(sphere.log, {"points": UNIT, "base_point": UNIT[0]}),
     "sphere.exp": Case(
@@ -372,14 +375,19 @@ ELSEWHERE = {
     },
     "what functions return, which nobody makes": {
         *("eigen.Choice", "eigen.Eigenpairs", "eigen.HebbianResult", "eigen.Components"),
-        *("eigen.FeatureAxes", "eigen.FeatureMoments", "eigen.ClassSpectrum", "gram.Isometry"),
+        *(
+            "eigen.FeatureAxes",
+            "eigen.FeatureMoments",
+            "classification.ClassSpectrum",
+            "gram.Isometry",
+        ),
         *("gram.PartialCholesky", "gram.Anchors", "gram.NystroemFeatures"),
         *("preimage.Preimages", "preimage.FixedPoint", "preimage.RidgeMap"),
         *("preimage.KarcherPreimage", "sphere.KarcherMean", "sphere.NestedSpheres"),
         *("spaces.TPSFile", "plots.MissingExtraError"),
     },
     "what others inherit": {
-        *("gram.GramOperator", "gram.CrossOperator", "gram.RowSource", "eigen.Filter"),
+        *("gram.GramOperator", "gram.CrossOperator", "gram.RowSource", "classification.Filter"),
         *("kernels.Kernel", "kernels.Radial", "kernels.KernelHolder"),
     },
     "without arguments": {"datasets.available", "datasets.cache_folder"},
@@ -395,9 +403,18 @@ ELSEWHERE = {
         *("eigen.solve_components", "eigen.make_components", "eigen.weighted_problem"),
         *("eigen.affine_map", "eigen.tangent_frame", "eigen.orient_by_moments"),
         *("eigen.centered_covariance", "eigen.tangent_covariance", "eigen.feature_axes"),
-        *("eigen.Perturbation", "eigen.Truncation", "eigen.RidgeResidual"),
-        *("eigen.LeftOutTangents", "eigen.captured", "eigen.remainder", "eigen.leveled"),
-        *("eigen.folded_residuals", "eigen.left_out_mean_cosines"),
+        *(
+            "classification.Perturbation",
+            "classification.Truncation",
+            "classification.RidgeResidual",
+        ),
+        *(
+            "classification.LeftOutTangents",
+            "classification.captured",
+            "classification.remainder",
+            "classification.leveled",
+        ),
+        *("classification.folded_residuals", "classification.left_out_mean_cosines"),
         *("preimage.radial_preimages", "preimage.fixed_point", "preimage.fixed_point_preimages"),
         *("preimage.ridge", "preimage.decode_components", "preimage.left_out_preimages"),
         "preimage.PreimageCenters",

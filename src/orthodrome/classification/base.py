@@ -30,11 +30,11 @@ from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
-from ..eigen import Filter, leveled, remainder
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from .calibration import residual_temperature, softmax_of_residuals
+from .filters import Filter, leveled, remainder
 from .subspaces import (
     SMALL_CLASS,
     ClassPoints,
@@ -114,8 +114,9 @@ class _Judgement:
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     """Base of the classifiers that put a point in the class from whose span it is the least far.
 
-    A subclass supplies the filter of a class's spectrum; see :mod:`orthodrome.eigen.filters`. It
-    has the parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
+    A subclass supplies the filter of a class's spectrum; see
+    :mod:`orthodrome.classification.filters`. It has the parameters ``alpha``, ``alpha_scale``,
+    ``alphas``, ``memory_budget`` and ``verbose``.
     """
 
     alpha: Any

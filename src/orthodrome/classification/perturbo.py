@@ -9,7 +9,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_integer
-from ..eigen import (
+from ..gram import gram_operator, squared_radius
+from ..kernels import Geodesic, Kernel, Precomputed
+from ..kernels._profiles import has_profile
+from ..kernels.base import rectangular_block
+from ..preimage import geodesic_kernel, left_out_preimages
+from .base import ClassResidualClassifier
+from .filters import (
     Filter,
     LeftOutTangents,
     Perturbation,
@@ -17,12 +23,6 @@ from ..eigen import (
     folded_residuals,
     left_out_mean_cosines,
 )
-from ..gram import gram_operator, squared_radius
-from ..kernels import Geodesic, Kernel, Precomputed
-from ..kernels._profiles import has_profile
-from ..kernels.base import rectangular_block
-from ..preimage import geodesic_kernel, left_out_preimages
-from .base import ClassResidualClassifier
 from .subspaces import ClassPoints
 
 __all__ = ["PerTurbo"]
@@ -110,7 +110,7 @@ class PerTurbo(ClassResidualClassifier):
     See Also
     --------
     sklearn.gaussian_process.GaussianProcessRegressor : Its predictive variance is the residual.
-    orthodrome.eigen.Perturbation : The formulas for one class.
+    orthodrome.classification.Perturbation : The formulas for one class.
 
     Notes
     -----
@@ -122,8 +122,8 @@ class PerTurbo(ClassResidualClassifier):
     rows, all copies together; α and the kernel stay as they are for all rows. It is exact for plain
     kernels, and takes no more than one eigendecomposition for each class. With ``geodesic=True``
     the reference moves with the point left out, which is followed to first order; see
-    :class:`orthodrome.eigen.LeftOutTangents`. With `n_components` there is no closed form: every
-    fifth point of a class is left out at a time, and `loo_score_`, `loo_residuals_` and
+    :class:`orthodrome.classification.LeftOutTangents`. With `n_components` there is no closed form:
+    every fifth point of a class is left out at a time, and `loo_score_`, `loo_residuals_` and
     `temperature_` are of that (with the reference of the whole class, for ``geodesic=True``).
 
     A class without its only point is as far as can be: k(x, x), or for ``geodesic=True`` a quarter

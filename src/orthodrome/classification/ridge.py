@@ -10,9 +10,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from .._core.checks import check_finite_vector, check_integer, check_positive
 from .._core.random import as_random_state
-from ..eigen import Filter, RidgeResidual
 from ..kernels import Kernel
 from .base import ClassResidualClassifier
+from .filters import Filter, RidgeResidual
 from .subspaces import ClassPoints
 
 __all__ = ["KernelRidgeRegressionClassifier"]
@@ -102,7 +102,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     See Also
     --------
     PerTurbo : The distance from the span itself, with the penalty.
-    orthodrome.eigen.RidgeResidual : The formulas for one class.
+    orthodrome.classification.RidgeResidual : The formulas for one class.
 
     Notes
     -----

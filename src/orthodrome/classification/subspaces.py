@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK, run_in_threads, single_threaded_blas
-from ..eigen import ClassSpectrum, Filter, captured, class_spectrum
-from ..eigen.filters import squared_lengths
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
+from .filters import ClassSpectrum, Filter, captured, class_spectrum, squared_lengths
 
 __all__ = [
     "ClassPoints",

@@ -15,7 +15,7 @@ from laws_classification import (
     naive_ridge,
     naive_truncation,
 )
-from orthodrome.eigen import (
+from orthodrome.classification import (
     LeftOutTangents,
     Perturbation,
     RidgeResidual,
