@@ -19,6 +19,7 @@ ORDER = (
     {"gram"},
     {"sphere", "eigen"},
     {"preimage", "metrics"},
+    {"base"},
     {"decomposition"},
     {"cluster", "classification", "denoising"},
     {"plots", "persist"},

@@ -29,7 +29,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
+from ..base import KernelEstimator, last_fit_kept, rows_named_in
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block

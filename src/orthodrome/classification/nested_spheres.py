@@ -27,8 +27,8 @@ from .._core.checks import (
 from .._core.memory import parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.types import Data
+from ..base import KernelEstimator, last_fit_kept, rows_named_in
 from ..decomposition import KernelPNS
-from ..decomposition.base import KernelEstimator, last_fit_kept, rows_named_in
 from ..kernels import Precomputed
 from ..sphere.nested import CHOICES
 

@@ -19,12 +19,10 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
+from ..base import KernelEstimator, last_fit_kept, rows_named_in
 from ..decomposition.base import (
-    KernelEstimator,
     check_storage_parameters,
     feature_solver,
-    last_fit_kept,
-    rows_named_in,
 )
 from ..eigen import Nystroem
 from ..gram import GramOperator, cross_operator, gram_operator

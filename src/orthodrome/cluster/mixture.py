@@ -21,11 +21,10 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
+from ..base import KernelEstimator, rows_named_in
 from ..decomposition import KernelPGA
 from ..decomposition.base import (
-    KernelEstimator,
     check_solver_parameters,
-    rows_named_in,
 )
 from ..decomposition.new_rows import transform_blocks
 from ..gram import as_source, kind_of

@@ -21,12 +21,11 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
+from ..base import KernelEstimator, rows_named_in
 from ..decomposition.base import (
-    KernelEstimator,
     check_solver_parameters,
     refuse_large_matrix,
     resolved_solver,
-    rows_named_in,
     solver_tolerance,
 )
 from ..decomposition.distributed import lazy_rows

@@ -1,120 +1,43 @@
-"""What the kernel decompositions share as scikit-learn estimators."""
+"""Solvers and warnings that the kernel decompositions share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
 
 from .._core.checks import (
-    RowError,
     check_choice,
     check_integer,
     check_positive,
     check_random_state,
 )
 from .._core.memory import parse_bytes
-from .._core.progress import CallbackSupportMixin
 from .._core.warn import warn_user
+from ..base import SAMPLE
 from ..eigen import Components, Dense, Eigenpairs, Nystroem, Options, resolve_solver
 from ..eigen.krylov import smallest_ritz_value
 from ..eigen.leading import check_solver
-from ..gram import DaskSource, GramOperator
-from ..gram.dask_blocks import is_dask_array
-from ..gram.moments import fit_kernel_to
-from ..gram.nystroem import OutOfSpanError
-from ..kernels import Kernel, KernelHolder, Precomputed, as_kernel
+from ..gram import GramOperator
+from ..kernels import Kernel, Precomputed
 
 __all__ = [
     "SAMPLE",
-    "KernelEstimator",
     "check_solver_parameters",
     "check_storage_parameters",
     "feature_solver",
-    "last_fit_kept",
     "refuse_large_matrix",
     "resolved_solver",
-    "rows_named_in",
     "solver_tolerance",
     "warn_if_indefinite",
     "warn_if_left_out",
     "warn_if_rounding",
 ]
 
-# Rows that stand for all of them: for parameters of kernels that need more than moments, for the
-# place that features are measured from, and for the start of the search for their mean.
-SAMPLE = 8192
-
 # What of squared lengths may be rounding.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-
-
-@contextmanager
-def last_fit_kept(estimator: Any) -> Iterator[None]:
-    """Leave the fitted attributes of an estimator as they were if what happens inside fails."""
-
-    def fitted() -> dict[str, Any]:
-        return {name: value for name, value in list(vars(estimator).items()) if name.endswith("_")}
-
-    before = fitted()
-    try:
-        yield
-    except BaseException:
-        for name in fitted():
-            delattr(estimator, name)
-        vars(estimator).update(before)
-        raise
-
-
-@contextmanager
-def rows_named_in(
-    repeat: Callable[[], Any], index: NDArray[np.intp] | None = None
-) -> Iterator[None]:
-    """Let an error about a row name the caller's, not that of the sorted and merged ones.
-
-    `repeat` makes the same check on the caller's rows; `index` says which of them those are.
-    """
-    try:
-        yield
-    except OutOfSpanError as error:
-        raise OutOfSpanError(error.row if index is None else int(index[error.row])) from None
-    except RowError as error:
-        if index is not None:
-            raise error.renumbered(index) from None
-        repeat()
-        raise
-    except ValueError:
-        repeat()
-        raise
-
-
-class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
-    """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable."""
-
-    def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
-        """Return a fitted clone of the kernel; X is validated, and may be a dask array."""
-        kernel = as_kernel(self.kernel, type(self).__name__)
-        if is_dask_array(X):
-            return fit_kernel_to(kernel, DaskSource.unchecked(X), sample_weight, SAMPLE)
-        return clone(kernel).fit_validated(X, sample_weight)
-
-    def _kernel_object(self) -> Kernel:
-        return as_kernel(self.kernel, type(self).__name__)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            kernel = self._kernel_object()
-        except ValueError:  # reported by fit
-            return tags
-        tags.input_tags.pairwise = isinstance(kernel, Precomputed)
-        tags.input_tags.sparse = kernel.accepts_sparse
-        return tags
 
 
 def check_solver_parameters(estimator: Any) -> None:

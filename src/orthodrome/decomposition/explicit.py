@@ -17,6 +17,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from ..base import KernelEstimator, last_fit_kept, rows_named_in
 from ..eigen import Nystroem, orient
 from ..gram import (
     GramOperator,
@@ -31,7 +32,7 @@ from ..gram import (
     squared_radius,
 )
 from ..kernels import Precomputed
-from .base import KernelEstimator, last_fit_kept, rows_named_in, warn_if_left_out
+from .base import warn_if_left_out
 
 __all__ = ["ExplicitDecomposition", "oriented"]
 

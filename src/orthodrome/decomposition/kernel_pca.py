@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from .._core.checks import check_sample_weight
 from .._core.threads import LockOfOneProcess
 from .._core.types import Data
+from ..base import last_fit_kept
 from ..eigen import Components, affine_map
 from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
 from ..gram.sources import rows_named
 from .anchors import FeatureFit, pca_of_features
-from .base import last_fit_kept
 from .partial import (
     PartialFit,
     batches_of,

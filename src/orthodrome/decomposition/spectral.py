@@ -18,6 +18,7 @@ from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
+from ..base import KernelEstimator, last_fit_kept
 from ..eigen import (
     Components,
     Eigenpairs,
@@ -40,9 +41,7 @@ from ..gram.inputs import is_memory_map
 from ..kernels import Precomputed
 from .anchors import FeatureFit, fit_on_features
 from .base import (
-    KernelEstimator,
     check_solver_parameters,
-    last_fit_kept,
     refuse_large_matrix,
     resolved_solver,
     solver_tolerance,

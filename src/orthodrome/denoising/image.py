@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_integer
 from .._core.random import as_random_state
+from ..base import last_fit_kept
 from ..decomposition import KernelPCA
-from ..decomposition.base import last_fit_kept
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
 from .noise import image_noise

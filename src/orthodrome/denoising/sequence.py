@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.random import as_random_state
-from ..decomposition.base import last_fit_kept
+from ..base import last_fit_kept
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
 from .noise import sequence_noise
