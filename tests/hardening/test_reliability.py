@@ -180,8 +180,8 @@ interactive.require_plotly = require_plotly
     "Parameters": (
         "test_parameters.py::test_absurd_values_are_taken_or_refused_in_words[KernelPCA, auto]",
         """
-import orthodrome.decomposition.spectral as spectral
-spectral._is_number_of_components = lambda n: True
+from orthodrome.decomposition.spectral import SpectralDecomposition
+del SpectralDecomposition._PARAMETERS["n_components"]
 """,
     ),
     "Mutants": (

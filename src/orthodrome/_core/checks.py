@@ -249,7 +249,7 @@ def _is_beyond_floats(value: numbers.Real) -> bool:
     return False
 
 
-def check_power(value: Any, owner: str, name: str = "p") -> float:
+def check_power(value: Any, name: str, owner: str) -> float:
     """Return the power that residuals are raised to, or raise unless it is in (0, 2]."""
     check_positive(value, name, owner)
     if value > 2:

@@ -16,16 +16,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import (
-    check_choice,
-    check_classes,
-    check_finite_vector,
-    check_integer,
-    check_positive,
-    check_sample_weight,
-    check_targets,
-)
+from .._core.checks import check_classes, check_sample_weight, check_targets
 from .._core.memory import format_bytes, parse_bytes
+from .._core.parameters import choice, grid, optional, or_word, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
@@ -119,11 +112,15 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     ``alphas``, ``memory_budget`` and ``verbose``.
     """
 
+    _PARAMETERS = KernelEstimator._PARAMETERS | {
+        "alpha": or_word("loo", positive(or_zero=True)),
+        "alpha_scale": choice("relative", "absolute"),
+        "alphas": optional(grid(or_zero=True)),
+    }
+
     alpha: Any
     alpha_scale: str
     alphas: Any
-    memory_budget: str | float
-    verbose: bool | int
 
     # What leave-one-out needs, or said. Not attributes, so that asking changes no attribute.
     _later_: dict[str, Any]
@@ -217,24 +214,6 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         winner = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
         self._settle(best.classes, winner)
         self._later_ = {"judgement": self._judged(training, best, winner), "scores": scores}
-
-    def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
-            try:
-                check_positive(self.alpha, "alpha", owner, or_zero=True)
-            except ValueError as error:
-                raise ValueError(f"{error} Or write alpha='loo'.") from None
-        check_choice(self.alpha_scale, ("relative", "absolute"), "alpha_scale", owner)
-        if self.alphas is not None:
-            grid = check_finite_vector(self.alphas, None, "alphas", owner)
-            if not len(grid) or np.any(grid < 0):
-                raise ValueError(
-                    f"alphas of {owner} must be one or more numbers >= 0; got {self.alphas!r}."
-                )
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_integer(self.verbose, "verbose", owner, minimum=0)
-        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
 
     def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
         """Return the values of alpha to choose from, ascending."""

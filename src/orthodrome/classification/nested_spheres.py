@@ -15,16 +15,8 @@ from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import (
-    check_choice,
-    check_classes,
-    check_finite_vector,
-    check_integer,
-    check_positive,
-    check_power,
-    check_targets,
-)
-from .._core.memory import parse_bytes
+from .._core.checks import check_classes, check_finite_vector, check_power, check_targets
+from .._core.parameters import choice, integer, or_word, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.types import Data
 from ..base import KernelEstimator, last_fit_kept, rows_named_in
@@ -38,6 +30,18 @@ FEATURES = ("scores", "paper")
 
 # Beyond, squares overflow or vanish in liblinear, which searches forever and hears no Ctrl-C.
 _LEAST_C, _MOST_C = 1e-50, 1e50
+
+
+def _check_penalty(value: Any, name: str, owner: str) -> None:
+    if not _LEAST_C <= positive()(value, name, owner) <= _MOST_C:
+        raise ValueError(
+            f"{name} of {owner} must be between {_LEAST_C:g} and {_MOST_C:g}; got {value!r}."
+        )
+
+
+def _check_folds(value: Any, name: str, owner: str) -> None:
+    if isinstance(value, numbers.Integral):  # scikit-learn checks the rest
+        integer(2)(value, name, owner)
 
 
 class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
@@ -141,6 +145,16 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     True
     """
 
+    _PARAMETERS = KernelEstimator._PARAMETERS | {
+        "n_components": integer(),
+        "p": or_word("cv", check_power),
+        "features": choice(*FEATURES),
+        "sphere": choice(*CHOICES),
+        "C": _check_penalty,
+        "negligible": positive(or_zero=True),
+        "cv": _check_folds,
+    }
+
     def __init__(
         self,
         n_components: int = 8,
@@ -217,31 +231,15 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         self.n_components_ = self.features_.shape[1]
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self._by_cross_validation():
+            return
         owner = type(self).__name__
-        check_integer(self.n_components, "n_components", owner)
-        if self._by_cross_validation():
-            powers = check_finite_vector(self.ps, None, "ps", owner)
-            if not len(powers):
-                raise ValueError(f"ps of {owner} must hold at least one power; got none.")
-            for power in powers:
-                check_power(float(power), owner, "ps")
-        else:
-            try:
-                check_power(self.p, owner)
-            except ValueError as error:
-                raise ValueError(f"{error} Or write p='cv'.") from None
-        check_choice(self.features, FEATURES, "features", owner)
-        check_choice(self.sphere, CHOICES, "sphere", owner)
-        if not _LEAST_C <= check_positive(self.C, "C", owner) <= _MOST_C:
-            raise ValueError(
-                f"C of {owner} must be between {_LEAST_C:g} and {_MOST_C:g}; got {self.C!r}."
-            )
-        check_positive(self.negligible, "negligible", owner, or_zero=True)
-        if isinstance(self.cv, numbers.Integral):
-            check_integer(self.cv, "cv", owner, minimum=2)
-        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_integer(self.verbose, "verbose", owner, minimum=0)
+        powers = check_finite_vector(self.ps, None, "ps", owner)
+        if not len(powers):
+            raise ValueError(f"ps of {owner} must hold at least one power; got none.")
+        for power in powers:
+            check_power(float(power), "ps", owner)
 
     def _by_cross_validation(self) -> bool:
         return isinstance(self.p, str) and self.p == "cv"

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from .._core.checks import check_choice, check_integer
+from .._core.checks import check_flag
+from .._core.parameters import choice, integer, optional
 from ..gram import gram_operator, squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed
 from ..kernels._profiles import has_profile
@@ -146,6 +147,12 @@ class PerTurbo(ClassResidualClassifier):
     array([0, 1])
     """
 
+    _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
+        "geodesic": check_flag,
+        "reference": choice("preimage", "mean"),
+        "n_components": optional(integer()),
+    }
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -171,16 +178,11 @@ class PerTurbo(ClassResidualClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        owner = type(self).__name__
-        if not isinstance(self.geodesic, (bool, np.bool_)):
-            raise ValueError(f"geodesic of {owner} must be True or False; got {self.geodesic!r}.")
-        check_choice(self.reference, ("preimage", "mean"), "reference", owner)
         if self.geodesic and isinstance(self._kernel_object(), Precomputed):
             raise ValueError(
-                f"geodesic=True of {owner} needs the inputs and a kernel, not a precomputed matrix."
+                f"geodesic=True of {type(self).__name__} needs the inputs and a kernel, not a "
+                "precomputed matrix."
             )
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", owner)
 
     def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
         if self.n_components is not None and isinstance(self.alpha, str):

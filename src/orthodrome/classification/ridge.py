@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from .._core.checks import check_finite_vector, check_integer, check_positive
+from .._core.checks import check_positive
+from .._core.parameters import grid, integer, optional, seed
 from .._core.random import as_random_state
 from ..kernels import Kernel
 from .base import ClassResidualClassifier
@@ -19,6 +20,22 @@ __all__ = ["KernelRidgeRegressionClassifier"]
 
 #: What ``sigmas="auto"`` chooses from: the kernel's own scale times these.
 SIGMA_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
+
+
+def _check_sigmas(value: Any, name: str, owner: str) -> None:
+    if not isinstance(value, str):
+        grid()(value, name, owner)
+    elif value != "auto":
+        raise ValueError(f"{name} of {owner} must be numbers, 'auto' or None; got {value!r}.")
+
+
+def _check_class_weight(value: Any, name: str, owner: str) -> None:
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} of {owner} must be a dict, 'balanced' or None; got {value!r}.")
+    for label, weight in value.items():
+        check_positive(weight, f"{name}[{label!r}]", owner, or_zero=True)
 
 
 class KernelRidgeRegressionClassifier(ClassResidualClassifier):
@@ -139,6 +156,13 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     array(['flat'], dtype='<U4')
     """
 
+    _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
+        "sigmas": optional(_check_sigmas),
+        "subspace_size": optional(integer()),
+        "class_weight": _check_class_weight,
+        "random_state": seed,
+    }
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -165,48 +189,21 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        self._random_ = as_random_state(self.random_state, type(self).__name__)
         super()._fit(X, y, sample_weight)
         del self._random_  # of the choice of subspaces alone: the fitted model is plain data
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        owner = type(self).__name__
-        if self.subspace_size is not None:
-            check_integer(self.subspace_size, "subspace_size", owner)
-        self._check_class_weight()
-        self._random_ = as_random_state(self.random_state, owner)
-        if self.sigmas is None:
-            return
         parameters = self._kernel_object().get_params(deep=False)
-        if "sigma" not in parameters:
+        if self.sigmas is not None and "sigma" not in parameters:
             inner = "kernel" in parameters
             search = " and search kernel__kernel__sigma by GridSearchCV" if inner else ""
             raise ValueError(
-                f"sigmas of {owner} are scales of the kernel, and "
+                f"sigmas of {type(self).__name__} are scales of the kernel, and "
                 f"{type(self._kernel_object()).__name__} has no parameter sigma. Leave sigmas out"
                 f"{search}."
             )
-        if not isinstance(self.sigmas, str):
-            grid = check_finite_vector(self.sigmas, None, "sigmas", owner)
-            if not len(grid) or np.any(grid <= 0):
-                raise ValueError(
-                    f"sigmas of {owner} must be one or more numbers > 0; got {self.sigmas!r}."
-                )
-        elif self.sigmas != "auto":
-            raise ValueError(
-                f"sigmas of {owner} must be numbers, 'auto' or None; got {self.sigmas!r}."
-            )
-
-    def _check_class_weight(self) -> None:
-        given, owner = self.class_weight, type(self).__name__
-        if given is None or (isinstance(given, str) and given == "balanced"):
-            return
-        if not isinstance(given, dict):
-            raise ValueError(
-                f"class_weight of {owner} must be a dict, 'balanced' or None; got {given!r}."
-            )
-        for label, weight in given.items():
-            check_positive(weight, f"class_weight[{label!r}]", owner, or_zero=True)
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None

@@ -12,18 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.checks import check_choice, check_sample_weight
+from .._core.parameters import integer
 from .._core.progress import tracked, with_callbacks
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import KernelEstimator, last_fit_kept, rows_named_in
-from ..decomposition.base import (
-    check_storage_parameters,
-    feature_solver,
-)
+from ..base import SOLVER_PARAMETERS, KernelEstimator, last_fit_kept, nystroem_or, rows_named_in
+from ..decomposition.base import feature_solver
 from ..eigen import Nystroem
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel, Precomputed
@@ -94,8 +92,12 @@ class CenterClustering(
     those (`_squared_distances`).
     """
 
-    #: What `solver` is called where it works on the Gram matrix itself.
-    _EXACT = "exact"
+    _PARAMETERS = SOLVER_PARAMETERS | {
+        "n_clusters": integer(),
+        "n_init": integer(maximum=MOST_RUNS),
+        "max_iter": integer(),
+        "solver": nystroem_or("exact"),
+    }
 
     n_clusters: int
     solver: Any
@@ -103,10 +105,8 @@ class CenterClustering(
     init: Any
     n_init: int
     max_iter: int
-    memory_budget: str | float
     storage: str
     random_state: Any
-    verbose: bool | int
 
     # Of fits on features; else there are none.
     n_anchors_: int | None = None
@@ -188,7 +188,7 @@ class CenterClustering(
     ) -> tuple[Centers, View | None]:
         """Fit the kernel; return the geometry of the canonical rows, and their features if any."""
         n = len(canonical.weights)
-        solver = feature_solver(self, n, k, self._EXACT, self.random_state)
+        solver = feature_solver(self, n, k)
         with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X), canonical.index):
             self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
             view = None if solver is None else self._view(canonical, solver, k)
@@ -202,14 +202,9 @@ class CenterClustering(
         return gram_operator(kernel, data, memory_budget=self.memory_budget, storage=self.storage)
 
     def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        check_integer(self.n_clusters, "n_clusters", owner)
-        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
-        check_integer(self.max_iter, "max_iter", owner)
-        feature_solver(self, 1, 1, self._EXACT, None)
+        super()._check_parameters()
         if isinstance(self.init, str):
-            check_choice(self.init, self._inits(), "init", owner)
-        check_storage_parameters(self)
+            check_choice(self.init, self._inits(), "init", type(self).__name__)
 
     def _inits(self) -> tuple[str, ...]:
         return tuple(SEEDINGS)

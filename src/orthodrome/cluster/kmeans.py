@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.canonical import Canonical
-from .._core.checks import check_choice
+from .._core.parameters import choice
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..eigen import Nystroem
 from ..gram import Scaled, gram_diagonal, squared_radius
@@ -312,6 +312,8 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
+    _PARAMETERS = CenterClustering._PARAMETERS | {"centers": choice("preimage", "intrinsic")}
+
     cluster_centers_: NDArray[Any]
     _centers_are_inputs_: bool
 
@@ -345,7 +347,6 @@ class HypersphericalKMeans(CenterClustering):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_choice(self.centers, ("preimage", "intrinsic"), "centers", type(self).__name__)
         super()._check_parameters()
         anchors = self.n_anchors is not None or self.solver not in ("auto", "exact")
         if anchors and self.centers == "preimage":

@@ -14,18 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.parameters import choice, count_or_fraction, integer, positive
 from .._core.progress import tracked
 from .._core.random import as_random_state, several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import KernelEstimator, rows_named_in
+from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_named_in
 from ..decomposition import KernelPGA
-from ..decomposition.base import (
-    check_solver_parameters,
-)
 from ..decomposition.new_rows import transform_blocks
 from ..gram import as_source, kind_of
 from ..gram.dask_blocks import over_rows
@@ -201,6 +199,19 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     array([1., 1.])
     """
 
+    _PARAMETERS = SOLVER_PARAMETERS | {
+        "n_components": integer(),
+        "n_init": integer(maximum=MOST_RUNS),
+        "max_iter": integer(),
+        "tol": positive(or_zero=True),
+        "reg_covar": positive(),
+        "covariance_type": choice(*COVARIANCES),
+        "mean_update": choice("karcher", "likelihood"),
+        "assignment": choice("posterior", "density"),
+        "init_params": choice("kernel-k-means", "k-means", "random"),
+        "n_modes": count_or_fraction(),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
@@ -317,32 +328,6 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             of_a_point=1 / weights.sum(),
         )
         return improved(cloud, first, **self._options())
-
-    def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        check_integer(self.n_components, "n_components", owner)
-        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
-        check_integer(self.max_iter, "max_iter", owner)
-        check_positive(self.tol, "tol", owner, or_zero=True)
-        check_positive(self.reg_covar, "reg_covar", owner)
-        check_choice(self.covariance_type, COVARIANCES, "covariance_type", owner)
-        check_choice(self.mean_update, ("karcher", "likelihood"), "mean_update", owner)
-        check_choice(self.assignment, ("posterior", "density"), "assignment", owner)
-        inits = ("kernel-k-means", "k-means", "random")
-        check_choice(self.init_params, inits, "init_params", owner)
-        check_solver_parameters(self)
-        number = self.n_modes
-        if (
-            isinstance(number, (bool, np.bool_))
-            or not isinstance(number, numbers.Real)
-            or not (
-                number >= 1 if isinstance(number, numbers.Integral) else 0.0 < float(number) < 1.0
-            )
-        ):
-            raise ValueError(
-                f"n_modes of {owner} must be an integer >= 1 or a fraction between 0 and 1; got "
-                f"{number!r}."
-            )
 
     def _analysis(
         self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, seed: int

@@ -13,21 +13,17 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.checks import check_sample_weight
 from .._core.kinds import library_of
+from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import Progress, tracked
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import KernelEstimator, rows_named_in
-from ..decomposition.base import (
-    check_solver_parameters,
-    refuse_large_matrix,
-    resolved_solver,
-    solver_tolerance,
-)
+from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_named_in
+from ..decomposition.base import refuse_large_matrix, resolved_solver, solver_tolerance
 from ..decomposition.distributed import lazy_rows
 from ..eigen import Eigenpairs, Krylov, Nystroem, leading
 from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
@@ -183,6 +179,12 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     array([ True,  True])
     """
 
+    _PARAMETERS = SOLVER_PARAMETERS | {
+        "n_clusters": integer(),
+        "laplacian": choice(*LAPLACIANS),
+        "tol": optional(positive(or_zero=True)),
+        "n_init": integer(maximum=MOST_RUNS),
+    }
     _works_on_features = True
     # Of fits on features; else there are none.
     n_anchors_: int | None = None
@@ -274,13 +276,6 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             storage=self.storage,
         )
         return Points(gram, weights, numbers, self.kernel_.positive_definite)
-
-    def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        check_integer(self.n_clusters, "n_clusters", owner)
-        check_choice(self.laplacian, LAPLACIANS, "laplacian", owner)
-        check_solver_parameters(self)
-        check_integer(self.n_init, "n_init", owner, maximum=MOST_RUNS)
 
     def _solve(
         self, operator: GramOperator, k: int, seed: int, view: View | None, progress: Progress

@@ -8,25 +8,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from .._core.checks import (
-    check_choice,
-    check_integer,
-    check_positive,
-    check_random_state,
-)
-from .._core.memory import parse_bytes
 from .._core.warn import warn_user
 from ..base import SAMPLE
 from ..eigen import Components, Dense, Eigenpairs, Nystroem, Options, resolve_solver
 from ..eigen.krylov import smallest_ritz_value
-from ..eigen.leading import check_solver
 from ..gram import GramOperator
 from ..kernels import Kernel, Precomputed
 
 __all__ = [
     "SAMPLE",
-    "check_solver_parameters",
-    "check_storage_parameters",
     "feature_solver",
     "refuse_large_matrix",
     "resolved_solver",
@@ -38,30 +28,6 @@ __all__ = [
 
 # What of squared lengths may be rounding.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-
-
-def check_solver_parameters(estimator: Any) -> None:
-    """Check what estimators with an eigensolver share: how it runs, where the Gram matrix lives."""
-    owner = type(estimator).__name__
-    check_solver(estimator.solver, owner)
-    check_random_state(estimator.random_state, owner)
-    if estimator.tol is not None:
-        check_positive(estimator.tol, "tol", owner, or_zero=True)
-    if estimator.max_iter is not None:
-        check_integer(estimator.max_iter, "max_iter", owner)
-    if getattr(estimator, "n_anchors", None) is not None:
-        check_integer(estimator.n_anchors, "n_anchors", owner)
-    check_storage_parameters(estimator)
-
-
-def check_storage_parameters(estimator: Any) -> None:
-    """Check where the Gram matrix lives, and `verbose`."""
-    owner = type(estimator).__name__
-    if not isinstance(estimator.verbose, (bool, np.bool_)):
-        check_integer(estimator.verbose, "verbose", owner, minimum=0)
-    storages = ("auto", "memory", "disk", "recompute")
-    check_choice(estimator.storage, storages, "storage", owner)
-    parse_bytes(estimator.memory_budget, f"memory_budget of {owner}")
 
 
 def resolved_solver(
@@ -83,24 +49,11 @@ def resolved_solver(
     return resolve_solver(wanted, n, k, options, exact=exact)
 
 
-def feature_solver(estimator: Any, n: int, k: int, exact: str, seed: Any) -> Nystroem | None:
-    """Return the Nyström solver of an estimator without another one, where it is to be used.
-
-    `exact` is what its `solver` is called where it works on the Gram matrix itself.
-    """
-    owner, asked = type(estimator).__name__, estimator.solver
-    if isinstance(asked, str):
-        check_choice(asked, ("auto", exact, "nystroem"), "solver", owner)
-    elif not isinstance(asked, Nystroem):
-        raise ValueError(
-            f"solver of {owner} must be 'auto', {exact!r}, 'nystroem' or a Nystroem object; got "
-            f"{asked!r}."
-        )
-    if estimator.n_anchors is not None:
-        check_integer(estimator.n_anchors, "n_anchors", owner)
-    check_random_state(seed, owner)
-    options = Options(random_state=seed, n_anchors=estimator.n_anchors)
-    found = None if asked == exact else resolve_solver(asked, n, k, options, exact=False)
+def feature_solver(estimator: Any, n: int, k: int) -> Nystroem | None:
+    """Return the Nyström solver of an estimator without another one, where it is to be used."""
+    options = Options(random_state=estimator.random_state, n_anchors=estimator.n_anchors)
+    asked = "dense" if estimator.solver == "exact" else estimator.solver
+    found = resolve_solver(asked, n, k, options, exact=False)
     return found if isinstance(found, Nystroem) else None
 
 

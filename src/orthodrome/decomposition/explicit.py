@@ -12,8 +12,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_integer, check_numbers, check_power, check_sample_weight
+from .._core.checks import check_numbers, check_power, check_sample_weight
 from .._core.memory import format_bytes, parse_bytes
+from .._core.parameters import integer, optional
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
@@ -48,10 +49,13 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     ones go through `_placed`.
     """
 
+    _PARAMETERS = KernelEstimator._PARAMETERS | {
+        "n_components": optional(integer()),
+        "p": check_power,
+    }
+
     n_components: int | None
     p: float
-    memory_budget: str | float
-    verbose: bool | int
     n_components_: int
     embedding_: NDArray[Any]
     # Of fits on features; else there are none.
@@ -159,15 +163,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 self._listener(done)
 
         return advance
-
-    def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", owner)
-        check_power(self.p, owner)
-        parse_bytes(self.memory_budget, f"memory_budget of {owner}")
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_integer(self.verbose, "verbose", owner, minimum=0)
 
     def _refuse_large_matrix(self, n: int, solver: Nystroem | None) -> None:
         """Raise before any work if the matrices do not fit."""

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import RowError, check_choice, check_integer, check_positive
+from .._core.checks import RowError
+from .._core.parameters import choice, integer, optional, positive, seed
 from .._core.types import Data
+from ..base import nystroem_or
 from ..eigen import Nystroem
 from ..gram import squared_radius
 from ..sphere import exp, log, nested_spheres
@@ -143,6 +145,15 @@ class KernelPNS(ExplicitDecomposition):
     array([1., 0.])
     """
 
+    _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
+        "sphere": choice(*CHOICES),
+        "negligible": positive(or_zero=True),
+        "max_iter": integer(),
+        "solver": nystroem_or("dense"),
+        "n_anchors": optional(integer()),
+        "random_state": seed,
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -170,16 +181,8 @@ class KernelPNS(ExplicitDecomposition):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        owner = type(self).__name__
-        check_choice(self.sphere, CHOICES, "sphere", owner)
-        check_positive(self.negligible, "negligible", owner, or_zero=True)
-        check_integer(self.max_iter, "max_iter", owner)
-        self._features_of(1)
-
     def _features_of(self, n: int) -> Nystroem | None:
-        return feature_solver(self, n, n, "dense", self.random_state)
+        return feature_solver(self, n, n)
 
     def _on_sphere(self) -> bool:
         return True

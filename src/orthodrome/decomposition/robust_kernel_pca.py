@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice, check_positive
+from .._core.parameters import choice, positive
 from .._core.types import Data
 from .._core.warn import warn_user
 from ..eigen.pursuit import projection_pursuit, spatial_median
@@ -112,6 +112,11 @@ class RobustKernelPCA(ExplicitDecomposition):
     (50, 2)
     """
 
+    _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
+        "center": choice(*CENTERS),
+        "inverse_alpha": positive(),
+    }
+
     def __init__(
         self,
         n_components: int | None = 2,
@@ -130,11 +135,6 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.inverse_alpha = inverse_alpha
         self.memory_budget = memory_budget
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.center, CENTERS, "center", type(self).__name__)
-        check_positive(self.inverse_alpha, "inverse_alpha", type(self).__name__)
 
     def _on_sphere(self) -> bool:
         return self.center == "karcher"

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_numbers, check_positive, check_sample_weight
+from .._core.checks import check_flag, check_numbers, check_sample_weight
+from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept
+from ..base import SOLVER_PARAMETERS, KernelEstimator, last_fit_kept
 from ..eigen import (
     Components,
     Eigenpairs,
@@ -41,7 +42,6 @@ from ..gram.inputs import is_memory_map
 from ..kernels import Precomputed
 from .anchors import FeatureFit, fit_on_features
 from .base import (
-    check_solver_parameters,
     refuse_large_matrix,
     resolved_solver,
     solver_tolerance,
@@ -68,6 +68,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     coordinates stand for (`_expansion`, `_decoder_features`).
     """
 
+    _PARAMETERS = SOLVER_PARAMETERS | {
+        "n_components": count_or_fraction(or_none=True),
+        "tol": optional(positive(or_zero=True)),
+        "warm_start": check_flag,
+        "inverse_alpha": positive(),
+    }
     #: Whether the search for the mean, where there is one, reached its tolerance.
     _mean_converged: bool = True
     #: Whether `eigenvalues_` are divided by the sum of the weights.
@@ -255,29 +261,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _check_parameters(self) -> None:
-        owner = type(self).__name__
-        if not _is_number_of_components(self.n_components):
+        super()._check_parameters()
+        wanted, checkpoint = self.n_components, getattr(self.solver, "checkpoint", None)
+        if checkpoint is not None and not isinstance(wanted, numbers.Integral | None):
             raise ValueError(
-                f"n_components of {owner} must be an integer >= 1, a fraction between 0 and 1, "
-                f"or None; got {self.n_components!r}."
-            )
-        check_solver_parameters(self)
-        self._refuse_checkpoint_of_several_runs(owner)
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise ValueError(
-                f"warm_start of {owner} must be True or False; got {self.warm_start!r}."
-            )
-        check_positive(self.inverse_alpha, "inverse_alpha", owner)
-
-    def _refuse_checkpoint_of_several_runs(self, owner: str) -> None:
-        """Raise if a fraction of the variance is asked for, and its runs are to share a file."""
-        wanted = self.n_components
-        if wanted is None or isinstance(wanted, numbers.Integral):
-            return
-        if getattr(self.solver, "checkpoint", None) is not None:
-            raise ValueError(
-                f"n_components of {owner} must be an integer with a checkpoint, which keeps one "
-                f"run; a fraction takes several. Got {wanted!r}."
+                f"n_components of {type(self).__name__} must be an integer with a checkpoint, "
+                f"which keeps one run; a fraction takes several. Got {wanted!r}."
             )
 
     def _solver_for(
@@ -482,14 +471,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_number_of_components(n: Any) -> bool:
-    if n is None:
-        return True
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, numbers.Real):
-        return False
-    return int(n) >= 1 if isinstance(n, numbers.Integral) else 0.0 < float(n) < 1.0
 
 
 def _own(X: Any) -> Any:

@@ -338,7 +338,7 @@ def nested_spheres(
     >>> np.allclose(chain.points(chain.scores(circle)), circle)
     True
     """
-    check_power(p, "nested_spheres")
+    check_power(p, "p", "nested_spheres")
     check_choice(sphere, CHOICES, "sphere", "nested_spheres")
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     check_integer(max_iter, "max_iter", "nested_spheres")

@@ -1,0 +1,118 @@
+"""Checks of estimator parameters, to be listed in a table by the parameter's name.
+
+A check is called with the value, the name and the owner, and raises a ValueError that names both.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .checks import (
+    check_choice,
+    check_finite_vector,
+    check_integer,
+    check_positive,
+    check_random_state,
+)
+from .memory import parse_bytes
+
+__all__ = [
+    "Check",
+    "choice",
+    "count_or_fraction",
+    "grid",
+    "integer",
+    "memory_size",
+    "optional",
+    "or_word",
+    "positive",
+    "seed",
+    "verbosity",
+]
+
+Check = Callable[[Any, str, str], Any]
+
+
+def integer(minimum: int = 1, maximum: int | None = None) -> Check:
+    """Require an integer in a range."""
+    return partial(check_integer, minimum=minimum, maximum=maximum)
+
+
+def positive(*, or_zero: bool = False) -> Check:
+    """Require a finite number > 0, or >= 0."""
+    return partial(check_positive, or_zero=or_zero)
+
+
+def choice(*choices: Any) -> Check:
+    """Require one of the choices."""
+    return lambda value, name, owner: check_choice(value, choices, name, owner)
+
+
+def optional(check: Check) -> Check:
+    """Accept None, and what a check accepts."""
+    return lambda value, name, owner: None if value is None else check(value, name, owner)
+
+
+def or_word(word: str, check: Check) -> Check:
+    """Accept a word, which the error message then offers, and what a check accepts."""
+
+    def checked(value: Any, name: str, owner: str) -> None:
+        if isinstance(value, str) and value == word:
+            return
+        try:
+            check(value, name, owner)
+        except ValueError as error:
+            raise ValueError(f"{error} Or write {name}={word!r}.") from None
+
+    return checked
+
+
+def count_or_fraction(*, or_none: bool = False) -> Check:
+    """Require an integer >= 1 or a fraction between 0 and 1, or None."""
+    fraction = (
+        ", a fraction between 0 and 1, or None" if or_none else " or a fraction between 0 and 1"
+    )
+
+    def check(value: Any, name: str, owner: str) -> None:
+        valid = or_none and value is None
+        if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+            valid = int(value) >= 1 if isinstance(value, numbers.Integral) else 0 < float(value) < 1
+        if not valid:
+            raise ValueError(f"{name} of {owner} must be an integer >= 1{fraction}; got {value!r}.")
+
+    return check
+
+
+def grid(*, or_zero: bool = False) -> Check:
+    """Require one or more finite numbers > 0, or >= 0."""
+
+    def check(value: Any, name: str, owner: str) -> None:
+        found = check_finite_vector(value, None, name, owner)
+        if not len(found) or np.any(found < 0 if or_zero else found <= 0):
+            least = ">= 0" if or_zero else "> 0"
+            raise ValueError(
+                f"{name} of {owner} must be one or more numbers {least}; got {value!r}."
+            )
+
+    return check
+
+
+def memory_size(value: Any, name: str, owner: str) -> None:
+    """Require a size in bytes, such as "2GiB"."""
+    parse_bytes(value, f"{name} of {owner}")
+
+
+def seed(value: Any, name: str, owner: str) -> None:
+    """Require a source of random numbers, or None."""
+    check_random_state(value, owner)
+
+
+def verbosity(value: Any, name: str, owner: str) -> None:
+    """Require True, False or an integer >= 0."""
+    if not isinstance(value, bool | np.bool_):
+        check_integer(value, name, owner, minimum=0)
