@@ -1,0 +1,349 @@
+r"""The Karcher mean and the covariance of Log maps of points that come in batches, once.
+
+Log maps depend on the mean, so that exact sums of them would need all rows again. Some sums do not
+depend on it: those of f and f fᵀ over all unit vectors f. A Log map at μ,
+
+.. math:: \operatorname{Log}_\mu f = s\,(f - c\,\mu), \qquad
+    c = \langle f, \mu \rangle = \cos\theta, \quad s = \theta / \sin\theta,
+
+is a projection of f but for the factor s, which varies little from row to row. A combination of
+functions with known sums is fitted to it over a random sample of the rows. The known sums of that
+combination, plus the part of the sample that it leaves unexplained, are the estimate: the
+regression estimator of survey sampling. Its error is that of the sample, times the part of the
+standard deviation that is unexplained.
+
+Points of a Gaussian kernel, sorted or not, had eigenvalues within 0.5 % with a sample of 2,048
+rows. Errors are larger the more θ/sin θ varies. Of points outside the open hemisphere about the
+mean, which need not be unique there, the mean of the sample may be near another one.
+
+Where all rows are in the sample, the results are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
+from .karcher import find_mean
+from .maps import distance, exp
+
+__all__ = ["MomentOrigin", "TangentMoments"]
+
+_TOL = 1e-10  # of the norm of the gradient
+_MAX_ITER = 100
+_RANK_TOL = 1e-6  # relative; keeps coefficients small where functions of the rows nearly coincide
+_LEAST_CURVATURE = 0.1  # where points lie so far out that the mean of θ cot θ is about 0 or less
+
+
+@dataclass(frozen=True)
+class MomentOrigin:
+    """The estimated Karcher mean, and moments of the Log maps there.
+
+    Attributes
+    ----------
+    point : ndarray of shape (m,)
+        The mean.
+    covariance : ndarray of shape (m, m)
+        Σ w z zᵀ / Σ w with z = Log f at the mean. Its smallest eigenvalues may be below 0.
+    total : float
+        The mean of θ², with the angles of the points themselves.
+    term_size : float
+        The mean of (θ/sin θ)².
+    drift : float
+        The angle between the base point and the mean.
+    gradient_norm : float
+        The norm of the estimated mean of z.
+    n_iter : int
+        Steps taken.
+    """
+
+    point: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    total: float
+    term_size: float
+    drift: float
+    gradient_norm: float
+    n_iter: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the norm of the gradient is at most 1e-10."""
+        return self.gradient_norm <= _TOL
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """A weighted random sample without replacement.
+
+    A row of weight w has a key drawn from the exponential distribution of rate w; rows with the
+    smallest keys are kept (Efraimidis and Spirakis, 2006). Given the smallest key t of the others,
+    a row was kept with the probability 1 - exp(-w t), by which its weight is divided (Cohen and
+    Kaplan, 2007).
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (r, m)
+        The rows, by increasing key.
+    weights, lengths, keys : ndarray of shape (r,)
+        Their weights, lengths and keys.
+    threshold : float
+        The smallest key of a row that was not kept.
+    """
+
+    vectors: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    keys: NDArray[np.float64]
+    threshold: float = np.inf
+
+    def with_rows(self, other: Reservoir, size: int) -> Reservoir:
+        """Return the sample of both, of at most `size` rows."""
+        keys = np.concatenate([self.keys, other.keys])
+        order = np.argsort(keys, kind="stable")
+        kept, dropped = order[:size], order[size:]
+        least = float(keys[dropped].min(initial=np.inf))
+        return Reservoir(
+            vectors=np.concatenate([self.vectors, other.vectors])[kept],
+            weights=np.concatenate([self.weights, other.weights])[kept],
+            lengths=np.concatenate([self.lengths, other.lengths])[kept],
+            keys=keys[kept],
+            threshold=min(self.threshold, other.threshold, least),
+        )
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Weights that make sums over the sample means over all rows."""
+        weights = self.weights / -np.expm1(-self.weights * self.threshold)
+        return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True)
+class TangentMoments:
+    r"""Moments of the batches so far; adding a batch makes a new object.
+
+    Sums are taken of :math:`a = (1, f - b)`, with a base point b near the rows: differences keep
+    the digits of points that are close together. The base point need not be near the mean, but the
+    nearer it is, the better :math:`s_b = \theta_b/\sin\theta_b` explains θ/sin θ at the mean, and
+    the smaller is the error of the covariance.
+
+    Attributes
+    ----------
+    base : ndarray of shape (m,)
+        The base point.
+    sample_size, seed : int
+        The size of the sample, and its seed.
+    plain, stretched : ndarray of shape (m + 1, m + 1)
+        Σ w a aᵀ and Σ w s_b² a aᵀ.
+    scaled : ndarray of shape (m + 1,)
+        Σ w ℓ a, with ℓ the lengths of the points before they were normalised.
+    sample : Reservoir
+        The sample. It does not depend on how rows are split into batches.
+    n_seen : int
+        The number of rows.
+
+    Examples
+    --------
+    >>> moments = TangentMoments.at(np.array([1.0, 0.0])).with_part(np.eye(2), np.array([2.0, 1.0]))
+    >>> moments.origin().point.round(4)
+    array([0.866, 0.5  ])
+    """
+
+    base: NDArray[np.float64]
+    sample_size: int
+    seed: int
+    plain: NDArray[np.float64]
+    stretched: NDArray[np.float64]
+    scaled: NDArray[np.float64]
+    sample: Reservoir
+    n_seen: int = 0
+
+    @classmethod
+    def at(
+        cls, base: NDArray[np.float64], *, sample_size: int = 2048, seed: int = 0
+    ) -> TangentMoments:
+        """Return the moments of no rows, with this base point of unit length."""
+        m = len(base)
+        empty, none = np.zeros((m + 1, m + 1)), np.zeros(0)
+        sample = Reservoir(np.zeros((0, m)), none, none, none)
+        point = base.astype(np.float64)
+        return cls(point, sample_size, seed, empty, empty, np.zeros(m + 1), sample)
+
+    @property
+    def count(self) -> float:
+        """The sum of the weights."""
+        return float(self.plain[0, 0])
+
+    def with_part(
+        self,
+        vectors: NDArray[np.floating],
+        weights: NDArray[np.float64] | None = None,
+        lengths: NDArray[np.float64] | None = None,
+    ) -> TangentMoments:
+        """Return the moments with another batch.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n, m)
+            Points of unit length.
+        weights : ndarray of shape (n,), optional
+            Weights. Default: 1.
+        lengths : ndarray of shape (n,), optional
+            Their lengths before, where each is the normalised projection of a point of unit
+            length. The total variance is that of the points. Default: 1.
+
+        Returns
+        -------
+        TangentMoments
+            The new moments.
+
+        Raises
+        ------
+        ValueError
+            If a row with a weight above 0 is antipodal to the base point.
+        """
+        n = len(vectors)
+        w = np.ones(n) if weights is None else weights
+        cosines = np.where(w > 0, vectors @ self.base, 1.0)
+        check_no_antipodes(cosines, float(np.finfo(vectors.dtype).eps), "points")
+        rows = np.flatnonzero(w > 0)
+        part = Reservoir(
+            vectors=vectors[rows].astype(np.float64),
+            weights=w[rows],
+            lengths=np.ones(len(rows)) if lengths is None else lengths[rows],
+            keys=self._exponential(n)[rows] / w[rows],
+        )
+        _, stretches = angles_from_cosines(part.vectors @ self.base)
+        a = np.column_stack([np.ones(len(rows)), part.vectors - self.base])
+        scaled = self.scaled + (part.weights * part.lengths) @ a
+        a *= np.sqrt(part.weights)[:, None]
+        plain = self.plain + a.T @ a
+        a *= stretches[:, None]
+        return replace(
+            self,
+            plain=plain,
+            stretched=self.stretched + a.T @ a,
+            scaled=scaled,
+            sample=self.sample.with_rows(part, self.sample_size),
+            n_seen=self.n_seen + n,
+        )
+
+    def _exponential(self, n: int) -> NDArray[np.float64]:
+        """Return exponential random numbers for the next n rows, determined by row number."""
+        bits = np.random.Philox(key=self.seed)
+        bits.advance(self.n_seen // 4)  # which makes four numbers at a time
+        skipped = self.n_seen % 4
+        uniform = np.random.Generator(bits).random(skipped + n)[skipped:]
+        return np.asarray(-np.log1p(-uniform))
+
+    def origin(self) -> MomentOrigin:
+        """Estimate the mean and the moments of Log maps there.
+
+        Returns
+        -------
+        MomentOrigin
+            The estimates.
+
+        Raises
+        ------
+        ValueError
+            If no row has a weight above 0, or rows of the sample have no mean or are antipodal
+            to it.
+        """
+        if not self.count > 0:
+            raise ValueError("All rows so far have the weight 0; give some with another weight.")
+        p, vectors = self.sample.shares, self.sample.vectors
+        point, gradient_norm, n_iter = self._mean(p)
+        cosines = vectors @ point
+        check_no_antipodes(cosines, float(np.finfo(np.float64).eps), "points")
+        _, stretches = angles_from_cosines(cosines)
+        _, at_base = angles_from_cosines(vectors @ self.base)
+        controls = np.column_stack([np.ones(len(p)), at_base**2])
+        coefficients, rest = _regressed(stretches**2, controls, p)
+        known = (coefficients[0] * self.plain + coefficients[1] * self.stretched) / self.count
+        normal = self.base - (self.base @ point) * point
+        project = np.column_stack([normal, np.eye(len(point)) - np.outer(point, point)])
+        tangents = vectors - np.outer(cosines, point)
+        covariance = project @ known @ project.T + (tangents * rest[:, None]).T @ tangents
+        return MomentOrigin(
+            point=point,
+            covariance=(covariance + covariance.T) / 2,
+            total=self._total(point, cosines, p),
+            term_size=float(known[0, 0] + rest.sum()),
+            drift=float(distance(self.base, point)),
+            gradient_norm=gradient_norm,
+            n_iter=n_iter,
+        )
+
+    def _mean(self, p: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, int]:
+        """Return the mean, the norm of the gradient and the number of steps.
+
+        The mean of the sample is where the steps begin, with the second derivative there. θ/sin θ
+        is fitted by 1 and cos θ, whose coefficients stay as they are.
+        """
+        vectors = self.sample.vectors
+        start = find_mean(vectors, p, tol=_TOL, max_iter=_MAX_ITER)
+        factor = scipy.linalg.cho_factor(_second_derivative(vectors, start.point, p))
+        controls = np.column_stack([np.ones(len(p)), start.cosines])
+        constant, slope = _regressed(angles_from_cosines(start.cosines)[1], controls, p)[0]
+
+        def gradient(point: NDArray[np.float64]) -> NDArray[np.float64]:
+            cosines = vectors @ point
+            rest = p * (angles_from_cosines(cosines)[1] - constant - slope * cosines)
+            known = self.plain @ (slope * self._extended(point)) + constant * self.plain[0]
+            pull = (known[1:] + known[0] * self.base) / self.count + rest @ vectors
+            return np.asarray(pull - (pull @ point) * point)
+
+        point, pull = start.point, gradient(start.point)
+        n_iter = start.n_iter
+        for _ in range(_MAX_ITER):
+            step = scipy.linalg.cho_solve(factor, pull)
+            moved = exp(step - (step @ point) * point, base_point=point)
+            moved /= np.linalg.norm(moved)
+            changed = gradient(moved)
+            if not np.linalg.norm(changed) < 0.9 * np.linalg.norm(pull):  # only rounding is left
+                break
+            point, pull, n_iter = moved, changed, n_iter + 1
+        return point, float(np.linalg.norm(pull)), n_iter
+
+    def _total(
+        self, point: NDArray[np.float64], cosines: NDArray[np.float64], p: NDArray[np.float64]
+    ) -> float:
+        """Return the mean of θ² of the points, fitted by 1, c, c², ℓ and ℓ c."""
+        lengths, h = self.sample.lengths, self._extended(point)
+        ones = np.ones(len(p))
+        controls = np.column_stack([ones, cosines, cosines**2, lengths, lengths * cosines])
+        coefficients, rest = _regressed(squared_angles(cosines * lengths), controls, p)
+        moved = self.plain @ h
+        sums = [self.count, moved[0], h @ moved, self.scaled[0], self.scaled @ h]
+        return max(float(coefficients @ sums / self.count + rest.sum()), 0.0)
+
+    def _extended(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return h with ⟨f, point⟩ = h · a."""
+        return np.concatenate([[self.base @ point], point])
+
+
+def _regressed(
+    values: NDArray[np.float64], controls: NDArray[np.float64], p: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the coefficients of weighted least squares, and the residuals times the weights."""
+    root = np.sqrt(p)
+    coefficients = np.linalg.lstsq(controls * root[:, None], values * root, rcond=_RANK_TOL)[0]
+    return np.asarray(coefficients, np.float64), p * (values - controls @ coefficients)
+
+
+def _second_derivative(
+    vectors: NDArray[np.float64], point: NDArray[np.float64], p: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return half the second derivative of Σ p θ²; see :func:`streamed_mean`."""
+    cosines = vectors @ point
+    angles, stretches = angles_from_cosines(cosines)
+    small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding
+    bend = np.where(small, 1 / 3, (1 - cosines * stretches) / np.where(small, 1, angles**2))
+    logs = stretches[:, None] * (vectors - np.outer(cosines, point))
+    second = (logs * (p * np.clip(bend, 0.0, 1.0))[:, None]).T @ logs
+    level = max(float(p @ (cosines * stretches)), _LEAST_CURVATURE)
+    return np.asarray(second + level * np.eye(len(point)))
