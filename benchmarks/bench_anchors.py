@@ -17,8 +17,9 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.datasets import load_digits, make_swiss_roll
 
 from orthodrome import KernelPGA, datasets
+from orthodrome.coordinates import partial_cholesky
 from orthodrome.eigen import Nystroem
-from orthodrome.gram import gram_operator, partial_cholesky
+from orthodrome.gram import gram_operator
 from orthodrome.kernels import Exponential, Gaussian, Matern
 
 N, SEEDS = size(3000, 300), size(10, 2)

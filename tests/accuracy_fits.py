@@ -30,8 +30,9 @@ from oracles import (
 from orthodrome import KernelPGA
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian, Linear
+from orthodrome.rows import ArrayRows
 from orthodrome.sphere import karcher_mean as found_mean
-from orthodrome.sphere._clouds import LocalCloud
+from orthodrome.sphere._clouds import Cloud
 from orthodrome.sphere._laws import Mixture, scatter
 from orthodrome.sphere._subspheres import fit_subsphere
 
@@ -338,7 +339,7 @@ def of_likelihoods(dtype: Any) -> Iterator[Any]:
     """The mean log-likelihood of a mixture."""
     with digits(60):
         for laws, points in narrow_laws(8):
-            found = LocalCloud(points, np.full(len(points), 1 / len(points))).expected(laws)
+            found = Cloud(ArrayRows.of(points)).expected(laws, "karcher")
             total, size = mpmath.mpf(0), mpmath.mpf(1)
             for point in points:
                 density = mpmath.mpf(0)

@@ -23,8 +23,9 @@ from oracles import (
 )
 from orthodrome import KernelPCA, KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification.filters import Perturbation, RidgeResidual, class_spectrum
+from orthodrome.coordinates import partial_cholesky
 from orthodrome.eigen import Krylov, Nystroem, leading
-from orthodrome.gram import gram_operator, partial_cholesky
+from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
 
 # From well-conditioned matrices to those whose smaller eigenvalues are rounding.

@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from orthodrome.coordinates import CoordinateGram, anchor_coordinates, choose_anchors
 from orthodrome.gram import (
     Centered,
     Combined,
     DaskGram,
     Degree,
     DenseGram,
-    FeatureGram,
     GramOperator,
     Scaled,
     Tangent,
     TiledGram,
-    choose_anchors,
-    nystroem_features,
 )
 from orthodrome.kernels import Gaussian
 
@@ -110,10 +108,10 @@ def featured(unit: bool, storage: str) -> Callable[..., Twin]:
         X, X_new = points(n, dtype), points(N_NEW, dtype, seed=1)
         kernel = Gaussian(sigma=SIGMA).fit(X)
         anchors = choose_anchors(kernel, X, 9, random_state=0)
-        features = nystroem_features(kernel, X, anchors, unit=unit, storage=storage)
+        features = anchor_coordinates(kernel, X, anchors, unit=unit, storage=storage)
         F, G = (f.toarray().astype(np.float64) for f in (features, features.of(X_new)))
         bounds = np.abs(F) @ np.abs(F).T, np.abs(G) @ np.abs(F).T
-        return Twin(FeatureGram(features), F @ F.T, X_new, G @ F.T, *bounds)
+        return Twin(CoordinateGram(features), F @ F.T, X_new, G @ F.T, *bounds)
 
     return make
 

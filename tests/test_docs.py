@@ -36,7 +36,7 @@ PAGES = sorted(
 MARKDOWN = [page for page in PAGES if page.suffix == ".md"]
 
 # Not public: what the estimators share, and what the command line is made of.
-NOT_PUBLIC = {"base", "cli", "runs"}
+NOT_PUBLIC = {"base", "cli", "plan", "runs"}
 
 
 def name_of(path: Path) -> str:

@@ -17,9 +17,9 @@ from orthodrome import (
     KernelPNS,
     KernelSpectralClustering,
 )
+from orthodrome.coordinates.pivots import check_captured, independent_part
 from orthodrome.eigen import Nystroem, leading
 from orthodrome.gram import DenseGram
-from orthodrome.gram.pivots import check_captured, independent_part
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Sigmoid
 
 X = np.random.default_rng(0).normal(size=(400, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -15,66 +15,63 @@ from ._core.parameters import Check, choice, integer, memory_size, optional, see
 from ._core.progress import CallbackSupportMixin
 from .eigen import Nystroem
 from .eigen.leading import check_solver
-from .gram import DaskSource
-from .gram.dask_blocks import is_dask_array
-from .gram.moments import fit_kernel_to
-from .gram.nystroem import OutOfSpanError
-from .kernels import Kernel, KernelHolder, Precomputed, as_kernel
+from .kernels import Kernel, Precomputed, as_kernel
+from .kernels.wrappers import check_kernel_parameters
+from .rows import ArrayRows, Rows
+from .rows.moments import fit_kernel
 
 __all__ = [
     "SAMPLE",
     "SOLVER_PARAMETERS",
     "KernelEstimator",
+    "fitted_kernel",
     "last_fit_kept",
     "nystroem_or",
-    "rows_named_in",
+    "rows_renumbered",
 ]
 
-# Rows that stand for all of them: for parameters of kernels that need more than moments, for the
-# place that features are measured from, and for the start of the search for their mean.
+# Rows that stand for all of them, for parameters of kernels that need more than moments.
 SAMPLE = 8192
 
 
 @contextmanager
 def last_fit_kept(estimator: Any) -> Iterator[None]:
     """Leave the fitted attributes of an estimator as they were if what happens inside fails."""
-
-    def fitted() -> dict[str, Any]:
-        return {name: value for name, value in list(vars(estimator).items()) if name.endswith("_")}
-
-    before = fitted()
+    before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in fitted():
+        for name in filter(_is_fitted, list(vars(estimator))):
             delattr(estimator, name)
-        vars(estimator).update(before)
+        for name in filter(_is_fitted, before):
+            setattr(estimator, name, before[name])
         raise
+
+
+def _is_fitted(name: str) -> bool:
+    return name.endswith("_")
 
 
 @contextmanager
-def rows_named_in(
-    repeat: Callable[[], Any], index: NDArray[np.intp] | None = None
-) -> Iterator[None]:
-    """Let an error about a row name the caller's, not that of the sorted and merged ones.
-
-    `repeat` makes the same check on the caller's rows; `index` says which of them those are.
-    """
+def rows_renumbered(numbers: NDArray[np.intp]) -> Iterator[None]:
+    """Let an error about rows that were sorted and merged name the caller's rows."""
     try:
         yield
-    except OutOfSpanError as error:
-        raise OutOfSpanError(error.row if index is None else int(index[error.row])) from None
     except RowError as error:
-        if index is not None:
-            raise error.renumbered(index) from None
-        repeat()
-        raise
-    except ValueError:
-        repeat()
-        raise
+        raise error.renumbered(numbers) from None
 
 
-class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
+def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
+    """Return a fitted clone of a kernel: from all rows in memory, or from moments and a sample."""
+    weights = rows.columns.get("weights")
+    if isinstance(rows, ArrayRows) and not rows.mapped:
+        return clone(kernel).fit_validated(rows.whole(), weights)
+    numbers, counts = rows.spread(SAMPLE, weights)
+    counted = None if weights is None and len(numbers) == rows.shape[0] else counts
+    return fit_kernel(kernel, rows, rows.take(numbers), counted)
+
+
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable.
 
     `_PARAMETERS` gives the check of each parameter, see :mod:`._core.parameters`.
@@ -85,17 +82,21 @@ class KernelEstimator(KernelHolder, CallbackSupportMixin, BaseEstimator):
     memory_budget: str | float
     verbose: bool | int
 
+    kernel: Any
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, those of a kernel object as ``kernel__name``."""
+        check_kernel_parameters(self, params)
+        return super().set_params(**params)
+
     def _check_parameters(self) -> None:
         """Raise a ValueError unless all parameters are valid."""
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
 
     def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
-        """Return a fitted clone of the kernel; X is validated, and may be a dask array."""
-        kernel = as_kernel(self.kernel, type(self).__name__)
-        if is_dask_array(X):
-            return fit_kernel_to(kernel, DaskSource.unchecked(X), sample_weight, SAMPLE)
-        return clone(kernel).fit_validated(X, sample_weight)
+        """Return a fitted clone of the kernel; X is validated."""
+        return clone(self._kernel_object()).fit_validated(X, sample_weight)
 
     def _kernel_object(self) -> Kernel:
         return as_kernel(self.kernel, type(self).__name__)
@@ -128,7 +129,7 @@ def nystroem_or(exact: str) -> Check:
 
 #: Parameters of estimators with a solver and a Gram matrix that may be stored.
 SOLVER_PARAMETERS = KernelEstimator._PARAMETERS | {
-    "solver": lambda value, name, owner: check_solver(value, owner),
+    "solver": check_solver,
     "max_iter": optional(integer()),
     "n_anchors": optional(integer()),
     "storage": choice("auto", "memory", "disk", "recompute"),

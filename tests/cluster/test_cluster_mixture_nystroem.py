@@ -147,13 +147,13 @@ def test_files_and_draws(tmp_path):
 def test_coordinates_that_do_not_fit_are_refused(n_modes, monkeypatch):
     X = np.random.default_rng(0).standard_normal((3000, 4))
     fits = []
-    fit_pga = KernelPGA.fit
+    fit_pga = KernelPGA._fit_rows
 
     def noted(self, *args, **options):
         fits.append(self)
         return fit_pga(self, *args, **options)
 
-    monkeypatch.setattr(KernelPGA, "fit", noted)
+    monkeypatch.setattr(KernelPGA, "_fit_rows", noted)
     model = GeodesicMixture(
         2, n_modes, n_anchors=20, n_init=1, memory_budget="64KiB", random_state=0
     )

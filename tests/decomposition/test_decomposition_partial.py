@@ -227,7 +227,7 @@ def test_a_batch_that_fails_changes_nothing(fault, rows):
             ours.transform(X[:2])
         before, names = pickle.dumps(ours._partial_), set(vars(ours))
         weights = -np.ones(10) if fault == "weights" else None
-        with pytest.raises(ValueError, match=r"NaN|features|negative|so large"):
+        with pytest.raises(ValueError, match=r"NaN|features|negative|so large|same shape"):
             ours.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
         assert pickle.dumps(ours._partial_) == before
         assert set(vars(ours)) == names
@@ -235,7 +235,7 @@ def test_a_batch_that_fails_changes_nothing(fault, rows):
     if fault == "narrow":  # nobody knows yet
         return
     fresh = KernelPCA(K)
-    with pytest.raises(ValueError, match=r"NaN|features|negative|so large"):
+    with pytest.raises(ValueError, match=r"NaN|features|negative|so large|same shape"):
         fresh.partial_fit(BAD[fault](X[:10]), sample_weight=weights)
     assert not hasattr(fresh, "n_features_in_")
     with pytest.raises(NotFittedError):
@@ -247,7 +247,7 @@ def test_a_batch_that_is_too_large_is_refused_where_it_comes(kernel):
     """Before it waits beside others, and makes them all unusable."""
     X = data(n=40)
     ours = KernelPCA(K, kernel, random_state=0).partial_fit(X[:20])
-    with pytest.raises(ValueError, match=r"so large.*begins at row 20 of the data"):
+    with pytest.raises(ValueError, match=r"row 20 .*so large"):
         ours.partial_fit(1e200 * X[20:])
     ours.partial_fit(X[20:])
     at_once = KernelPCA(K, kernel, random_state=0).partial_fit(X)
@@ -288,7 +288,7 @@ def test_refusals_say_what_to_do():
         KernelPCA(2, kernel="precomputed").partial_fit(X @ X.T)
     with pytest.raises(ValueError, match="anchors as points"):
         KernelPCA(2, solver=Nystroem(anchors=[1, 2])).partial_fit(X)
-    assert not hasattr(KernelPGA(), "partial_fit")
+    assert not hasattr(KernelPGA(solver="dense"), "partial_fit")
     changed = model().partial_fit(X).set_params(n_components="many")
     with pytest.raises(ValueError, match=r"n_components of KernelPCA must be .* got 'many'"):
         changed.transform(X)
@@ -444,7 +444,7 @@ def test_components_that_were_interrupted_are_computed_again(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("orthodrome.decomposition.partial.keep_components", interrupted)
+        patch.setattr("orthodrome.decomposition.partial.attributes_of", interrupted)
         with pytest.raises(KeyboardInterrupt):
             known.transform(data(n=5))
     np.testing.assert_array_equal(known.transform(data(n=5)), expected)
@@ -460,7 +460,7 @@ def test_dask_arrays_are_for_fit():
 
 def test_there_are_no_features_before_there_are_anchors():
     with pytest.raises(ValueError, match="There are no anchors yet"):
-        _ = PartialFit().features
+        PartialFit().by(unit=False)
 
 
 def test_a_name_that_no_fit_sets_is_none_of_a_partial_fit():

@@ -234,7 +234,7 @@ def test_variances_add_up(solver, weights):
 def test_score_of_new_data_is_by_distances_from_the_mean():
     X, new = directions(training()), directions(held_out())
     pga = KernelPGA(2, kernel="linear").fit(3 * X)
-    squares = np.arccos(new @ (pga.mean_ @ X)) ** 2
+    squares = np.arccos(new @ (3 * pga.mean_ @ pga.X_fit_ / 9)) ** 2
     expected = (pga.transform(3 * new) ** 2).sum() / squares.sum()
     assert pga.score(3 * new) == pytest.approx(expected, rel=1e-10)
 

@@ -10,14 +10,14 @@ import scipy.sparse
 from laws_sphere import rotation, unit
 from optional import needs
 from orthodrome import KernelPNS, load, save
-from orthodrome.eigen import Krylov, Nystroem
-from orthodrome.gram import (
-    DenseGram,
+from orthodrome.coordinates import (
+    anchor_coordinates,
     choose_anchors,
-    feature_coordinates,
     isometric_coordinates,
-    nystroem_features,
+    principal_coordinates,
 )
+from orthodrome.eigen import Krylov, Nystroem
+from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, VeroneseWhitney
 from orthodrome.sphere import nested_spheres
 
@@ -89,18 +89,18 @@ def test_few_anchors_are_nested_spheres_of_unit_features(dtype):
 def test_coordinates_fall_and_what_is_not_there_is_left_out():
     Y = unit(np.random.default_rng(0).standard_normal((30, 3)) + np.array([2, 0, 0]))
     kernel = Linear().fit(Y)
-    features = nystroem_features(kernel, Y, choose_anchors(kernel, Y, 30), unit=True)
-    found = feature_coordinates(features)
+    features = anchor_coordinates(kernel, Y, choose_anchors(kernel, Y, 30), unit=True)
+    found = principal_coordinates(features)
     moments = np.diagonal(found.points.T @ found.points)
     assert np.all(np.diff(moments) <= 0)
     exact = isometric_coordinates(DenseGram(Y @ Y.T))
     np.testing.assert_allclose(np.abs(found.points), np.abs(exact.points), atol=1e-10)
     flat = np.pad(Y[:, :1] * 0 + 1, [(0, 0), (0, 1)])
     kernel = Linear().fit(flat)
-    one = nystroem_features(kernel, flat, choose_anchors(kernel, flat, 30), unit=True)
-    assert feature_coordinates(one).points.shape == (30, 2)
-    small = nystroem_features(kernel, Y[:, :2], choose_anchors(kernel, Y[:, :2], 3), unit=True)
-    assert feature_coordinates(small).decoder.shape == (2, 2)
+    one = anchor_coordinates(kernel, flat, choose_anchors(kernel, flat, 30), unit=True)
+    assert principal_coordinates(one).points.shape == (30, 2)
+    small = anchor_coordinates(kernel, Y[:, :2], choose_anchors(kernel, Y[:, :2], 3), unit=True)
+    assert principal_coordinates(small).decoder.shape == (2, 2)
 
 
 # ------------------------------------------------------------------ weights, order, input

@@ -18,11 +18,10 @@ from orthodrome import (
     save,
 )
 from orthodrome._core import threads
-from orthodrome.decomposition import new_rows
+from orthodrome._core.checks import RowError
+from orthodrome.coordinates import anchors as anchors_module
+from orthodrome.decomposition.new_points import new_points
 from orthodrome.eigen import Nystroem
-from orthodrome.gram import anchors as anchors_module
-from orthodrome.gram import as_source
-from orthodrome.gram.nystroem import OutOfSpanError
 from orthodrome.kernels import (
     Gaussian,
     Linear,
@@ -31,6 +30,7 @@ from orthodrome.kernels import (
     Polynomial,
     VeroneseWhitney,
 )
+from orthodrome.rows import as_rows
 
 zarr = pytest.importorskip("zarr")
 
@@ -237,9 +237,9 @@ def test_a_row_without_direction_is_named_by_its_number_among_all():
     X[8_765] = 1e3
     options = {"solver": Nystroem(anchors=X[:50]), "kernel": Gaussian(sigma=3.0)}
     for rows in (X, Anew(X), [X[:5000], X[5000:]]):
-        with pytest.raises(OutOfSpanError, match="Row 8765 of X is orthogonal") as caught:
+        with pytest.raises(RowError, match="Row 8765 of X is orthogonal") as caught:
             KernelPGA(K, **options).fit(rows)
-        assert pickle.loads(pickle.dumps(caught.value)).row == caught.value.row == 8_765
+        assert pickle.loads(pickle.dumps(caught.value)).rows == caught.value.rows == (8_765,)
 
 
 @every_estimator
@@ -361,6 +361,7 @@ def test_coordinates_take_no_more_than_is_counted(Estimator, weighted, tmp_path)
     n, k = 150_000, 6
     X = stream("memmap", np.tile(data(np.float32, n=10_000), (15, 1)), tmp_path)
     options = {"solver": Nystroem(anchors=np.array(X[:8])), "kernel": Gaussian(sigma=2.0)}
+    options["storage"] = "recompute"
     w = weights_of(n) if weighted else None
     counted = n * (8 * (k + 1) + 2 * k * 4)
     tracemalloc.start()
@@ -476,12 +477,8 @@ def test_names_of_columns(Estimator):
 def test_what_functions_of_blocks_carry_is_small_and_picklable():
     X = data(n=5000)
     ours = model(KernelPGA).fit([X])
-    light = new_rows._for_new_rows(ours)
+    light = new_points(ours)
     assert len(pickle.dumps(light)) < 60_000 < len(pickle.dumps(ours))
     assert hasattr(ours, "embedding_")
-    source = as_source([X], ours.kernel_, ours, reset=False)
-    assert_same(
-        source.per_row(pickle.loads(pickle.dumps(new_rows._Transformed(light)))),
-        ours.embedding_,
-        1e-9,
-    )
+    rows = as_rows([X], ours.kernel_, ours, reset=False)
+    assert_same(rows.map(pickle.loads(pickle.dumps(light))), ours.embedding_, 1e-9)

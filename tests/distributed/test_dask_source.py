@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from orthodrome import KernelPCA
-from orthodrome.gram import DaskGram, DaskSource, as_source
+from orthodrome.gram import DaskGram
 from orthodrome.kernels import Gaussian, VeroneseWhitney
+from orthodrome.rows import DaskRows, as_rows
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -15,8 +16,8 @@ def data(n=1000, d=5, dtype=np.float64):
     return np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
 
 
-def moments(rows, start, power=1):
-    return rows.sum(axis=0), rows.T @ rows, float(start) ** power
+def moments(rows, start):
+    return rows.sum(axis=0), rows.T @ rows, float(start)
 
 
 def numbers(rows, start):
@@ -24,7 +25,7 @@ def numbers(rows, start):
 
 
 def source_of(X, kernel=None):
-    return as_source(X, Gaussian() if kernel is None else kernel, KernelPCA())
+    return as_rows(X, Gaussian() if kernel is None else kernel, KernelPCA())
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -33,17 +34,17 @@ def test_sums_do_not_depend_on_blocks_nor_scheduler(rows, scheduler):
     X = data()[:50] if rows == 1 else data()
     with dask.config.set(scheduler=scheduler):
         source = source_of(da.from_array(X, chunks=(rows, 2)))
-        total, second, _ = source.sums(moments)
-        assert source.n_blocks == -(-len(X) // rows)
+        total, second, _ = source.reduce(moments)
+        assert source.array.numblocks[0] == -(-len(X) // rows)
         np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-11)
         np.testing.assert_allclose(second, X.T @ X, atol=1e-10)
-        np.testing.assert_array_equal(source.per_row(numbers), np.arange(len(X)))
+        np.testing.assert_array_equal(source.map(numbers), np.arange(len(X)))
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 8, 9, 17, 65])
 def test_every_block_is_added_once(n_blocks):
     X = data(3 * n_blocks)
-    total = source_of(da.from_array(X, chunks=(3, 5))).sums(moments)[0]
+    total = source_of(da.from_array(X, chunks=(3, 5))).reduce(moments)[0]
     np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-12)
 
 
@@ -82,17 +83,17 @@ def test_unknown_and_empty_blocks():
     source = source_of(filtered)
     assert np.isnan(filtered.shape[0])  # the caller's array is left as it was
     assert source.shape == (kept.sum(), 5)
-    assert source.n_blocks == 9
-    np.testing.assert_array_equal(source.rows().compute(), X[kept])
-    np.testing.assert_array_equal(source.per_row(numbers).compute(), np.arange(kept.sum()))
+    assert source.array.numblocks[0] == 9
+    np.testing.assert_array_equal(source.whole().compute(), X[kept])
+    np.testing.assert_array_equal(source.map(numbers).compute(), np.arange(kept.sum()))
 
 
 def test_integers_become_floats_and_shapes_keep_their_form():
     counts = da.from_array(np.arange(12).reshape(6, 2), chunks=(4, 1))
-    assert source_of(counts).dtype == source_of(counts).rows().compute().dtype == np.float64
+    assert source_of(counts).dtype == source_of(counts).whole().compute().dtype == np.float64
     landmarks = da.from_array(data(40, 12), chunks=(11, 5))
     source = source_of(landmarks, VeroneseWhitney())
-    assert source.shape == source.rows().shape == source.rows().compute().shape == (40, 6, 2)
+    assert source.shape == source.whole().shape == source.whole().compute().shape == (40, 6, 2)
 
 
 def test_nothing_is_computed_before_it_is_asked_for():
@@ -106,7 +107,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
     with dask.config.set(scheduler="synchronous"):
         source = source_of(X)
         assert calls == [250]  # the block with the first row
-        rows = source.per_row(numbers)
+        rows = source.map(numbers)
         assert len(calls) == 1
         rows.compute()
         assert len(calls) == 5
@@ -118,7 +119,7 @@ def test_the_arrays_of_a_caller_are_refused_with_a_reason():
     with pytest.raises(ValueError, match="at least one row"):
         source_of(da.ones((0, 3)))
     with pytest.raises(ValueError, match=r"not a dask Delayed.*to_dask_array"):
-        DaskSource(dask.delayed(np.ones)(3), Gaussian(), KernelPCA())
+        DaskRows(dask.delayed(np.ones)(3), Gaussian(), KernelPCA())
     with pytest.raises(ValueError, match=r"got ndarray.*orthodrome\[distributed\]"):
         DaskGram(Gaussian(sigma=1.0).fit(data()), data())
 

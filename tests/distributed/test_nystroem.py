@@ -5,9 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, load, save
+from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
-from orthodrome.gram import choose_anchors, nystroem_features
-from orthodrome.gram.dask_features import DaskFeatures
 from orthodrome.kernels import Linear, LogEuclidean, Normalized, VeroneseWhitney
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
@@ -67,17 +66,17 @@ def test_features_of_points_on_any_sphere_equal_the_local_ones(unit, length):
     kernel = Linear().fit(X)
     seen = choose_anchors(kernel, X, 20, scale=scale, random_state=0)
     options = {"unit": unit, "scale": scale}
-    local = nystroem_features(kernel, X, seen, **options)
-    lazy = DaskFeatures(kernel, chunked(X, 70), seen, **options)
+    local = anchor_coordinates(kernel, X, seen, **options)
+    lazy = anchor_coordinates(kernel, chunked(X, 70), seen, **options)
     assert lazy.shape == local.shape
     assert lazy.dtype == local.dtype
     V, w = np.ones((local.shape[1], 2)), np.arange(len(X)) % 4
     for found, expected in (
-        (lazy.squared_lengths, local.squared_lengths),
+        (lazy.captured, local.captured),
         (lazy.apply(V), local.apply(V)),
         (lazy.combine(w), local.combine(w)),
         (lazy.take(np.array([150, 3])), local.take(np.array([150, 3]))),
-        (lazy.block(slice(60, 80)), local.block(slice(60, 80))),
+        (lazy.toarray()[60:80], local.toarray()[60:80]),
         (lazy.of(new).toarray(), local.of(new).toarray()),
     ):
         np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
@@ -109,7 +108,7 @@ def test_auto_is_nystroem_and_any_scheduler_will_do(scheduler):
 def test_candidates_for_anchors_may_stay_away(monkeypatch):
     X = data(1500)
     here = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
-    monkeypatch.setattr("orthodrome.gram.dask_source._MOST_GATHERED", 1000)
+    monkeypatch.setattr("orthodrome.rows.dask._MOST_GATHERED", 1000)
     away = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
     np.testing.assert_array_equal(away.anchor_indices_, here.anchor_indices_)
     np.testing.assert_allclose(away.eigenvalues_, here.eigenvalues_, rtol=1e-12)

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from orthodrome.gram import (
-    DenseGram,
-    TiledGram,
+from orthodrome.coordinates import (
+    anchor_coordinates,
     choose_anchors,
-    feature_coordinates,
     isometric_coordinates,
-    nystroem_features,
     pivoted_cholesky,
+    principal_coordinates,
 )
+from orthodrome.gram import DenseGram, TiledGram
 from orthodrome.kernels import Gaussian, Linear
 
 EPS = np.finfo(float).eps
@@ -107,7 +106,7 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
         found, seen = isometric_coordinates(DenseGram(X @ X.T)), X
     else:
         anchors = choose_anchors(kernel, X, 30, random_state=0)
-        found = feature_coordinates(nystroem_features(kernel, X, anchors))
+        found = principal_coordinates(anchor_coordinates(kernel, X, anchors))
         seen = anchors.points
     scale = max(np.abs(X @ X.T).max(), 1.0)
     rank = np.linalg.matrix_rank(X)

@@ -6,19 +6,22 @@ import scipy.linalg
 import scipy.sparse
 from scipy.stats import chi2
 
-from orthodrome.gram import (
-    DenseGram,
-    FeatureGram,
-    TiledGram,
+from orthodrome._core.kinds import is_memory_map
+from orthodrome.coordinates import (
+    AnchorMap,
+    CoordinateGram,
+    CoordinateRows,
+    Coordinates,
+    anchor_coordinates,
     choose_anchors,
-    gram_operator,
-    nystroem_features,
     partial_cholesky,
     pivots,
 )
-from orthodrome.gram import anchors as anchors_module
-from orthodrome.gram.feature_gram import FeatureRows
+from orthodrome.coordinates import anchors as anchors_module
+from orthodrome.eigen import CenteredSums
+from orthodrome.gram import DenseGram, TiledGram, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
+from orthodrome.rows import ArrayRows
 
 WAYS = ("rpcholesky", "uniform", "k-means++")
 every_way = pytest.mark.parametrize("way", WAYS)
@@ -283,12 +286,12 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     X = spread(700)
     kernel = Gaussian(sigma=2.0).fit(X)
     anchors = choose_anchors(kernel, X, 40, anchors=way, random_state=0)
-    found = nystroem_features(kernel, X, anchors, unit=unit, storage=storage)
+    found = anchor_coordinates(kernel, X, anchors, unit=unit, storage=storage)
     S = anchors.indices
     K = kernel(X)
     root = scipy.linalg.sqrtm(np.linalg.inv(K[np.ix_(S, S)]))
     F = K[:, S] @ root  # K_nm K_mm^(-1/2): the same inner products
-    np.testing.assert_allclose(found.squared_lengths, (F**2).sum(axis=1), atol=1e-8)
+    np.testing.assert_allclose(found.captured, (F**2).sum(axis=1), atol=1e-8)
     F = F / np.linalg.norm(F, axis=1)[:, None] if unit else F
     ours = found.toarray()
     np.testing.assert_allclose(ours @ ours.T, F @ F.T, atol=1e-8)
@@ -297,7 +300,8 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     np.testing.assert_allclose(found.apply(V), ours @ V, atol=1e-9)
     np.testing.assert_allclose(found.combine(w), w @ ours, atol=1e-8)
     shift = ours.mean(axis=0)
-    moment = found.second_moment(w, lambda _, block: block - shift)
+    weighted = Coordinates(found.rows.zip(weights=w), found.by)
+    moment = weighted.reduce(CenteredSums(shift))[2]
     np.testing.assert_allclose(moment, (ours - shift).T @ (w[:, None] * (ours - shift)), atol=1e-9)
     if unit:
         np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, rtol=1e-13)
@@ -305,14 +309,21 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
 
 def test_lengths_are_measured_in_passing():
     """Without unit length and without storage, the first second moment is the only pass."""
-    X = spread(300)
+    looked = []
+
+    class Watched(AnchorMap):
+        def look(self, rows, *known):
+            looked.append(rows.shape[0])
+            return super().look(rows, *known)
+
+    X, w = spread(300), np.random.default_rng(1).random(300)
     kernel = Gaussian().fit(X)
     anchors = choose_anchors(kernel, X, 20, random_state=0)
-    features = nystroem_features(kernel, X, anchors, storage="recompute")
-    features.second_moment(np.ones(300), lambda _, block: block)
-    measured = features._squares.copy()
-    features._squares = None
-    np.testing.assert_allclose(measured, features.squared_lengths, rtol=1e-14)
+    by = Watched.by(kernel, anchors, X.dtype, unit=False, radius=None)
+    points = Coordinates(ArrayRows.of(X).zip(weights=w), by).kept("recompute", "2GiB")
+    measured = points.reduce(CenteredSums(np.zeros(points.shape[1])))[-1]
+    assert sum(looked) == 300
+    np.testing.assert_allclose(measured, w @ points.captured, rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +342,7 @@ def test_anchors_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, 
     for count in (len(X) - 1, len(X), 10 * len(X)):
         anchors = choose_anchors(kernel, X, count, anchors=way, random_state=0)
         assert len(anchors.points) == rank
-        F = nystroem_features(kernel, X, anchors).toarray()
+        F = anchor_coordinates(kernel, X, anchors).toarray()
         np.testing.assert_allclose(F @ F.T, kernel(X), atol=1e-9 * kernel.diag(X).max())
 
 
@@ -342,7 +353,7 @@ def test_given_rows_and_given_points():
     assert sorted(rows.indices) == [1, 3, 4, 49]
     points = choose_anchors(kernel, X, 5, anchors=X[[3, 1, 4, 49]])
     assert points.indices is None
-    one, other = (nystroem_features(kernel, X, given).toarray() for given in (rows, points))
+    one, other = (anchor_coordinates(kernel, X, given).toarray() for given in (rows, points))
     np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-13)
     foreign = choose_anchors(kernel, X, 5, anchors=spread(9, seed=5))
     assert len(foreign.points) == 9
@@ -361,7 +372,7 @@ def test_precomputed_sparse_and_shapes():
         choose_anchors(given, K, 20, **options),
     )
     np.testing.assert_array_equal(np.sort(ours.indices), np.sort(theirs.indices))
-    one, other = nystroem_features(kernel, X, ours), nystroem_features(given, K, theirs)
+    one, other = anchor_coordinates(kernel, X, ours), anchor_coordinates(given, K, theirs)
     np.testing.assert_allclose(
         one.toarray() @ one.toarray().T, other.toarray() @ other.toarray().T, atol=1e-10
     )
@@ -369,7 +380,7 @@ def test_precomputed_sparse_and_shapes():
         choose_anchors(given, K, 5, anchors=X[:3])
     sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     from_sparse, from_dense = (
-        nystroem_features(kernel, data, choose_anchors(kernel, data, 20, **options)).toarray()
+        anchor_coordinates(kernel, data, choose_anchors(kernel, data, 20, **options)).toarray()
         for data in (sparse, sparse.toarray())
     )
     np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
@@ -377,7 +388,7 @@ def test_precomputed_sparse_and_shapes():
     shape_kernel = VeroneseWhitney()
     shapes = shape_kernel.validate(shapes)
     shape_kernel.fit_validated(shapes)
-    F = nystroem_features(shape_kernel, shapes, choose_anchors(shape_kernel, shapes, 40)).toarray()
+    F = anchor_coordinates(shape_kernel, shapes, choose_anchors(shape_kernel, shapes, 40)).toarray()
     np.testing.assert_allclose(F @ F.T, shape_kernel(shapes), atol=1e-9)
 
 
@@ -385,21 +396,22 @@ def test_float32_features_are_float32():
     X = spread(400).astype(np.float32)
     kernel = Gaussian(sigma=2.0).fit(X)
     anchors = choose_anchors(kernel, X, 300, random_state=0)
-    features = nystroem_features(kernel, X, anchors)
+    features = anchor_coordinates(kernel, X, anchors)
     assert features.dtype == features.toarray().dtype == np.float32
     F = features.toarray().astype(float)
     np.testing.assert_allclose(F @ F.T, kernel(X.astype(float)), atol=1e-3)
 
 
-def test_blocks_of_single_precision_are_summed_in_double():
+def test_blocks_of_single_precision_are_summed_in_double(monkeypatch):
+    monkeypatch.setattr(AnchorMap, "rows_at_once", 1)
     X = np.ones((9, 1), dtype=np.float32)
     X[0] = 2**24  # one more is rounded away in float32
     kernel = Linear().fit(X)
     for storage in ("memory", "recompute"):
-        features = nystroem_features(
+        features = anchor_coordinates(
             kernel, X, choose_anchors(kernel, X, 1, anchors=[1]), storage=storage
         )
-        features._step = 1
+        assert features.by.rows_at_once == 1
         assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
         assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
 
@@ -436,18 +448,21 @@ def test_storage_and_span_messages():
     kernel = Gaussian(sigma=1e-3).fit(X)
     anchors = choose_anchors(kernel, X, 5, random_state=0)
     with pytest.raises(ValueError, match=r"Row \d+ of X is orthogonal to all anchors"):
-        nystroem_features(kernel, X, anchors, unit=True)
+        anchor_coordinates(kernel, X, anchors, unit=True)
     with pytest.raises(ValueError, match="storage='memory' does not fit: the features take"):
-        nystroem_features(kernel, X, anchors, storage="memory", memory_budget="1KiB")
-    assert nystroem_features(kernel, X, anchors, memory_budget="1KiB").storage == "recompute"
-    assert nystroem_features(kernel, X, anchors).storage == "memory"
+        anchor_coordinates(kernel, X, anchors, storage="memory", memory_budget="1KiB")
+    assert anchor_coordinates(kernel, X, anchors, memory_budget="1KiB").recomputes
+    kept = anchor_coordinates(kernel, X, anchors)
+    assert not kept.recomputes
+    assert not is_memory_map(kept.rows.array)
+    assert is_memory_map(anchor_coordinates(kernel, X, anchors, storage="disk").rows.array)
 
 
 def test_all_zero_data_have_zero_features():
     X = np.zeros((20, 3))
     kernel = Linear().fit(X)
     for count in (5, 50):
-        features = nystroem_features(kernel, X, choose_anchors(kernel, X, count, random_state=0))
+        features = anchor_coordinates(kernel, X, choose_anchors(kernel, X, count, random_state=0))
         assert not features.toarray().any()
 
 
@@ -469,7 +484,7 @@ def test_the_matrix_of_features_says_whether_they_are_recomputed(storage):
     X = spread(40)
     kernel = Gaussian().fit(X)
     anchors = choose_anchors(kernel, X, 5, random_state=0)
-    gram = FeatureGram(nystroem_features(kernel, X, anchors, storage=storage))
+    gram = CoordinateGram(anchor_coordinates(kernel, X, anchors, storage=storage))
     assert gram.recomputes == (storage == "recompute")
 
 
@@ -483,10 +498,10 @@ def test_new_points_of_a_precomputed_kernel_have_features():
     X = np.random.default_rng(0).normal(size=(12, 3))
     K = Gaussian(sigma=2.0)(X, X)
     found = [
-        nystroem_features(kernel, data, choose_anchors(kernel, data, 5, anchors=np.arange(5)))
+        anchor_coordinates(kernel, data, choose_anchors(kernel, data, 5, anchors=np.arange(5)))
         for kernel, data in ((Gaussian(sigma=2.0).fit(X), X), (Precomputed(), K))
     ]
     ours, given = (each.of(new).toarray() for each, new in zip(found, (X[:4], K[:4]), strict=True))
     np.testing.assert_allclose(ours, given, atol=1e-12)
-    rows = FeatureRows(found[0])
+    rows = CoordinateRows(found[0])
     np.testing.assert_array_equal(rows.rows([3, 1]), found[0].toarray()[[3, 1]])

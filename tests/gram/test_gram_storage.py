@@ -14,12 +14,12 @@ from threadpoolctl import threadpool_limits
 
 from laws_kernels import squared_plus_one
 from orthodrome._core.threads import n_threads
+from orthodrome.coordinates import choose_anchors
 from orthodrome.gram import (
     Centered,
     Combined,
     DenseGram,
     TiledGram,
-    choose_anchors,
     choose_storage,
     gram_operator,
     tiled,

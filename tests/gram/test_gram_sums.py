@@ -5,17 +5,15 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome.gram import as_source, choose_anchors, fit_kernel, nystroem_features, row_moments
-from orthodrome.gram.feature_map import (
-    CenteredSums,
-    DiagonalSums,
-    FeatureMap,
-    FrameRows,
-    Lengths,
-    LogSums,
-    PullSums,
-)
+from orthodrome._core.checks import RowError
+from orthodrome.coordinates import AnchorMap, Coordinates, anchor_coordinates, choose_anchors
+from orthodrome.decomposition.geometry import FlatRows, SphereRows, _DiagonalSums
+from orthodrome.decomposition.partial import _Sums
+from orthodrome.eigen import CenteredSums
 from orthodrome.kernels import Exponential, Gaussian, Polynomial
+from orthodrome.rows import as_rows
+from orthodrome.rows.moments import fit_kernel, row_moments
+from orthodrome.sphere.newton import LogSums, PullSums
 
 N = 300
 weighted = pytest.mark.parametrize("weighted", [False, True])
@@ -35,23 +33,21 @@ def batches(X):
 
 
 class Case:
-    """A map of features, a source of the rows, and the features of all rows."""
+    """A map to vectors, the rows in batches, and the vectors of all rows."""
 
     def __init__(self, kernel, *, unit=False):
         self.X = data()
         self.kernel = kernel.fit(self.X)
         anchors = choose_anchors(self.kernel, self.X, 12, random_state=0)
-        self.anchors = anchors.points
-        self.map = FeatureMap.by(self.kernel, anchors, unit=unit, radius=None)
-        self.source = as_source(batches(self.X), kernel, KernelPCA())
-        plain = nystroem_features(self.kernel, self.X, anchors).toarray()
+        self.map = AnchorMap.by(self.kernel, anchors, self.X.dtype, unit=unit, radius=None)
+        self.rows = as_rows(batches(self.X), kernel, KernelPCA())
+        plain = anchor_coordinates(self.kernel, self.X, anchors).toarray()
         self.squares = np.sum(plain**2, axis=1)
         self.features = plain / np.sqrt(self.squares)[:, None] if unit else plain
         self.diagonal = np.diagonal(self.kernel(self.X))
 
-    def sums(self, function, weights=None):
-        along = () if weights is None else (weights,)
-        return self.source.sums(function, along=along)
+    def points(self, weights=None):
+        return Coordinates(self.rows.zip(weights=weights), self.map)
 
 
 def assert_sums(found, expected):
@@ -68,7 +64,7 @@ def test_moments_about_a_center(weighted, inputs, unit):
     case = Case(Polynomial(degree=2), unit=unit)
     w, center = weights_of(weighted), data(1, case.features.shape[1], seed=3)[0]
     from_where = np.array([0.5, -1.0, 2.0]) if inputs else None
-    function = CenteredSums(map=case.map, weighted=weighted, center=center, input_center=from_where)
+    given = w if weighted else None
     z = case.features - center
     scatter, traces = (z * w[:, None]).T @ z, (w @ case.diagonal, w @ case.diagonal**2)
     expected = [w.sum(), w @ z, scatter, *traces, w @ case.squares]
@@ -76,15 +72,17 @@ def test_moments_about_a_center(weighted, inputs, unit):
         y = case.X - from_where
         expected += [w @ y, (z * w[:, None]).T @ y]
     assert np.ptp(case.diagonal) > 1
-    assert_sums(case.sums(function, w if weighted else None), expected)
+    found = case.rows.zip(weights=given).reduce(_Sums(case.map, center, from_where))
+    assert_sums(found, expected)
+    assert_sums(case.points(given).reduce(CenteredSums(center)), expected[:6])
 
 
 def test_moments_of_sparse_rows_are_measured_from_0():
     case = Case(Polynomial(degree=2))
     rows = scipy.sparse.csr_array(case.X)
     center = np.zeros(case.features.shape[1])
-    function = CenteredSums(map=case.map, center=center, input_center=np.ones(3))
-    found = as_source(rows, case.kernel, KernelPCA()).sums(function)
+    function = _Sums(case.map, center, np.ones(3))
+    found = as_rows(rows, case.kernel, KernelPCA()).reduce(function)
     assert_sums(found[-2:], [case.X.sum(axis=0), case.features.T @ case.X])
 
 
@@ -99,19 +97,17 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     cosines = case.features @ point
     angles = np.arccos(cosines)
     stretches = angles / np.sin(angles)
-    given = w if weighted else None
+    points = case.points(w if weighted else None)
 
-    values = case.kernel(case.X, case.anchors)
     lengths = np.sqrt(case.squares) if unit else np.ones(N)
-    pulled = (w * stretches / lengths) @ values
+    pulled = (w * stretches) @ case.features
     expected = [w.sum(), w @ angles**2, w @ (stretches * cosines), pulled, 0.0]
-    assert_sums(case.sums(PullSums(map=case.map, weighted=weighted, point=point), given), expected)
+    assert_sums(points.reduce(PullSums(point)), expected)
 
     z = stretches[:, None] * (case.features - np.outer(cosines, point))
     own = np.arccos(cosines * lengths)  # the points have length 1 and lie beside their features
     expected = [w.sum(), (z * w[:, None]).T @ z, w @ own**2, w @ stretches**2, w.sum()]
-    found = case.sums(LogSums(map=case.map, weighted=weighted, point=point), given)
-    assert_sums(found, [*expected, w @ case.squares])
+    assert_sums(points.reduce(LogSums(point)), [*expected, w @ case.squares])
 
 
 def test_points_beyond_the_hemisphere_are_counted():
@@ -120,10 +116,10 @@ def test_points_beyond_the_hemisphere_are_counted():
     cosines = case.features @ point
     far = np.count_nonzero(cosines <= 0)
     assert 0 < far < N
-    assert case.sums(PullSums(map=case.map, point=point))[-1] == far
+    assert case.points().reduce(PullSums(point))[-1] == far
     w = (cosines > 0).astype(np.float64)
     w[np.flatnonzero(cosines <= 0)[:3]] = 2.0
-    assert case.sums(PullSums(map=case.map, weighted=True, point=point), w)[-1] == 3
+    assert case.points(w).reduce(PullSums(point))[-1] == 3
 
 
 @pytest.mark.parametrize("measured", [False, True])
@@ -131,15 +127,44 @@ def test_points_beyond_the_hemisphere_are_counted():
 def test_products_with_a_frame(unit, measured):
     case = Case(Gaussian(sigma=2.0), unit=unit)
     frame = data(case.features.shape[1], 2, seed=4)
-    function = FrameRows(map=case.map, measured=measured, frame=frame)
-    squares = case.source.per_row(Lengths(map=case.map))
+    squares = case.points().captured
     np.testing.assert_allclose(squares, case.squares, rtol=1e-10)
     lengths = np.sqrt(case.squares) if unit else np.ones(N)
+    points = Coordinates(case.rows.zip(captured=squares if measured else None), case.map)
+    offset = np.array([0.5, -2.0])
+    function = FlatRows(frame, offset)
     for factors, each in ((1.0, function), (np.array([2.0, 3.0]), None)):
-        each = each or function.times(factors)
-        found = case.source.per_row(each, along=(squares,) if measured else ())
-        np.testing.assert_allclose(found[:, :2], case.features @ frame * factors, atol=1e-9)
-        np.testing.assert_allclose(found[:, 2], lengths, rtol=1e-10)
+        each = each or function.signed(factors)
+        found = points.map(each)
+        expected = (case.features @ frame + offset) * factors
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(points.map(_lengths), lengths, rtol=1e-10)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_coordinates_on_the_sphere(unit, measured):
+    case = Case(Gaussian(sigma=2.0), unit=unit)
+    mean = case.features.mean(axis=0)
+    mean /= np.linalg.norm(mean)
+    frame = np.column_stack([data(len(mean), 2, seed=4), mean])
+    squares = case.squares if measured else None
+    points = Coordinates(case.rows.zip(captured=squares), case.map)
+    lengths = np.sqrt(case.squares) if unit else np.ones(N)
+    cosines = case.features @ mean
+    stretches = np.arccos(cosines) / np.sin(np.arccos(cosines))
+    for factors, each in (
+        (1.0, SphereRows(frame)),
+        (np.array([2.0, 3.0]), SphereRows(frame).signed(np.array([2.0, 3.0]))),
+    ):
+        found = points.map(each)
+        expected = stretches[:, None] * (case.features @ frame[:, :2]) * factors
+        np.testing.assert_allclose(found[:, :2], expected, atol=1e-9)
+        np.testing.assert_allclose(found[:, 2], cosines * lengths, rtol=1e-10)
+
+
+def _lengths(block):
+    return np.broadcast_to(block.lengths, block.n)
 
 
 def test_a_radius_is_divided_out():
@@ -148,13 +173,15 @@ def test_a_radius_is_divided_out():
     kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
     larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
     one, other = (
-        FeatureMap.by(each, choose_anchors(each, X, 4, random_state=0), unit=False, radius=radius)
+        AnchorMap.by(
+            each, choose_anchors(each, X, 4, random_state=0), X.dtype, unit=False, radius=radius
+        )
         for each, radius in ((kernel, 1.0), (larger, 9.0))
     )
-    values, diagonal = one.look(X)
-    scaled, own = other.look(X)
-    np.testing.assert_allclose(scaled, values, rtol=1e-12)
-    np.testing.assert_allclose(own, diagonal, rtol=1e-12)
+    anchors = np.eye(len(one.decoder))
+    seen, scaled = one.look(X), other.look(X)
+    np.testing.assert_allclose(scaled.over_anchors(anchors), seen.over_anchors(anchors), rtol=1e-12)
+    np.testing.assert_allclose(scaled.own, seen.own, rtol=1e-12)
     with pytest.raises(ValueError, match="length"):
         one.look(2 * X)
 
@@ -163,20 +190,20 @@ def test_a_row_without_a_part_in_the_span_is_named():
     X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
     kernel = Polynomial(degree=1, coef0=0.0).fit(X)
     anchors = choose_anchors(kernel, X, 2, anchors=[0, 1])
-    seen = FeatureMap.by(kernel, anchors, unit=True, radius=None)
-    with pytest.raises(ValueError, match=rf"\b{N}\b"):
-        seen.features(*seen.look(X))
-    source = as_source([X[:200], X[200:]], kernel, KernelPCA())
-    with pytest.raises(ValueError, match=rf"\b{N}\b"):
-        source.per_row(Lengths(map=seen))
+    by = AnchorMap.by(kernel, anchors, X.dtype, unit=True, radius=None)
+    with pytest.raises(RowError, match=rf"\b{N}\b"):
+        by.look(X).vectors()
+    rows = as_rows([X[:200], X[200:]], kernel, KernelPCA())
+    with pytest.raises(RowError, match=rf"\b{N}\b"):
+        _ = Coordinates(rows, by).captured
 
 
 @weighted
 def test_the_trace(weighted):
+    """That of the rows as they are: whether k(x, x) is constant does not depend on weights."""
     case = Case(Polynomial(degree=2))
-    w = weights_of(weighted)
-    found = case.sums(DiagonalSums(case.kernel), w if weighted else None)
-    assert_sums(found, [w.sum(), w @ case.diagonal])
+    rows = case.rows.zip(weights=weights_of(weighted) if weighted else None)
+    assert_sums(rows.reduce(_DiagonalSums(case.kernel)), [N, case.diagonal.sum()])
 
 
 # ---------------------------------------------------------------------------- for kernels
@@ -192,9 +219,9 @@ def test_moments_of_rows_are_those_of_all_pairs(weighted, kind, offset):
     distances = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
     exact, mean = float(p @ distances @ p), p @ X
     rows = X if kind == "dense" else scipy.sparse.csr_array(X)
-    source = as_source(rows, Gaussian(), KernelPCA())
+    rows = as_rows(rows, Gaussian(), KernelPCA()).zip(weights=w if weighted else None)
     center = X[4] if kind == "dense" else np.zeros(3)
-    found = row_moments(source, center, (w,) if weighted else ())
+    found = row_moments(rows, center)
     square = float(p @ np.sum((X - center) ** 2, axis=1))
     np.testing.assert_allclose(found.mean, mean, rtol=1e-12, atol=1e-12)
     # what is called rounding holds the error, and is no more than rounding
@@ -208,13 +235,11 @@ def test_a_scale_by_all_rows_is_that_of_the_whole_array(weighted):
     X = data(200, 6) * np.linspace(0.2, 3.0, 200)[:, None]
     w = weights_of(weighted, 200)
     given = w if weighted else None
-    source = as_source(batches(X), Gaussian(), KernelPCA())
+    rows = as_rows(batches(X), Gaussian(), KernelPCA()).zip(weights=given)
     whole = Gaussian().fit(X, sample_weight=given)
     for n_sampled in (6, 50, 200):
-        rows = np.arange(n_sampled)
-        along = (w,) if weighted else ()
-        sampled = given[rows] if weighted else None
-        found = fit_kernel(Gaussian(), source, X[rows], sampled, along)
+        sampled = given[:n_sampled] if weighted else None
+        found = fit_kernel(Gaussian(), rows, X[:n_sampled], sampled)
         assert found.sigma_ == pytest.approx(whole.sigma_, rel=1e-12)
     alone = Gaussian().fit(X[:6])
     assert abs(alone.sigma_ / whole.sigma_ - 1) > 0.1
@@ -223,11 +248,11 @@ def test_a_scale_by_all_rows_is_that_of_the_whole_array(weighted):
 def test_where_the_sample_is_all_rows_it_is_asked_alone():
     """A median is of pairs, which no pass adds up: of all rows it is that of `fit`."""
     X = data(40)
-    source = as_source([X], Exponential(), KernelPCA())
+    rows = as_rows([X], Exponential(), KernelPCA())
     kernel = Exponential(sigma="mean")
     passes = []
-    source.sums = lambda *_, **__: passes.append(1)
-    found = fit_kernel(kernel, source, X, None)
+    rows.reduce = lambda *_, **__: passes.append(1)
+    found = fit_kernel(kernel, rows, X, None)
     assert not passes
     assert found is not kernel
     assert found.sigma_ == Exponential(sigma="mean").fit(X).sigma_

@@ -18,6 +18,7 @@ from optional import needs
 from orthodrome import (
     KernelPCA,
     classification,
+    coordinates,
     datasets,
     eigen,
     gram,
@@ -25,6 +26,7 @@ from orthodrome import (
     metrics,
     plots,
     preimage,
+    rows,
     spaces,
     sphere,
 )
@@ -143,27 +145,31 @@ CASES = {
         },
     ),
     "gram.Combined": Case(gram.Combined, {"operator": DENSE, "combination": X.T @ X @ X.T}),
-    "gram.isometric_coordinates": Case(gram.isometric_coordinates, {"operator": DENSE}),
-    "gram.pivoted_cholesky": Case(
-        gram.pivoted_cholesky, {"operator": DENSE, "tol": 1e-6, "max_rank": 5}
-    ),
     "gram.squared_radius": Case(gram.squared_radius, {"diagonal": np.ones(12)}, made={"what"}),
-    "gram.partial_cholesky": Case(
-        gram.partial_cholesky,
+    # coordinates
+    "coordinates.isometric_coordinates": Case(
+        coordinates.isometric_coordinates, {"operator": DENSE}
+    ),
+    "coordinates.pivoted_cholesky": Case(
+        coordinates.pivoted_cholesky, {"operator": DENSE, "tol": 1e-6, "max_rank": 5}
+    ),
+    "coordinates.partial_cholesky": Case(
+        coordinates.partial_cholesky,
         {"operator": DENSE, "max_rank": 5, "sample_weight": WEIGHTS, **SEED},
     ),
-    "gram.choose_anchors": Case(
-        gram.choose_anchors,
+    "coordinates.choose_anchors": Case(
+        coordinates.choose_anchors,
         {"kernel": KERNEL, "X": X, "n_anchors": 4, "sample_weight": WEIGHTS, **SEED},
     ),
-    "gram.nystroem_features": Case(
-        gram.nystroem_features,
-        {"kernel": KERNEL, "X": X, "anchors": gram.choose_anchors(KERNEL, X, 4, **SEED)},
+    "coordinates.anchor_coordinates": Case(
+        coordinates.anchor_coordinates,
+        {"kernel": KERNEL, "X": X, "anchors": coordinates.choose_anchors(KERNEL, X, 4, **SEED)},
         made={"anchors", "unit"},
         look=lambda features: features.toarray(),
     ),
-    "gram.kind_of": Case(  # by the type alone
-        gram.kind_of, {"X": X, "kernel": KERNEL}, made={"kernel"}, allowed={("X", "masked")}
+    # rows
+    "rows.kind_of": Case(  # by the type alone
+        rows.kind_of, {"X": X, "kernel": KERNEL}, made={"kernel"}, allowed={("X", "masked")}
     ),
     # kernels
     "kernels.as_kernel": Case(kernels.as_kernel, {"kernel": "gaussian"}, made={"owner"}),
@@ -375,34 +381,29 @@ ELSEWHERE = {
     },
     "what functions return, which nobody makes": {
         *("eigen.Choice", "eigen.Eigenpairs", "eigen.HebbianResult", "eigen.Components"),
-        *(
-            "eigen.FeatureAxes",
-            "eigen.FeatureMoments",
-            "classification.ClassSpectrum",
-            "gram.Isometry",
-        ),
-        *("gram.PartialCholesky", "gram.Anchors", "gram.NystroemFeatures"),
+        *("eigen.FeatureAxes", "eigen.FeatureMoments", "classification.ClassSpectrum"),
+        *("coordinates.Isometry", "coordinates.PartialCholesky", "coordinates.Anchors"),
+        *("coordinates.Coordinates", "coordinates.Sample"),
         *("preimage.Preimages", "preimage.FixedPoint", "preimage.RidgeMap"),
         *("preimage.KarcherPreimage", "sphere.KarcherMean", "sphere.NestedSpheres"),
         *("spaces.TPSFile", "plots.MissingExtraError"),
     },
     "what others inherit": {
-        *("gram.GramOperator", "gram.CrossOperator", "gram.RowSource", "classification.Filter"),
-        *("kernels.Kernel", "kernels.Radial", "kernels.KernelHolder"),
+        *("gram.GramOperator", "gram.CrossOperator", "rows.Rows", "classification.Filter"),
+        *("coordinates.Block", "coordinates.CoordinateMap"),
+        *("kernels.Kernel", "kernels.Radial"),
     },
     "without arguments": {"datasets.available", "datasets.cache_folder"},
     "names": {"eigen.SOLVERS", "kernels.KERNELS"},
     "parts of estimators, which take what these have validated or made": {
         *("gram.TiledGram", "gram.DegreeCross", "gram.squared_distance_to_mean"),
-        *("gram.feature_coordinates", "gram.FeatureGram", "gram.FeatureCross", "gram.FeatureRows"),
-        *("gram.as_source", "gram.RowCheck", "gram.ArraySource", "gram.ZarrSource"),
-        *("gram.BatchSource", "gram.spread_rows", "gram.row_moments", "gram.fit_kernel"),
-        *("gram.FeatureMap", "gram.DiagonalSums", "gram.CenteredSums", "gram.PullSums"),
-        *("gram.LogSums", "gram.Lengths", "gram.FrameRows", "gram.DaskGram", "gram.DaskCross"),
-        *("gram.DaskSource", "gram.DaskFeatures"),
+        *("gram.DaskGram", "gram.DaskCross", "coordinates.principal_coordinates"),
+        *("coordinates.CoordinateGram", "coordinates.CoordinateCross"),
+        *("coordinates.CoordinateRows", "coordinates.AnchorMap"),
+        *("rows.as_rows", "rows.ArrayRows", "rows.ZarrRows", "rows.BatchRows", "rows.DaskRows"),
         *("eigen.solve_components", "eigen.make_components", "eigen.weighted_problem"),
         *("eigen.affine_map", "eigen.tangent_frame", "eigen.orient_by_moments"),
-        *("eigen.centered_covariance", "eigen.tangent_covariance", "eigen.feature_axes"),
+        *("eigen.CenteredSums", "eigen.second_moment", "eigen.feature_axes"),
         *(
             "classification.Perturbation",
             "classification.Truncation",

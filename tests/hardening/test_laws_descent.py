@@ -24,9 +24,10 @@ from laws_product import (
     sample,
 )
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
+from orthodrome.coordinates import isometric_coordinates
 from orthodrome.eigen import hebbian
 from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
-from orthodrome.gram import Centered, DenseGram, isometric_coordinates
+from orthodrome.gram import Centered, DenseGram
 from orthodrome.preimage import karcher_mean_preimage
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._subspheres import fit_subsphere

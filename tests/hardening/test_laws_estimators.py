@@ -78,11 +78,12 @@ from orthodrome import (
     RobustKernelPCA,
 )
 from orthodrome._core import threads
+from orthodrome.coordinates import Coordinates
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.eigen import SOLVERS, Hebbian, Nystroem
 from orthodrome.eigen.kha import solver as kha_solver
 from orthodrome.eigen.kha import sweep
-from orthodrome.gram import NystroemFeatures, tiled
+from orthodrome.gram import tiled
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Embedded, Gaussian, Normalized
 
@@ -554,7 +555,7 @@ def trail(monkeypatch):
 
         monkeypatch.setattr(owner, "__init__", init)
 
-    for owner in (TiledGram, NystroemFeatures):
+    for owner in (TiledGram, Coordinates):
         watched(owner)
     right = Gaussian.evaluate
 

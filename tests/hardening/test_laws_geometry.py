@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import orthodrome.gram as room
+import orthodrome.coordinates
+import orthodrome.gram
 from laws_kernels import CASES
 from laws_product import (
     CONDITIONAL,
@@ -30,6 +31,12 @@ from laws_product import (
     sample,
 )
 from laws_sphere import rotation
+from orthodrome.coordinates import (
+    CoordinateGram,
+    anchor_coordinates,
+    choose_anchors,
+    isometric_coordinates,
+)
 from orthodrome.eigen import SOLVERS, Nystroem, leading
 from orthodrome.gram import (
     Centered,
@@ -37,14 +44,10 @@ from orthodrome.gram import (
     DaskGram,
     Degree,
     DenseGram,
-    FeatureGram,
     GramOperator,
     Scaled,
     Tangent,
     TiledGram,
-    choose_anchors,
-    isometric_coordinates,
-    nystroem_features,
 )
 from orthodrome.kernels import Radial
 from orthodrome.sphere import distance, exp, geodesic_distances, karcher_mean, log
@@ -94,7 +97,9 @@ def _unit_combinations(kernel, X):
 
 def _features(kernel, X):
     """By all points as anchors, so that nothing is left out but rounding."""
-    return FeatureGram(nystroem_features(kernel, X, choose_anchors(kernel, X, len(X)), unit=True))
+    return CoordinateGram(
+        anchor_coordinates(kernel, X, choose_anchors(kernel, X, len(X)), unit=True)
+    )
 
 
 def _on_dask(kernel, X):
@@ -111,7 +116,7 @@ POINTS = {
     "TiledGram, recompute": lambda kernel, X: TiledGram(kernel, X, "recompute"),
     "Scaled": lambda kernel, X: Scaled(DenseGram(4 * kernel(X)), 0.25),
     "Combined": _unit_combinations,
-    "FeatureGram": _features,
+    "CoordinateGram": _features,
 }
 if find_spec("dask") is not None:
     POINTS["DaskGram"] = _on_dask
@@ -139,7 +144,8 @@ GEOMETRIES = {
 
 
 def test_every_operator_is_here():
-    public = {getattr(room, name) for name in room.__all__}
+    rooms = (orthodrome.gram, orthodrome.coordinates)
+    public = {getattr(room, name) for room in rooms for name in room.__all__}
     operators = {
         each for each in public if inspect.isclass(each) and issubclass(each, GramOperator)
     } - {GramOperator}

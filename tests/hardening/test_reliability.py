@@ -188,7 +188,7 @@ del SpectralDecomposition._PARAMETERS["n_components"]
         "../sphere/test_sphere_streamed.py::"
         "test_a_step_leads_as_far_along_the_sphere_as_it_is_long[0.5]",
         """
-from orthodrome.sphere.streamed import _View
+from orthodrome.sphere.newton import _View
 right = _View.along
 _View.along = lambda self, step: right(self, 1.1 * step)
 """,

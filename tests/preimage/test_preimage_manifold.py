@@ -113,7 +113,7 @@ def test_decompositions_lead_back_to_the_same(kernel, estimator):
     X = data_of(kernel, 20)
     model = estimator.set_params(kernel=kernel).fit(X)
     coordinates = model.embedding_[:6]
-    beta = model._expansion(coordinates)
+    beta = model._geometry.expansion(coordinates, model.dual_coef_, model.mean_)
     found = preimage(model.kernel_, X, beta).points
     back = model.inverse_transform(coordinates)
     assert apart(kernel, found, as_complex(back) if not of_matrices(kernel) else back).max() < 1e-8
@@ -178,7 +178,8 @@ def test_against_whole_eigendecompositions(k, signs):
         beta = np.random.default_rng(0).dirichlet(np.ones(25), size=6)
     else:
         model = KernelPGA(3, kernel).fit(X)
-        beta = model._expansion(model.embedding_[:6])
+        few = model.embedding_[:6]
+        beta = model._geometry.expansion(few, model.dual_coef_, model.mean_)
         assert np.any(beta < -1e-3)
     found = preimage(kernel, X, beta, tol=1e-10)
     starts = X[np.argmax(beta @ kernel(X), axis=1)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_blobs
 
-from orthodrome.gram import choose_anchors, nystroem_features
+from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.kernels import Gaussian
 from orthodrome.sphere import distance, karcher_mean, log
 from orthodrome.sphere.incremental import TangentMoments
@@ -205,8 +205,8 @@ def features_of(name):
         sigma = 10.0
     kernel = Gaussian(sigma=sigma).fit(X)
     anchors = choose_anchors(kernel, X, 64, random_state=0)
-    features = nystroem_features(kernel, X, anchors, unit=True)
-    return features.toarray(), np.sqrt(features.squared_lengths), X
+    features = anchor_coordinates(kernel, X, anchors, unit=True)
+    return features.toarray(), np.sqrt(features.captured), X
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,11 @@ from laws_mixture import (
     unit,
 )
 from orthodrome import KernelPCA, sphere
-from orthodrome.gram import DaskSource, as_source
 from orthodrome.kernels import Linear
 from orthodrome.metrics import clustering_error
+from orthodrome.rows import ArrayRows, DaskRows, as_rows
 from orthodrome.sphere import mixture as room
-from orthodrome.sphere._clouds import BlockCloud, LocalCloud
+from orthodrome.sphere._clouds import Cloud
 from orthodrome.sphere.mixture import (
     Mixture,
     expectation_maximization,
@@ -442,17 +442,17 @@ def test_components_begin_anew_at_the_least_likely_points():
     assert found.history[1]["reseeded"] == (2,)
     first = room.first_mixture(points, memberships / 90, "full", 1e-4, of_a_point=1 / 90)
     for cloud in clouds(points, np.ones(90)):
-        begun = room._reseeded(cloud, cloud.expected(first), found.mixture)[0]
+        begun = room._reseeded(cloud, cloud.expected(first, "karcher"), found.mixture)[0]
         np.testing.assert_array_equal(begun.means[2], points[-1])
 
 
 def test_the_least_likely_of_points_without_weights():
     points, y, _ = three_arms(30)
     first = room.first_mixture(points, one_hot(y, 3) / 90, "full", 1e-4, of_a_point=1 / 90)
-    source = as_source(np.split(points, 3), Linear(), KernelPCA(kernel="linear"))
+    source = as_rows(np.split(points, 3), Linear(), KernelPCA(kernel="linear"))
     found = []
-    for cloud in (BlockCloud(source), BlockCloud(source, np.ones(90))):
-        found.append(cloud.least_likely(cloud.expected(first), 4))
+    for cloud in (Cloud(source), Cloud(source.zip(weights=np.ones(90)))):
+        found.append(cloud.least_likely(cloud.expected(first, "karcher"), 4))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other)
 
@@ -467,7 +467,7 @@ def test_components_do_not_begin_at_points_of_weight_0(n_there):
     evidence = first.log_densities(points[:n_there]) + np.log(first.weights)
     worst = np.argsort(scipy.special.logsumexp(evidence, axis=1), kind="stable")[:4]
     for cloud in (local, blocks, lazy):
-        found, p = cloud.least_likely(cloud.expected(first), 4)
+        found, p = cloud.least_likely(cloud.expected(first, "karcher"), 4)
         np.testing.assert_array_equal(found, points[worst])
         np.testing.assert_allclose(p, np.full(len(worst), 1 / n_there))
 
@@ -475,15 +475,15 @@ def test_components_do_not_begin_at_points_of_weight_0(n_there):
 def dask_cloud(points, weights):
     """The same points in a dask array, as their weights are."""
     da = pytest.importorskip("dask.array")
-    source = DaskSource.unchecked(da.from_array(points, chunks=(40, -1)))
-    return BlockCloud(source, da.from_array(weights, chunks=40))
+    rows = DaskRows.of(da.from_array(points, chunks=(40, -1)))
+    return Cloud(rows.zip(weights=da.from_array(weights, chunks=40)))
 
 
 def clouds(points, weights):
     """The same points in memory, and in uneven blocks."""
     batches = np.split(points, [1, len(points) // 3, len(points) // 2])
-    source = as_source(batches, Linear(), KernelPCA(kernel="linear"))
-    return [LocalCloud(points, weights / weights.sum()), BlockCloud(source, weights)]
+    source = as_rows(batches, Linear(), KernelPCA(kernel="linear"))
+    return [Cloud(rows.zip(weights=weights)) for rows in (ArrayRows.of(points), source)]
 
 
 @every_kind

@@ -8,7 +8,8 @@ import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_sphere import cap, rotation, unit
-from orthodrome.gram import DenseGram, isometric_coordinates
+from orthodrome.coordinates import isometric_coordinates
+from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
 from orthodrome.sphere import _subspheres
 from orthodrome.sphere._subspheres import (

@@ -5,20 +5,40 @@ import pytest
 
 from orthodrome import KernelPCA
 from orthodrome._core.status import Status
-from orthodrome.gram import FeatureMap, as_source, choose_anchors, nystroem_features
+from orthodrome.coordinates import (
+    AnchorMap,
+    Coordinates,
+    Sample,
+    anchor_coordinates,
+    choose_anchors,
+)
 from orthodrome.kernels import Linear
+from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
-from orthodrome.sphere.streamed import _View, streamed_mean
+from orthodrome.sphere.newton import _View, coordinate_mean
+
+
+class Sampled(Coordinates):
+    """Points of which another sample is seen than one of their own."""
+
+    def __init__(self, rows, by, vectors):
+        super().__init__(rows, by)
+        self.vectors = vectors
+
+    def sample(self, count):
+        n = len(self.vectors)
+        return Sample(self.vectors, np.full(n, 1 / n))
 
 
 def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
     """The mean of rows on S², seen through three anchors that span the space."""
     kernel = Linear().fit(rows)
     anchors = choose_anchors(kernel, rows, 3, anchors=np.eye(3))
-    source = as_source(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
-    seen = FeatureMap.by(kernel, anchors, unit=False, radius=None)
-    features = nystroem_features(kernel, sample, anchors)
-    found = streamed_mean(source, seen, features, None, weights=weights, tol=tol, max_iter=max_iter)
+    batches = as_rows(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
+    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=False, radius=None)
+    vectors = anchor_coordinates(kernel, sample, anchors).toarray()
+    points = Sampled(batches.zip(weights=weights), by, vectors)
+    found = coordinate_mean(points, tol=tol, max_iter=max_iter)
     return found, np.linalg.solve(anchors.decoder.T, found.point)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-__all__ = ["library_of", "refuse_unread"]
+import numpy as np
+
+__all__ = ["is_dask_array", "is_memory_map", "library_of", "refuse_unread"]
 
 _LIBRARIES = ("dask", "zarr")
 
@@ -33,3 +36,16 @@ def refuse_unread(X: Any, owner: Any) -> None:
             f"read into memory as a whole. If it fits, pass {whole}; else reduce it first with "
             "KernelPCA or KernelPGA and solver='nystroem', which read it in blocks."
         )
+
+
+def is_dask_array(X: Any) -> bool:
+    """Tell whether X is a dask array; where nothing has imported dask, there is none."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(X, module.Array)
+
+
+def is_memory_map(X: Any) -> bool:
+    """Tell whether X is a memory map, or a view of one."""
+    while X is not None and not isinstance(X, np.memmap):
+        X = getattr(X, "base", None)
+    return X is not None

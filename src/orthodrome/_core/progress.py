@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
-__all__ = ["CallbackSupportMixin", "Progress", "reporting", "tracked", "with_callbacks"]
+__all__ = ["SILENT", "CallbackSupportMixin", "Progress", "reporting", "tracked", "with_callbacks"]
 
 
 TICKS = 20
@@ -47,6 +47,20 @@ class Progress:
             self.advance(start + (1 - start) * min(math.log(residual) / goal, 1.0), "eigenpairs")
 
         return advance
+
+
+class _Silent:
+    """A part of another fit, which reports its progress itself."""
+
+    def advance(self, fraction: float, name: str = "fit") -> None:
+        """Report nothing."""
+
+    def residual_callback(self, tol: float, start: float) -> Callable[[dict[str, Any]], None]:
+        """Return a callback that reports nothing."""
+        return lambda entry: None
+
+
+SILENT: Any = _Silent()
 
 
 @contextmanager

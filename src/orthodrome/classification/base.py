@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -22,7 +22,7 @@ from .._core.parameters import choice, grid, optional, or_word, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_named_in
+from ..base import KernelEstimator, last_fit_kept
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
@@ -104,6 +104,16 @@ class _Judgement:
     temperature: float
 
 
+@contextmanager
+def _checked_again(check: Callable[[], Any]) -> Iterator[None]:
+    """After an error, make a check on the caller's rows, whose numbers it names."""
+    try:
+        yield
+    except ValueError:
+        check()
+        raise
+
+
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     """Base of the classifiers that put a point in the class from whose span it is the least far.
 
@@ -180,7 +190,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         members = [np.flatnonzero(labels == label) for label in self.classes_]
         training = self._training(X, members, weights)
         with tracked(self, bool(self.verbose)) as progress, _blas_for(training):
-            with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X)):
+            with _checked_again(lambda: self._fit_kernel(X, weights).prepare(X)):
                 self._prepare_kernel(X, weights)
             training = self._prepared(training)
             kernels = self._trial_kernels(X, weights)
@@ -353,7 +363,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Let a message that names a row name that of the data as they came."""
         if training.given is None:
             return nullcontext()
-        return rows_named_in(lambda: kernel.prepare(training.given))
+        return _checked_again(lambda: kernel.prepare(training.given))
 
     def _tried(
         self, training: _Training, kernel: Kernel, report: Callable[[float], None]

@@ -19,7 +19,7 @@ from .._core.checks import check_classes, check_finite_vector, check_power, chec
 from .._core.parameters import choice, integer, or_word, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_named_in
+from ..base import KernelEstimator, last_fit_kept, rows_renumbered
 from ..decomposition import KernelPNS
 from ..kernels import Precomputed
 from ..sphere.nested import CHOICES
@@ -252,10 +252,10 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         for f, (train, test) in enumerate(folds):
             inner, outer = self._part(X, train, train), self._part(X, test, train)
             for i, power in enumerate(powers):
-                with _wraps_ignored(), rows_named_in(lambda: None, train):
+                with _wraps_ignored(), rows_renumbered(train):
                     fitted = self._decomposition(float(power)).fit(inner)
                 machine = _machines(self._features(fitted), labels[train], self.C)
-                with rows_named_in(lambda: None, test):
+                with rows_renumbered(test):
                     right[f, i] = self._accuracy(fitted, machine, outer, labels[test])
                 done = (f * len(powers) + i + 1) / (right.size + 1)
                 progress.advance(done, "cross-validation")

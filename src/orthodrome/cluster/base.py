@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,28 +13,38 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_choice, check_sample_weight
+from .._core.canonical import Canonical
+from .._core.checks import check_choice
 from .._core.parameters import integer
-from .._core.progress import tracked, with_callbacks
+from .._core.progress import Progress, tracked, with_callbacks
 from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, last_fit_kept, nystroem_or, rows_named_in
-from ..decomposition.base import feature_solver
-from ..eigen import Nystroem
-from ..gram import GramOperator, cross_operator, gram_operator
+from ..base import (
+    SOLVER_PARAMETERS,
+    KernelEstimator,
+    fitted_kernel,
+    last_fit_kept,
+    nystroem_or,
+    rows_renumbered,
+)
+from ..coordinates import CoordinateGram
+from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
+from ..plan import Plan, Request, make_plan
+from ..rows import DaskRows, Rows, as_rows
 from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
-from .anchors import View, forget_anchors, keep_anchors, view_of
+from .training import View, canonical_of, data_of, fitted_points, rows_of
 
 __all__ = ["MOST_RUNS", "CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 
 # Of the progress bar: about what the Gram matrix takes of a fit.
 _GRAM_SHARE = 0.2
+# Rows among which starts are looked for where vectors are computed anew in every pass.
+_SAMPLE = 8192
 # Runs from other starts: more would not end, and the seeds of all are drawn before the first.
 MOST_RUNS = 10**6
 
@@ -116,8 +128,10 @@ class CenterClustering(
     # ------------------------------------------------------------------ what a subclass supplies
 
     @abstractmethod
-    def _geometry(self, kernel: Kernel, canonical: Canonical, view: View | None) -> Centers:
-        """Return where the centres live; with a view, among the features."""
+    def _geometry(
+        self, kernel: Kernel, canonical: Canonical, plan: Plan, k: int
+    ) -> tuple[Centers, View | None]:
+        """Return where the centres live, and the points as vectors where they are."""
 
     @abstractmethod
     def _squared_from_inputs(self, geometry: Any, inputs: NDArray[Any]) -> NDArray[np.float64]:
@@ -129,12 +143,16 @@ class CenterClustering(
     ) -> float:
         """Set the fitted attributes that belong to the centres of the clusters kept.
 
-        Return what the inertia lacks: features know nothing of what they leave out.
+        Return what the inertia lacks: vectors know nothing of what they leave out.
         """
 
     @abstractmethod
-    def _squared_distances(self, X: Any) -> NDArray[np.float64]:
-        """Return the squared distances of validated data from the centres."""
+    def _distances(self) -> Any:
+        """Return the function of blocks that gives squared distances from the centres."""
+
+    def _order(self) -> Any:
+        """Return the same, or what grows with it, to find the nearest centre."""
+        return self._distances()
 
     # ------------------------------------------------------------------ fitting
 
@@ -142,36 +160,21 @@ class CenterClustering(
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
         kernel = self._kernel_object()
-        X = kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        self._check_kernel(kernel, X)
-        precomputed = isinstance(kernel, Precomputed)
-        canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
+        rows = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
+        self._check_kernel(kernel, rows)
+        canonical = canonical_of(rows, kernel)
         k = number_of_clusters(self, canonical)
+        plan = self._plan(rows_of(canonical, kernel), kernel, k)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            geometry, view = self._prepared_geometry(X, weights, canonical, k)
-            starts = self._starts(geometry, canonical, k)
+            with rows_renumbered(canonical.index):
+                self.kernel_ = fitted_kernel(kernel, rows_of(canonical, kernel))
+                geometry, view = self._geometry(self.kernel_, canonical, plan, k)
+            starts = self._starts(geometry, canonical, k, view)
             progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
-            with rows_named_in(lambda: None, canonical.index):
-                runs = lloyd(
-                    geometry,
-                    starts,
-                    k,
-                    max_iter=self.max_iter,
-                    callback=lambda entry: progress.advance(
-                        _GRAM_SHARE + (1 - _GRAM_SHARE) * entry["n_done"] / entry["n_runs"],
-                        "k-means",
-                    ),
-                )
-            best = min(runs, key=lambda run: run.inertia)
-            progress.advance(1.0, "k-means")
+            with rows_renumbered(canonical.index):
+                best = self._best(geometry, starts, k, progress)
         labels, kept = numbered_by_first(best.labels)
-        self.X_fit_ = None if precomputed else canonical.data
-        self._columns_ = canonical.index if precomputed else None
-        if view is None:
-            forget_anchors(self)
-        else:
-            keep_anchors(self, view, canonical)
+        self.__dict__.update(fitted_points(canonical, self.kernel_, view))
         missing = self._keep(geometry, best.centers, kept, view)
         self.inertia_ = best.inertia + missing
         self.n_iter_ = best.n_iter
@@ -180,26 +183,32 @@ class CenterClustering(
         self.labels_ = labels[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
-            self.labels_[alone] = self._nearest(X[alone])
+            self.labels_[alone] = nearest(self._order()(rows.take(alone), 0))
+        if isinstance(rows, DaskRows):
+            self.labels_ = rows.as_dask(self.labels_)
         self._warn(best, len(kept), view)
 
-    def _prepared_geometry(
-        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, k: int
-    ) -> tuple[Centers, View | None]:
-        """Fit the kernel; return the geometry of the canonical rows, and their features if any."""
-        n = len(canonical.weights)
-        solver = feature_solver(self, n, k)
-        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X), canonical.index):
-            self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
-            view = None if solver is None else self._view(canonical, solver, k)
-            return self._geometry(self.kernel_, canonical, view), view
+    def _plan(self, rows: Rows, kernel: Kernel, k: int) -> Plan:
+        """Decide between the Gram matrix and vectors."""
+        solver = "dense" if self.solver == "exact" else self.solver
+        return make_plan(rows, kernel, Request.of(self, solver=solver, n_components=k))
 
-    def _view(self, canonical: Canonical, solver: Nystroem, k: int) -> View | None:
-        """Return the points as their features."""
-        return view_of(self, self.kernel_, canonical, solver, k)
+    def _best(
+        self, geometry: Centers, starts: list[NDArray[np.intp]], k: int, progress: Progress
+    ) -> Run:
+        """Run Lloyd's iteration from all starts, and return the run of least inertia."""
 
-    def _gram(self, kernel: Kernel, data: Any) -> GramOperator:
-        return gram_operator(kernel, data, memory_budget=self.memory_budget, storage=self.storage)
+        def report(entry: dict[str, Any]) -> None:
+            done = entry["n_done"] / entry["n_runs"]
+            progress.advance(_GRAM_SHARE + (1 - _GRAM_SHARE) * done, "k-means")
+
+        runs = lloyd(geometry, starts, k, max_iter=self.max_iter, callback=report)
+        progress.advance(1.0, "k-means")
+        return min(runs, key=lambda run: run.inertia)
+
+    def _gram(self, kernel: Kernel, canonical: Canonical, plan: Plan) -> GramOperator:
+        budget, storage = self.memory_budget, plan.storage
+        return gram_operator(kernel, data_of(canonical), memory_budget=budget, storage=storage)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -209,16 +218,21 @@ class CenterClustering(
     def _inits(self) -> tuple[str, ...]:
         return tuple(SEEDINGS)
 
-    def _check_kernel(self, kernel: Kernel, X: Any) -> None:
+    def _check_kernel(self, kernel: Kernel, rows: Rows) -> None:
         """Raise where the kernel, or its data, cannot be used."""
 
-    def _starts(self, geometry: Centers, canonical: Canonical, k: int) -> list[NDArray[np.intp]]:
+    def _starts(
+        self, geometry: Centers, canonical: Canonical, k: int, view: View | None
+    ) -> list[NDArray[np.intp]]:
         """Return the labels that each run begins with."""
         if not isinstance(self.init, str):
             inputs = self._given_centers(canonical)
             return [np.argmin(self._squared_from_inputs(geometry, inputs), axis=1)]
         seeds = several_seeds(self.random_state, self.n_init, type(self).__name__)
-        return [self._start(geometry, canonical, k, np.random.RandomState(seed)) for seed in seeds]
+        randoms = [np.random.RandomState(seed) for seed in seeds]
+        if view is not None and view.points.recomputes and isinstance(canonical.data, Rows):
+            return _starts_from_sample(geometry, view, k, SEEDINGS[self.init], randoms)
+        return [self._start(geometry, canonical, k, random) for random in randoms]
 
     def _start(
         self, geometry: Centers, canonical: Canonical, k: int, random: np.random.RandomState
@@ -249,7 +263,7 @@ class CenterClustering(
     def _warn(self, best: Run, n_found: int, view: View | None) -> None:
         owner = type(self).__name__
         if view is not None:
-            view.warn(self)
+            view.warn()
         warn_if_fewer(self, n_found)
         moved = best.history[-1]["n_changed"]
         warn_unless_converged(
@@ -278,7 +292,10 @@ class CenterClustering(
             Labels.
         """
         check_is_fitted(self)
-        return self._nearest(self.kernel_.validate(X, estimator=self, reset=False))
+        return self._new_rows(X).map(_Of(nearest, self._order()))
+
+    def _new_rows(self, X: Any) -> Rows:
+        return as_rows(X, self.kernel_, self, reset=False)
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -294,8 +311,7 @@ class CenterClustering(
             Distances.
         """
         check_is_fitted(self)
-        X = self.kernel_.validate(X, estimator=self, reset=False)
-        return np.sqrt(np.maximum(self._squared_distances(X), 0.0)).astype(X.dtype, copy=False)
+        return self._new_rows(X).map(_Of(_roots, self._distances()))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -315,19 +331,9 @@ class CenterClustering(
             At most 0; `inertia_` with its sign turned for the training data.
         """
         check_is_fitted(self)
-        X = self.kernel_.validate(X, estimator=self, reset=False)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        nearest = self._squared_distances(X).min(axis=1)
-        return -float(nearest.sum() if weights is None else weights @ nearest)
-
-    def _nearest(self, X: Any) -> NDArray[np.int32]:
-        return np.argmin(self._squared_distances(X), axis=1).astype(np.int32)
-
-    def _products(self, X: Any) -> NDArray[np.float64]:
-        """Return the inner products of validated data with the centres."""
-        X = X if self._columns_ is None else X[:, self._columns_]
-        operator = cross_operator(self.kernel_, X, self.X_fit_)
-        return np.asarray(operator @ self.cluster_centers_.T, dtype=np.float64)
+        rows = self._new_rows(X)
+        weights = rows.weights(sample_weight, type(self).__name__)
+        return -float(rows.zip(weights=weights).reduce(_Inertia(self._distances()))[0])
 
     @property
     def _n_features_out(self) -> int:
@@ -337,6 +343,69 @@ class CenterClustering(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+@dataclass(frozen=True)
+class _Of:
+    """What is made of squared distances, as a function of blocks of rows."""
+
+    function: Any
+    distances: Any
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.distances.rows_at_once
+
+    def __call__(self, rows: Any, start: int) -> NDArray[Any]:
+        found = self.function(self.distances(rows, start))
+        return found if found.dtype == np.int32 else found.astype(rows.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class _Inertia:
+    """The sum of weighted squared distances from the nearest centres."""
+
+    distances: Any
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.distances.rows_at_once
+
+    def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any]:
+        squares = self.distances(rows, start).min(axis=1)
+        return (squares.sum() if weights is None else weights @ squares,)
+
+
+def nearest(distances: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the number of the nearest centre."""
+    return np.argmin(distances, axis=1).astype(np.int32)
+
+
+def _roots(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sqrt(np.maximum(distances, 0.0))
+
+
+def _starts_from_sample(
+    geometry: Any,
+    view: View,
+    k: int,
+    seeding: Any,
+    randoms: list[np.random.RandomState],
+) -> list[NDArray[np.intp]]:
+    """Choose starts among a sample of the rows; one pass gives the nearest start of each row."""
+    rows = view.points.rows
+    numbers, counts = rows.spread(_SAMPLE, view.weights)
+    sample = view.points.of(rows.take(numbers)).kept("memory", np.inf)
+    few = type(geometry)(CoordinateGram(sample), counts)
+    chosen = [seeding(few.squared_from, counts, k, random) for random in randoms]
+    vectors = sample.take(np.concatenate(chosen)).astype(np.float64)
+    products = view.points.apply(vectors.T)
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    bounds = np.cumsum([0, *map(len, chosen)])
+    return [
+        np.argmin(squares[a:b] - 2 * products[:, a:b], axis=1)
+        for a, b in itertools.pairwise(bounds)
+    ]
 
 
 def number_of_clusters(estimator: Any, canonical: Canonical, name: str = "n_clusters") -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,23 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.canonical import Canonical
+from .._core.kinds import is_dask_array
 from .._core.parameters import choice
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
-from ..eigen import Nystroem
-from ..gram import Scaled, gram_diagonal, squared_radius
-from ..gram.nystroem import check_in_span
+from ..coordinates import AnchorMap
+from ..decomposition.geometry import SPHERE
+from ..gram import Scaled, cross_operator, squared_radius
+from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels._profiles import has_profile, profile_of, squares_of
+from ..plan import Plan, Request, make_plan
 from ..preimage import PreimageCenters
 from ..preimage.manifold import as_given
-from ..sphere.lloyd import FlatCenters, GeodesicCenters, Run
+from ..rows import ArrayRows, Rows
+from ..sphere.lloyd import FlatCenters, GeodesicCenters
 from ..sphere.seeding import SEEDINGS
-from .anchors import View, centers_over, new_features, view_of
 from .base import CenterClustering
+from .training import View, rows_of, view_of
 
 __all__ = ["HypersphericalKMeans", "KernelKMeans"]
 
@@ -161,9 +166,12 @@ n_features), default="k-means++"
         self.random_state = random_state
         self.verbose = verbose
 
-    def _geometry(self, kernel: Kernel, canonical: Canonical, view: View | None) -> FlatCenters:
-        gram = self._gram(kernel, canonical.data) if view is None else view.gram
-        return FlatCenters(gram, canonical.weights)
+    def _geometry(
+        self, kernel: Kernel, canonical: Canonical, plan: Plan, k: int
+    ) -> tuple[FlatCenters, View | None]:
+        view = None if plan.face == "gram" else view_of(canonical, kernel, plan, k)
+        gram = self._gram(kernel, canonical, plan) if view is None else view.gram
+        return FlatCenters(gram, canonical.weights), view
 
     def _squared_from_inputs(self, geometry: FlatCenters, inputs: Any) -> NDArray[np.float64]:
         own = self.kernel_.diagonal(self.kernel_.prepare(inputs)).astype(np.float64)
@@ -173,19 +181,115 @@ n_features), default="k-means++"
     def _keep(
         self, geometry: FlatCenters, centers: Any, kept: NDArray[np.intp], view: View | None
     ) -> float:
-        coefficients, squares = centers
-        self.cluster_centers_ = centers_over(coefficients[:, kept], view)
+        coefficients, squares = centers[0][:, kept], centers[1]
+        self.cluster_centers_ = _over(coefficients, view)
         self._center_squares_ = squares[kept]
         own = geometry.diagonal if view is None else view.diagonal
         self._mean_diagonal_ = float(np.average(own, weights=geometry.weights))
         return 0.0 if view is None else float(geometry.weights @ view.left_out)
 
-    def _squared_distances(self, X: Any) -> NDArray[np.float64]:
-        if self.X_fit_ is None:  # k(x, x) is not known; of the training points it is this
-            own = np.full(X.shape[0], self._mean_diagonal_)
+    def _distances(self) -> FlatDistances:
+        return FlatDistances(
+            self.kernel_,
+            _prepared(self),
+            self._columns_,
+            self.cluster_centers_,
+            self._center_squares_,
+            self._mean_diagonal_,
+        )
+
+
+def _over(coefficients: NDArray[np.float64], view: View | None) -> NDArray[np.float64]:
+    """Return coefficients of centres, in rows, over the points that a fit keeps."""
+    return np.ascontiguousarray(coefficients.T) if view is None else view.combine(coefficients)
+
+
+def _prepared(model: Any) -> Any:
+    """Return the points that a fit keeps, prepared by its kernel."""
+    points = model.X_fit_
+    known = points is None or is_dask_array(points)
+    return points if known else prepared_points(model.kernel_, points)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Inner products of rows with centres, which are combinations of fitted points."""
+
+    kernel: Kernel
+    points: Any
+    columns: NDArray[np.intp] | None
+    centers: NDArray[np.float64]
+
+    rows_at_once = 2048
+
+    def products(self, rows: Any) -> NDArray[np.float64]:
+        """Return the inner products, shape (n, c)."""
+        rows = rows if self.columns is None else rows[:, self.columns]
+        operator = cross_operator(self.kernel, rows, self.points)
+        return np.asarray(operator @ self.centers.T, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class FlatDistances(_Products):
+    """Squared distances from centres in feature space."""
+
+    squares: NDArray[np.float64]
+    mean_diagonal: float
+
+    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        if self.points is None:  # k(x, x) is not known; of the training points it is this
+            own = np.full(rows.shape[0], self.mean_diagonal)
         else:
-            own = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
-        return own[:, None] - 2 * self._products(X) + self._center_squares_
+            own = self.kernel.diagonal(self.kernel.prepare(rows)).astype(np.float64)
+        return own[:, None] - 2 * self.products(rows) + self.squares
+
+
+@dataclass(frozen=True)
+class SphereDistances(_Products):
+    """Squared distances from centres along the sphere; vectors by anchors have unit length."""
+
+    radius: float
+    decoder: NDArray[np.float64] | None
+
+    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        if self.decoder is not None:
+            anchors = self.columns if self.points is None else self.points
+            by = AnchorMap(
+                self.kernel, anchors, self.decoder, rows.dtype, unit=True, radius=self.radius
+            )
+            cosines = by.look(rows).over_anchors(self.centers.T)
+        else:
+            if self.points is not None:
+                squared_radius(self.kernel.diagonal(self.kernel.prepare(rows)), self.radius)
+            cosines = self.products(rows) / self.radius
+        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
+        check_cosines(worst, float(np.finfo(rows.dtype).eps), "X")
+        return angles_from_cosines(cosines)[0] ** 2
+
+
+@dataclass(frozen=True)
+class InputDistances:
+    """Squared distances from centres that are inputs, along the sphere.
+
+    With `monotone` they are those of the inputs, which grow with the others: where the kernel has
+    underflown all angles are the same.
+    """
+
+    kernel: Kernel
+    centers: Any
+    monotone: bool = False
+
+    rows_at_once = 2048
+
+    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        points = self.kernel.prepare(rows)
+        squares = squares_of(self.kernel, points, self.centers).astype(np.float64)
+        if self.monotone:
+            return squares
+        return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
 
 
 class HypersphericalKMeans(CenterClustering):
@@ -362,15 +466,16 @@ class HypersphericalKMeans(CenterClustering):
         super()._fit(X, sample_weight)
         if self._centers_are_inputs_:
             self.cluster_centers_ = as_given(self.cluster_centers_, X)
-        # from here it is as far to the caller of fit, whom warnings name, as for other estimators
-        super()._warn(*self.__dict__.pop("_ended"))
 
-    def _warn(self, best: Run, n_found: int, view: View | None) -> None:
-        self._ended = best, n_found, view
-
-    def _check_kernel(self, kernel: Kernel, X: Any) -> None:
+    def _check_kernel(self, kernel: Kernel, rows: Rows) -> None:
         if self.centers == "intrinsic":
             return
+        if not isinstance(rows, ArrayRows):
+            raise ValueError(
+                f"{type(self).__name__} takes arrays in memory for centers='preimage'; "
+                "centers='intrinsic' also takes rows that are read in blocks."
+            )
+        X = rows.array
         if not (has_profile(kernel) and kernel.unit_norm):
             raise ValueError(
                 f"centers='preimage' of {type(self).__name__} needs a radial kernel with "
@@ -381,7 +486,7 @@ class HypersphericalKMeans(CenterClustering):
         if isinstance(self.init, str) and self.init == "bounding-box" and X.ndim != 2:
             raise ValueError(
                 f"init='bounding-box' of {type(self).__name__} needs vectors: the box of "
-                f"anchors or matrices, here of {type(kernel).__name__}, holds places that are "
+                f"landmarks or matrices, here of {type(kernel).__name__}, holds places that are "
                 "none of them. Take another init."
             )
         if scipy.sparse.issparse(X):
@@ -390,24 +495,26 @@ class HypersphericalKMeans(CenterClustering):
                 "X.toarray(), or take centers='intrinsic'."
             )
 
-    def _view(self, canonical: Canonical, solver: Nystroem, k: int) -> View | None:
-        if self.centers == "preimage":
-            return None
-        self._squared_radius_ = squared_radius(gram_diagonal(self.kernel_, canonical.data))
-        radius = self._squared_radius_
-        return view_of(self, self.kernel_, canonical, solver, k, unit=True, squared_radius=radius)
+    def _plan(self, rows: Rows, kernel: Kernel, k: int) -> Plan:
+        if self.centers == "preimage":  # there is no Gram matrix
+            request = Request.of(self, solver="dense", n_components=k, storage="recompute")
+            return make_plan(rows, kernel, request)
+        return super()._plan(rows, kernel, k)
 
     def _geometry(
-        self, kernel: Kernel, canonical: Canonical, view: View | None
-    ) -> PreimageCenters | GeodesicCenters:
+        self, kernel: Kernel, canonical: Canonical, plan: Plan, k: int
+    ) -> tuple[PreimageCenters | GeodesicCenters, View | None]:
         if self.centers == "preimage":
-            return PreimageCenters(kernel, canonical.data, canonical.weights)
-        if view is not None:
-            return GeodesicCenters(view.gram, canonical.weights)
-        gram = self._gram(kernel, canonical.data)
+            return PreimageCenters(kernel, canonical.data, canonical.weights), None
+        if plan.face == "coordinates":
+            radius = SPHERE.radius_of(kernel, rows_of(canonical, kernel))
+            self._squared_radius_ = float(radius or 1.0)
+            view = view_of(canonical, kernel, plan, k, radius=self._squared_radius_)
+            return GeodesicCenters(view.gram, canonical.weights), view
+        gram = self._gram(kernel, canonical, plan)
         self._squared_radius_ = squared_radius(gram.diagonal())
         unit = gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
-        return GeodesicCenters(unit, canonical.weights)
+        return GeodesicCenters(unit, canonical.weights), None
 
     def _start(
         self, geometry: Any, canonical: Canonical, k: int, random: np.random.RandomState
@@ -434,36 +541,26 @@ class HypersphericalKMeans(CenterClustering):
             self._centers_are_inputs_ = True
         else:
             self._centers_are_inputs_ = False
-            self.cluster_centers_ = centers_over(centers.coefficients[:, kept], view)
+            self.cluster_centers_ = _over(centers.coefficients[:, kept], view)
         return 0.0
 
-    def _squared_distances(self, X: Any) -> NDArray[np.float64]:
+    def _distances(self, monotone: bool = False) -> InputDistances | SphereDistances:
         if self._centers_are_inputs_:
-            squares = self._input_squares(X)
-            return angles_from_complements(profile_of(self.kernel_).one_minus(squares))[0] ** 2
-        if self.X_fit_ is not None:
-            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
-            squared_radius(diagonal, self._squared_radius_)
-        cosines = self._products(X) / self._squared_radius_
-        if self._decoder_ is not None:
-            squares = new_features(self, X, squared_radius=self._squared_radius_).squared_lengths
-            check_in_span(squares)
-            cosines /= np.sqrt(squares)[:, None]
-        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
-        check_cosines(worst, float(np.finfo(X.dtype).eps), "X")
-        return angles_from_cosines(cosines)[0] ** 2
+            # centres have the form of the specimens, which is not that of validated data
+            centers = self.kernel_.validate(self.cluster_centers_, reset=False)
+            return InputDistances(self.kernel_, self.kernel_.prepare(centers), monotone)
+        return SphereDistances(
+            self.kernel_,
+            _prepared(self),
+            self._columns_,
+            self.cluster_centers_,
+            self._squared_radius_,
+            self._decoder_,
+        )
 
-    def _nearest(self, X: Any) -> NDArray[np.int32]:
-        if self._centers_are_inputs_ and profile_of(self.kernel_).decreasing:
-            # as on the training data: where the kernel has underflown all angles are the same
-            return np.argmin(self._input_squares(X), axis=1).astype(np.int32)
-        return super()._nearest(X)
-
-    def _input_squares(self, X: Any) -> NDArray[np.float64]:
-        # centres have the form of the specimens, which is not that of validated data
-        centers = self.kernel_.validate(self.cluster_centers_, reset=False)
-        points, places = self.kernel_.prepare(X), self.kernel_.prepare(centers)
-        return squares_of(self.kernel_, points, places).astype(np.float64)
+    def _order(self) -> InputDistances | SphereDistances:
+        decreasing = self._centers_are_inputs_ and profile_of(self.kernel_).decreasing
+        return self._distances(monotone=decreasing)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..coordinates import Coordinates
 from ..eigen import Eigenpairs, affine_map, make_components, orient, weighted_problem
-from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator, NystroemFeatures
+from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator
 
 __all__ = ["LAPLACIANS", "Extension", "Points", "SpectralEmbedding"]
 
@@ -39,7 +40,7 @@ class Extension(Protocol):
         """Return one row per new point; `cross` is k(x, X), and `own` is k(x, x)."""
         ...
 
-    def over_features(self, features: NystroemFeatures) -> Extension:
+    def over_features(self, features: Coordinates) -> Extension:
         """Return the same for a `cross` that holds features f(x), and `own` their squares.
 
         `features` are those of the training points, k(x, X) = f(x) Fᵀ.
@@ -109,7 +110,7 @@ class AffineExtension:
         """Embed new points; their kernel values with themselves do not matter."""
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
-    def over_features(self, features: NystroemFeatures) -> AffineExtension:
+    def over_features(self, features: Coordinates) -> AffineExtension:
         """Return the map from features."""
         return replace(self, matrix=features.combine(self.matrix).T)
 
@@ -157,7 +158,7 @@ class GraphExtension:
         np.divide(rows, roots, out=rows, where=roots > 0)
         return rows.astype(product.dtype, copy=False)
 
-    def over_features(self, features: NystroemFeatures) -> GraphExtension:
+    def over_features(self, features: Coordinates) -> GraphExtension:
         """Return the extension from features: their axes stand for the training points."""
         scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
         sums = features.combine(np.column_stack([scaled, self.weights]))

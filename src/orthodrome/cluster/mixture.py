@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,48 +14,41 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.canonical import Canonical, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.kinds import is_dask_array
 from .._core.parameters import choice, count_or_fraction, integer, positive
-from .._core.progress import tracked
+from .._core.progress import SILENT, tracked
 from .._core.random import as_random_state, several_seeds
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_named_in
+from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_renumbered
+from ..coordinates import CoordinateGram, anchor_coordinates, choose_anchors
 from ..decomposition import KernelPGA
-from ..decomposition.new_rows import transform_blocks
-from ..gram import as_source, kind_of
-from ..gram.dask_blocks import over_rows
+from ..decomposition.fits import table_fits
+from ..decomposition.new_points import attach_products, new_points
+from ..eigen import Nystroem
+from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
+from ..rows import ArrayRows, DaskRows, Rows, as_rows
+from ..rows.dask_blocks import over_rows, persisted
 from ..sphere import log_at_pole
 from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import (
-    COVARIANCES,
-    MixtureFit,
-    expectation_maximization,
-    first_mixture,
-    improved,
-)
+from ..sphere.mixture import COVARIANCES, MixtureFit, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
-from .anchors import gram_seen_by
 from .base import MOST_RUNS, FitsClusters, number_of_clusters
-from .blocks import (
-    Judgement,
-    Sample,
-    cloud_of,
-    errors_named_after,
-    refuse_large_coordinates,
-    sample_of,
-    unit_points,
-)
+from .judgement import Judgement, unit_points
+from .training import canonical_of, rows_of
 
 __all__ = ["GeodesicMixture"]
 
 # Of the progress bar: about what kPGA, with the starts, takes of a fit.
 _PGA_SHARE = 0.5
+# Rows among which the starts are looked for; of fewer, all.
+_SAMPLE = 8192
 # Kernel k-means only has to give a start.
 _MOST_LLOYD = 100
 # The least variance that has a reciprocal, and squares of what is divided by its root.
@@ -258,97 +252,132 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         self._check_parameters()
         pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, type(self).__name__)
         kernel = self._kernel_object()
-        if kind_of(X, kernel) != "array":
-            self._fit_blocks(X, sample_weight, kernel, pga_seed, seeds)
-            return
-        X = self._dense(kernel.validate(X, estimator=self))
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
-        precomputed = isinstance(kernel, Precomputed)
-        canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
-        number_of_clusters(self, canonical, "n_components")
+        rows = as_rows(X, kernel, self)
+        rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
+        self._refuse_sparse(rows)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            self.pga_ = self._analysis(X, weights, canonical, pga_seed)
-            self.kernel_ = self.pga_.kernel_
-            self._columns_ = canonical.index if precomputed else None
-            self.n_modes_ = _positive_modes(self.pga_)
-            points = self._points(self.pga_.embedding_)
-            self._floor_ = self._least_variance(points, canonical.weights)
-            starts = self._starts(points, canonical, seeds)
+            canonical = self._analyse(rows, kernel, pga_seed)
+            sample = self._sample(rows, canonical)
+            cloud = self._cloud(sample, rows)
+            self._floor_ = self._floor_of(cloud.variance())
+            starts = self._starts(sample.points, sample.canonical, seeds)
             progress.advance(_PGA_SHARE, "kPGA")
             fits = []
             for number, start in enumerate(starts):
-                fits.append(self._run(points, canonical.weights, start))
+                fits.append(self._improve(cloud, sample, start))
                 share = (number + 1) / len(starts)
                 progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * share, "EM")
         best = max(fits, key=lambda fit: fit.log_likelihood)
         self._assignment_ = self.assignment
-        labels, order = self._keep(best, points)
-        self.labels_ = labels[canonical.inverse]
-        alone = np.flatnonzero(canonical.inverse < 0)
-        if len(alone):
-            self.labels_[alone] = self._judge("labels")(self._coordinates(X[alone]))
+        labels, order = self._keep(best, sample.points)
+        if canonical is None:
+            self.labels_ = over_rows(self._judge("labels"), self.pga_.embedding_)
+        else:
+            self.labels_ = labels[canonical.inverse]
+            alone = np.flatnonzero(canonical.inverse < 0)
+            if len(alone):
+                self.labels_[alone] = self._judge("labels")(self._coordinates(rows.take(alone)))
         self._warn(best, order)
 
-    def _fit_blocks(
-        self, X: Any, sample_weight: Any, kernel: Kernel, pga_seed: int, seeds: list[int]
-    ) -> None:
-        """Fit to rows that come in blocks: starts of EM from a sample, EM itself over all."""
-        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            pga = self._new_analysis(self.n_modes, pga_seed)
-            source = as_source(X, kernel, self)
-            refuse_large_coordinates(self, source)
-            with errors_named_after(self):
-                self.pga_ = pga.fit(X, sample_weight=sample_weight)
-            pga.__dict__.pop("feature_names_in_", None)  # which the mixture has, and compares
-            refuse_large_coordinates(self, source, pga)
-            self.kernel_ = pga.kernel_
-            self._columns_, self.n_modes_ = None, _positive_modes(pga)
-            weights = source.weights(sample_weight, type(self).__name__)
-            sample = sample_of(source, weights, pga, self.n_modes_)
-            number_of_clusters(self, sample.canonical, "n_components")
-            cloud, variance = cloud_of(pga.embedding_, weights, self.n_modes_)
-            self._floor_ = self._floor_of(variance)
-            starts = self._starts(sample.points, sample.canonical, seeds)
-            progress.advance(_PGA_SHARE, "kPGA")
-            fits = [self._improve(cloud, sample, start) for start in starts]
-        best = max(fits, key=lambda fit: fit.log_likelihood)
-        self._assignment_ = self.assignment
-        order = self._keep(best, sample.points)[1]
-        self.labels_ = over_rows(self._judge("labels"), pga.embedding_)
-        self._warn(best, order)
-
-    def _improve(self, cloud: Cloud, sample: Sample, labels: NDArray[np.intp]) -> MixtureFit:
-        """Run EM over all points, from the mixture that labels of a sample give."""
-        weights = sample.canonical.weights
-        first = first_mixture(
-            sample.points,
-            self._memberships(labels) * (weights / weights.sum()),
-            self.covariance_type,
-            self._floor_,
-            of_a_point=1 / weights.sum(),
-        )
-        return improved(cloud, first, **self._options())
-
-    def _analysis(
-        self, X: Any, weights: NDArray[np.float64] | None, canonical: Canonical, seed: int
-    ) -> KernelPGA:
-        """Return kPGA of the canonical rows."""
-        wanted = self.n_modes
-        if isinstance(wanted, numbers.Integral):
-            wanted = min(int(wanted), len(canonical.weights))
-        pga = self._new_analysis(wanted, seed)
-        with rows_named_in(lambda: self._fit_kernel(X, weights).prepare(X), canonical.index):
-            return pga.fit(canonical.data, sample_weight=canonical.weights)
-
-    def _new_analysis(self, n_modes: int | float, seed: int) -> KernelPGA:
-        return KernelPGA(
-            n_modes,
+    def _analyse(self, rows: Rows, kernel: Kernel, seed: int) -> Canonical | None:
+        """Fit kPGA, to distinct rows where they are in memory; those are returned."""
+        canonical, wanted = None, self.n_modes
+        if isinstance(rows, ArrayRows):
+            canonical = canonical_of(rows, kernel)
+            number_of_clusters(self, canonical, "n_components")
+            if isinstance(wanted, numbers.Integral):
+                wanted = min(int(wanted), len(canonical.weights))
+        precomputed = isinstance(kernel, Precomputed)
+        self._columns_ = canonical.index if canonical is not None and precomputed else None
+        solver = self.solver
+        if canonical is not None and isinstance(solver, Nystroem):
+            solver = solver.renumbered(canonical.inverse)
+        pga = KernelPGA(
+            wanted,
             kernel=self.kernel,
-            solver=self.solver,
+            solver=solver,
             n_anchors=self.n_anchors,
             memory_budget=self.memory_budget,
             storage=self.storage,
             random_state=seed,
+        )
+        if canonical is None:
+            self._refuse_many_rows(rows, wanted)
+            pga._fit_rows(rows, kernel, type(self).__name__, SILENT)
+            self._refuse_many_rows(rows, pga.n_components_, fitted=pga)
+        else:
+            with rows_renumbered(canonical.index):
+                distinct = rows_of(canonical, kernel)
+                pga._fit_rows(distinct, kernel, type(self).__name__, SILENT)
+        n_columns = len(canonical.index) if canonical is not None and precomputed else None
+        pga.n_features_in_ = self.n_features_in_ if n_columns is None else n_columns
+        self.pga_, self.kernel_ = pga, pga.kernel_
+        self.n_modes_ = _positive_modes(pga)
+        return canonical
+
+    def _refuse_many_rows(
+        self, rows: Rows, modes: int | float, fitted: KernelPGA | None = None
+    ) -> None:
+        """Raise if kPGA will not keep the coordinates of all rows, which EM needs.
+
+        Where a part of the variance is asked for, only the fitted kPGA tells how many modes there
+        are.
+        """
+        if rows.lazy or not isinstance(modes, numbers.Integral):
+            return
+        n, k = rows.shape[0], int(modes)
+        kept = (
+            table_fits(n, k, rows.dtype, self.memory_budget)
+            if fitted is None
+            else hasattr(fitted, "embedding_")
+        )
+        if not kept:
+            raise ValueError(
+                f"{type(self).__name__} needs the coordinates of all {n:,} rows in {k} modes, "
+                f"which do not fit its part of memory_budget={self.memory_budget!r}: raise it, "
+                "ask for fewer n_modes, or give a dask array, whose coordinates stay with the "
+                "workers."
+            )
+
+    def _sample(self, rows: Rows, canonical: Canonical | None) -> _Sample:
+        """Return the points among which the starts are looked for: all, or a sample."""
+        if canonical is not None:
+            return _Sample(canonical, unit_points(self.pga_.embedding_, self.n_modes_))
+        chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
+        some = canonical_rows(rows.take(chosen), counts)
+        number_of_clusters(self, some, "n_components")
+        coordinates = new_points(self.pga_)(some.data)
+        return _Sample(some, unit_points(coordinates, self.n_modes_))
+
+    def _cloud(self, sample: _Sample, rows: Rows) -> Cloud:
+        """Return all points as EM takes them; those of a dask array are kept by the workers."""
+        if isinstance(rows, ArrayRows):
+            return Cloud(ArrayRows.of(sample.points).zip(weights=sample.canonical.weights))
+        points = over_rows(_OnSphere(self.n_modes_), self.pga_.embedding_)
+        weights = rows.columns.get("weights")
+        if not is_dask_array(points):
+            return Cloud(ArrayRows.of(points).zip(weights=weights))
+        return Cloud(DaskRows.of(persisted(points)).zip(weights=weights))
+
+    def _improve(self, cloud: Cloud, sample: _Sample, labels: NDArray[np.intp]) -> MixtureFit:
+        """Run EM over all points, from the mixture that labels of a sample give."""
+        weights = sample.canonical.weights
+        memberships = np.zeros((self.n_components, len(labels)))
+        memberships[labels, np.arange(len(labels))] = 1.0
+        first = first_mixture(
+            sample.points,
+            memberships * (weights / weights.sum()),
+            self.covariance_type,
+            self._floor_,
+            of_a_point=1 / weights.sum(),
+        )
+        return improved(
+            cloud,
+            first,
+            mean_update=self.mean_update,
+            floor=self._floor_,
+            tol=self.tol,
+            max_iter=self.max_iter,
         )
 
     def _starts(
@@ -378,9 +407,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     def _kernel_k_means(
         self, canonical: Canonical, k: int, seeds: list[int]
     ) -> list[NDArray[np.intp]]:
-        gram = gram_seen_by(
-            self.pga_, canonical, memory_budget=self.memory_budget, storage=self.storage
-        )
+        gram = _gram_seen_by(self.pga_, canonical)
         geometry = FlatCenters(gram, canonical.weights)
         starts = []
         for seed in seeds:
@@ -390,40 +417,10 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             starts.append(geometry.nearest(chosen))
         return [run.labels for run in lloyd(geometry, starts, k, max_iter=_MOST_LLOYD)]
 
-    def _least_variance(self, points: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-        """Return the floor of the eigenvalues of covariances."""
-        variance = np.average(log_at_pole(points) ** 2, axis=0, weights=weights).mean()
-        return self._floor_of(float(variance))
-
     def _floor_of(self, variance: float) -> float:
         # where all points coincide there is no variance to take a part of
         floor = self.reg_covar * variance if variance > 0 else float(self.reg_covar)
         return max(floor, _LEAST_FLOOR)
-
-    def _run(
-        self, points: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.intp]
-    ) -> MixtureFit:
-        return expectation_maximization(
-            points,
-            self._memberships(labels),
-            weights,
-            kind=self.covariance_type,
-            **self._options(),
-        )
-
-    def _memberships(self, labels: NDArray[np.intp]) -> NDArray[np.float64]:
-        memberships = np.zeros((self.n_components, len(labels)))
-        memberships[labels, np.arange(len(labels))] = 1.0
-        return memberships
-
-    def _options(self) -> dict[str, Any]:
-        """Return what EM is told."""
-        return {
-            "mean_update": self.mean_update,
-            "floor": self._floor_,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-        }
 
     def _keep(
         self, best: MixtureFit, points: NDArray[np.float64]
@@ -613,27 +610,18 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         unused = self.pga_.n_components_ - self.n_modes_
         return self.pga_.inverse_transform(np.pad(coordinates, [(0, 0), (0, unused)])), labels
 
-    def _validated(self, X: Data) -> Any:
-        check_is_fitted(self)
-        return self._dense(self.kernel_.validate(X, estimator=self, reset=False))
-
-    def _dense(self, X: Any) -> Any:
+    def _refuse_sparse(self, rows: Rows) -> None:
         # scikit-learn's check of estimators takes what has predict_proba and is given sparse data
         # for a classifier of four classes
-        if scipy.sparse.issparse(X):
+        if isinstance(rows, ArrayRows) and scipy.sparse.issparse(rows.array):
             raise ValueError(
                 f"{type(self).__name__} does not take sparse X: call X.toarray(), or pass the Gram "
                 "matrix, kernel(X), with kernel='precomputed'."
             )
-        return X
-
-    def _points(self, embedding: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the unit vectors that kPGA's coordinates stand for."""
-        return unit_points(embedding, self.n_modes_)
 
     def _coordinates(self, X: Any) -> NDArray[Any]:
         """Return kPGA's coordinates of validated data."""
-        return self.pga_.transform(X if self._columns_ is None else X[:, self._columns_])
+        return new_points(self.pga_)(X if self._columns_ is None else X[:, self._columns_])
 
     def _judge(self, what: str) -> Judgement:
         return Judgement(self._mixture_, what, self._assignment_ == "posterior")
@@ -641,9 +629,18 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     def _judged(self, X: Data, what: str) -> Any:
         """Return what the mixture says of data."""
         check_is_fitted(self)
-        if kind_of(X, self.kernel_) != "array":
-            return over_rows(self._judge(what), transform_blocks(self.pga_, X, self))
-        return self._judge(what)(self._coordinates(self._validated(X)))
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        self._refuse_sparse(rows)
+        function, rows = attach_products(new_points(self.pga_), rows)
+        seen: Any = function
+        if self._columns_ is not None:
+            if len(self._columns_) != self.pga_.n_features_in_:
+                raise ValueError(
+                    f"This {type(self).__name__} has {len(self._columns_)} training points, and "
+                    f"its kPGA {self.pga_.n_features_in_}: it is damaged. Fit it again."
+                )
+            seen = _OfColumns(function, self._columns_)
+        return over_rows(self._judge(what), rows.map(seen))
 
     def _shrunk(self) -> list[int]:
         """Return the components whose covariance is at the floor in all directions."""
@@ -654,6 +651,50 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some of the rows, each different one once, and their places on the sphere."""
+
+    canonical: Canonical
+    points: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _OfColumns:
+    """A function of blocks of rows that looks at some of their columns only."""
+
+    function: Any
+    columns: NDArray[np.intp]
+
+    def __call__(self, rows: Any, start: int) -> NDArray[Any]:
+        return self.function(rows[:, self.columns], start)
+
+
+@dataclass(frozen=True)
+class _OnSphere:
+    n_modes: int
+
+    def __call__(self, coordinates: NDArray[Any]) -> NDArray[np.float64]:
+        return unit_points(coordinates, self.n_modes)
+
+
+def _gram_seen_by(pga: KernelPGA, canonical: Canonical) -> GramOperator:
+    """Return the Gram matrix of rows as an analysis has seen them.
+
+    Where that was through anchors, it is that of their vectors, of unit length.
+    """
+    kernel, data = pga.kernel_, canonical.data
+    where: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
+    if pga.n_anchors_ is None:
+        return gram_operator(kernel, data, **where)
+    # points, where there are any: these may be some of the rows only
+    chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
+    scale = 1.0 / pga._squared_radius
+    anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
+    points = anchor_coordinates(kernel, data, anchors, unit=True, scale=scale, **where)
+    return CoordinateGram(points)
 
 
 def _named(components: list[int]) -> str:

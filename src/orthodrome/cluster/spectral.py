@@ -12,9 +12,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_sample_weight
-from .._core.kinds import library_of
+from .._core.canonical import Canonical, canonical_rows
+from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import Progress, tracked
 from .._core.random import several_seeds
@@ -22,18 +21,18 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_named_in
-from ..decomposition.base import refuse_large_matrix, resolved_solver, solver_tolerance
-from ..decomposition.distributed import lazy_rows
-from ..eigen import Eigenpairs, Krylov, Nystroem, leading
-from ..gram import FeatureRows, GramOperator, cross_operator, gram_operator
-from ..gram.dask_blocks import is_dask_array, over_rows, rows_of
-from ..kernels import Precomputed
+from ..base import SOLVER_PARAMETERS, KernelEstimator, fitted_kernel, rows_renumbered
+from ..coordinates import AnchorMap, Anchors, CoordinateRows, Coordinates
+from ..eigen import Dense, Eigenpairs, Krylov, leading
+from ..gram import GramOperator, cross_operator, gram_operator
+from ..kernels import Kernel
+from ..plan import Plan, Request, make_plan
+from ..rows import ArrayRows, DaskRows, Rows, as_rows
+from ..rows.dask_blocks import over_rows
 from ..sphere.lloyd import numbered_by_first
-from .anchors import View, forget_anchors, keep_anchors, new_features, view_of
 from .base import MOST_RUNS, FitsClusters, number_of_clusters, warn_if_fewer
-from .blocks import along_blocks, canonical_blocks, of_new_rows
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
+from .training import View, canonical_of, data_of, fitted_points, rows_of, view_of
 
 __all__ = ["KernelSpectralClustering"]
 
@@ -185,7 +184,6 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         "tol": optional(positive(or_zero=True)),
         "n_init": integer(maximum=MOST_RUNS),
     }
-    _works_on_features = True
     # Of fits on features; else there are none.
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
@@ -227,75 +225,75 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self._check_parameters()
         solver_seed, means_seed = several_seeds(self.random_state, 2, type(self).__name__)
         kernel = self._kernel_object()
-        away = library_of(X) == "dask"
-        X = lazy_rows(self, X, kernel) if away else kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
-        merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
-        canonical = (canonical_blocks if away else merged)(X, weights)
+        rows = as_rows(X, kernel, self)
+        rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
+        canonical = canonical_of(rows, kernel)
+        if not np.all(canonical.weights > 0):
+            raise ValueError(
+                f"{type(self).__name__} takes rows of weight 0 in memory or in a dask array; leave "
+                "them out of batches and zarr arrays."
+            )
         k = number_of_clusters(self, canonical)
-        n = len(canonical.weights)
-        refuse_large_matrix(self, n, k, canonical.data.dtype)
-        asked = "nystroem" if away and self.solver == "auto" else None
-        solver = resolved_solver(self, n, k, solver_seed, asked)
-        view = None
+        request = Request.of(self, n_components=k, random_state=solver_seed)
+        distinct = rows_of(canonical, kernel)
+        plan, view = make_plan(distinct, kernel, request), None
+        if isinstance(plan.solver, Dense):
+            plan.solver.check_memory(distinct.shape[0], distinct.dtype)
         with tracked(self, bool(self.verbose)) as progress:
-            with (
-                single_threaded_blas(),
-                rows_named_in(lambda: away or self._fit_kernel(X, weights).prepare(X)),
-            ):
-                self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
-                if isinstance(solver, Nystroem):
-                    view = view_of(self, self.kernel_, canonical, solver, k)
-                points = self._points(canonical, view)
+            with single_threaded_blas(), rows_renumbered(canonical.index):
+                self.kernel_ = fitted_kernel(kernel, distinct)
+                if plan.face == "coordinates":
+                    view = view_of(canonical, self.kernel_, plan, k)
+                points = self._points(canonical, plan, view)
             progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
             found = LAPLACIANS[self.laplacian](
-                points, lambda operator: self._solve(operator, k, solver_seed, view, progress)
+                points, lambda operator: self._solve(operator, plan, progress)
             )
             labels, centers = _k_means(
                 found.points, canonical.weights, self.n_clusters, self.n_init, means_seed
             )
             progress.advance(1.0, "k-means")
-        self._store(found, points.gram, canonical)
-        if view is not None:
-            self._store_anchors(view, found, canonical)
+        self._store(found, points.gram, canonical, view)
         self.cluster_centers_ = centers
-        self._label(X, canonical, found.points, labels)
-        _warn(found, len(centers), self)
+        self._label(rows, canonical, found.points, labels)
+        tol = _FEATURES_TOL if plan.face == "coordinates" else plan.tol
+        _warn(found, len(centers), self, tol)
         if view is not None:
-            view.warn(self)
+            view.warn()
 
-    def _points(self, canonical: Canonical, view: View | None) -> Points:
-        """Return the canonical rows as their Gram matrix, or that of their features."""
+    def _points(self, canonical: Canonical, plan: Plan, view: View | None) -> Points:
+        """Return the canonical rows as their Gram matrix, or that of their vectors."""
         weights, numbers = canonical.weights, canonical.index
         if view is not None:
             return Points(view.gram, weights, numbers, True, view.sum_uncertainty())
         gram = gram_operator(
             self.kernel_,
-            canonical.data,
+            data_of(canonical),
             memory_budget=self.memory_budget,
-            storage=self.storage,
+            storage=plan.storage,
         )
         return Points(gram, weights, numbers, self.kernel_.positive_definite)
 
-    def _solve(
-        self, operator: GramOperator, k: int, seed: int, view: View | None, progress: Progress
-    ) -> Eigenpairs:
-        solver, tol = self.solver, solver_tolerance(self, operator.shape[0], k)
-        if view is not None:
+    def _solve(self, operator: GramOperator, plan: Plan, progress: Progress) -> Eigenpairs:
+        solver, tol = plan.solver, plan.tol
+        if plan.face == "coordinates":
             tol = _FEATURES_TOL
             solver = Krylov(tol) if self.max_iter is None else Krylov(tol, self.max_iter)
         return leading(
             operator,
-            k,
+            plan.k,
             solver=solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=seed,
-            memory_budget=self.memory_budget,
+            random_state=plan.request.random_state,
             callback=progress.residual_callback(tol, _GRAM_SHARE),
         )
 
-    def _store(self, found: SpectralEmbedding, gram: GramOperator, canonical: Canonical) -> None:
+    def _store(
+        self,
+        found: SpectralEmbedding,
+        gram: GramOperator,
+        canonical: Canonical,
+        view: View | None,
+    ) -> None:
         self.eigenvalues_ = found.eigenvalues
         self.extension_ = found.extension
         self.solver_ = found.pairs.solver
@@ -303,36 +301,30 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self.converged_ = found.pairs.converged
         self.residuals_ = found.pairs.residuals
         self.history_ = list(found.pairs.history)
-        precomputed = isinstance(self.kernel_, Precomputed)
-        self.X_fit_ = None if precomputed else canonical.data
-        # of a precomputed kernel: which columns new rows are read from, and k(x, x) for them
-        self._columns_ = canonical.index if precomputed else None
+        self.__dict__.update(fitted_points(canonical, self.kernel_, view))
+        # of a precomputed kernel: k(x, x) for new rows
         self._mean_diagonal_ = float(np.average(gram.diagonal(), weights=canonical.weights))
-        forget_anchors(self)
-
-    def _store_anchors(self, view: View, found: SpectralEmbedding, canonical: Canonical) -> None:
-        """Keep the anchors, and what embeds new points from features by them."""
-        keep_anchors(self, view, canonical)
-        self.extension_ = found.extension.over_features(view.features)
-        self.solver_ = view.solver.name
+        if view is None:
+            return
+        self.extension_ = found.extension.over_features(view.points)
+        self.solver_ = view.plan.name
         seen = {"n_anchors": self.n_anchors_, "trace_error": view.trace_error}
         self.history_[0] = self.history_[0] | seen
         self.converged_ = self.converged_ and view.status.converged
 
     def _label(
-        self, X: Any, canonical: Canonical, points: NDArray[Any], labels: NDArray[Any]
+        self, rows: Rows, canonical: Canonical, points: NDArray[Any], labels: NDArray[Any]
     ) -> None:
-        """Give every row of X the label and the place of its twin, or that of a new point."""
+        """Give every row the label and the place of its twin, or that of a new point."""
         self.labels_ = labels[canonical.inverse]
         self.embedding_ = points[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
-            rows = rows_of(X, alone) if is_dask_array(X) else X[alone]
-            self.embedding_[alone] = self._embed(rows)
-            self.labels_[alone] = self._nearest(self.embedding_[alone])
-        if is_dask_array(X):
-            self.labels_ = along_blocks(self.labels_, X)
-            self.embedding_ = along_blocks(self.embedding_, X)
+            self.embedding_[alone] = self._embedding()(rows.take(alone))
+            self.labels_[alone] = _Nearest(self.cluster_centers_)(self.embedding_[alone])
+        if isinstance(rows, DaskRows):
+            self.labels_ = rows.as_dask(self.labels_)
+            self.embedding_ = rows.as_dask(self.embedding_)
 
     # ------------------------------------------------------------------ new data
 
@@ -367,9 +359,18 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             The embedding.
         """
         check_is_fitted(self)
-        if library_of(X) == "dask":
-            return of_new_rows(self, X, "_embed")
-        return self._embed(self.kernel_.validate(X, estimator=self, reset=False))
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        if is_dask_array(self.X_fit_) and rows.lazy:
+            raise ValueError(
+                f"{type(self).__name__} compares new rows with all training rows, which are in a "
+                "dask array: give the new ones in memory, or fit with solver='nystroem'."
+            )
+        return rows.map(self._embedding())
+
+    def _embedding(self) -> _Embedding:
+        """Return the function of blocks that embeds new points."""
+        anchors = Anchors(self.X_fit_, self._columns_, self._decoder_)  # type: ignore[arg-type]
+        return _Embedding(self.kernel_, anchors, self.extension_, self._mean_diagonal_)
 
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the cluster of each point: that of the nearest centre in the embedding.
@@ -389,20 +390,29 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         embedded = self.embed(X)  # which says so if there is no fit
         return over_rows(_Nearest(self.cluster_centers_), embedded)
 
-    def _embed(self, X: Any) -> NDArray[Any]:
-        if self._decoder_ is not None:
-            features = new_features(self, X)
-            rows = self.extension_(FeatureRows(features), features.squared_lengths)
-            return rows.astype(X.dtype, copy=False)
-        if self.X_fit_ is None:
-            X = X[:, self._columns_]
-            own = np.full(X.shape[0], self._mean_diagonal_)
-        else:
-            own = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
-        return self.extension_(cross_operator(self.kernel_, X, self.X_fit_), own)
 
-    def _nearest(self, embedding: NDArray[Any]) -> NDArray[Any]:
-        return _Nearest(self.cluster_centers_)(embedding)
+@dataclass(frozen=True)
+class _Embedding:
+    """The embedding of new points, as a function of blocks of rows."""
+
+    kernel: Kernel
+    fitted: Anchors  # the points that a fit keeps; with a decoder, anchors
+    extension: Any
+    mean_diagonal: float
+
+    def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
+        kernel, fitted = self.kernel, self.fitted
+        if fitted.decoder is not None:
+            by = AnchorMap.by(kernel, fitted, rows.dtype, unit=False, radius=None)
+            points = Coordinates(ArrayRows.of(rows), by)
+            found = self.extension(CoordinateRows(points), points.captured)
+            return found.astype(rows.dtype, copy=False)
+        if fitted.points is None:
+            rows = rows[:, fitted.indices]
+            own = np.full(rows.shape[0], self.mean_diagonal)
+        else:
+            own = kernel.diagonal(kernel.prepare(rows)).astype(np.float64)
+        return np.asarray(self.extension(cross_operator(kernel, rows, fitted.points), own))
 
 
 @dataclass(frozen=True)
@@ -433,11 +443,11 @@ def _k_means(
     return labels, found.cluster_centers_[order]
 
 
-def _warn(found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering) -> None:
+def _warn(
+    found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering, tol: float
+) -> None:
     owner, pairs = type(estimator).__name__, found.pairs
-    n, k = len(found.points), len(pairs.values)
-    seen = estimator.n_anchors_ is not None
-    tol = _FEATURES_TOL if seen else solver_tolerance(estimator, n, k)
+    n, seen = len(found.points), estimator.n_anchors_ is not None
     warn_if_fewer(estimator, n_found)
     if found.n_isolated and n > 1:
         more = ", take more anchors (n_anchors)" if seen else ""

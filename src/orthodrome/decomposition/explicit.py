@@ -18,18 +18,20 @@ from .._core.parameters import integer, optional
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_named_in
+from ..base import KernelEstimator, last_fit_kept, rows_renumbered
+from ..coordinates import (
+    Isometry,
+    anchor_coordinates,
+    isometric_coordinates,
+    principal_coordinates,
+)
 from ..eigen import Nystroem, orient
 from ..gram import (
     GramOperator,
-    Isometry,
     Scaled,
     cross_operator,
-    feature_coordinates,
     gram_diagonal,
     gram_operator,
-    isometric_coordinates,
-    nystroem_features,
     squared_radius,
 )
 from ..kernels import Precomputed
@@ -138,7 +140,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         solver = self._features_of(len(canonical.weights))
         self._refuse_large_matrix(len(canonical.weights), solver)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            with rows_named_in(lambda: self._named_check(X, weights), canonical.index):
+            with rows_renumbered(canonical.index):
                 self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
                 self.X_fit_ = None if precomputed else canonical.data
                 self._columns_ = canonical.index if precomputed else None
@@ -149,7 +151,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 points = self._placed(found.points)
             warn_if_left_out(found.left_out, points, self.kernel_)
             progress.advance(_GRAM_SHARE, "Gram matrix")
-            with rows_named_in(lambda: None, canonical.index):
+            with rows_renumbered(canonical.index):
                 self._fit_points(points, canonical.weights, self._rest_of(progress))
         self._keep(X, canonical, points)
 
@@ -177,10 +179,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 f"memory_budget, or fit to fewer {fewer}."
             )
 
-    def _named_check(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        kernel = self._fit_kernel(X, weights)
-        self._checked_gram(gram_operator(kernel, X, storage="recompute"))
-
     def _coordinates_of(self, canonical: Canonical) -> Isometry:
         """Return coordinates of the points."""
         gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
@@ -195,8 +193,10 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         diagonal = gram_diagonal(kernel, data)
         self._squared_radius_ = squared_radius(diagonal)
         scale = 1.0 / self._squared_radius_
-        anchors = solver.anchors_of(kernel, data, 1, sample_weight=canonical.weights, scale=scale)
-        features = nystroem_features(
+        anchors = solver.renumbered(canonical.inverse).anchors_of(
+            kernel, data, 1, sample_weight=canonical.weights, scale=scale
+        )
+        points = anchor_coordinates(
             kernel,
             data,
             anchors,
@@ -205,7 +205,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             diagonal=diagonal * scale,
             memory_budget=self.memory_budget,
         )
-        found = feature_coordinates(features)
+        found = principal_coordinates(points)
         rows = None if anchors.indices is None else canonical.index[anchors.indices]
         if self._columns_ is None:
             self.X_fit_ = anchors.points.copy()
@@ -220,7 +220,7 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         twins = canonical.inverse
         alone = np.flatnonzero(twins < 0)
         new = self._coordinates(X[alone]) if len(alone) else points[:0]
-        with rows_named_in(lambda: None, alone):
+        with rows_renumbered(alone):
             self._refuse_unplaced(new)
         for name, of in self._of_rows().items():
             every = of(points)[twins]

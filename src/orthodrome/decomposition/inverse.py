@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers
-from ..gram.dask_blocks import is_dask_array
+from .._core.kinds import is_dask_array
 from ..kernels import Kernel
 from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
 

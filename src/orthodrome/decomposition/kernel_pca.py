@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metaestimators import available_if
+from numpy.typing import NDArray
 
-from .._core.checks import check_sample_weight
-from .._core.threads import LockOfOneProcess
-from .._core.types import Data
-from ..base import last_fit_kept
-from ..eigen import Components, affine_map
-from ..gram import Centered, GramOperator, NystroemFeatures, squared_distance_to_mean
-from ..gram.sources import rows_named
-from .anchors import FeatureFit, pca_of_features
-from .partial import (
-    PartialFit,
-    batches_of,
-    keep_partial_fit,
-    solver_for_batches,
-    works_on_features,
-)
+from .geometry import FLAT
 from .spectral import SpectralDecomposition
-from .streams import OF_ROWS, FeatureStream, StreamFit, pca_of_stream
 
 __all__ = ["KernelPCA"]
-
-# Held while the components of batches are computed, by whoever asks for them first.
-_computing = LockOfOneProcess()
 
 
 class KernelPCA(SpectralDecomposition):
@@ -162,129 +141,7 @@ class KernelPCA(SpectralDecomposition):
     0.905
     """
 
-    _mean_coef_: NDArray[np.float64] | None = None
-
-    def _geometry(
-        self, gram: GramOperator, weights: NDArray[np.float64] | None
-    ) -> tuple[Centered, dict[str, Any]]:
-        centered = Centered(gram, weights)
-        if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
-            raise ValueError(
-                f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or "
-                "choose other parameters of the kernel."
-            )
-        found = {
-            "_mean_coef_": None,
-            "_mean_square": centered.mean_square,
-            "_constant_diagonal": _constant(gram.diagonal()),
-        }
-        return centered, found
-
-    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
-        if not np.all(np.isfinite(diagonal)):
-            raise ValueError(
-                f"Kernel values overflow in {diagonal.dtype}; rescale the data, or choose other "
-                "parameters of the kernel."
-            )
-        return 1.0
-
-    def _fit_of_features(
-        self, features: NystroemFeatures, diagonal: NDArray[np.float64], p: NDArray[np.float64]
-    ) -> FeatureFit:
-        fit = pca_of_features(features, diagonal, p, self.n_components)
-        fit.kept["_constant_diagonal"] = _constant(diagonal)
-        return fit
-
-    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
-        return pca_of_stream(stream, self.n_components)
-
-    @available_if(works_on_features)
-    def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with another batch of rows, of which only moments of their features are kept.
-
-        The first batches are kept until there are eight rows for each anchor that is asked for;
-        then the parameters of the kernel and the anchors come from them, for good. Of every row,
-        also of those, the features enter the mean and the covariance: with the same anchors and
-        kernel the result is that of `fit` on all rows in any order, to rounding. No rows wait where
-        ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
-        parameters.
-
-        Components are computed when they are next asked for, by `transform` or as attributes;
-        while rows wait for anchors, as if those rows were all. Signs are such that the third
-        moment over the anchors is positive (`fit`: over all rows), since the rows are gone, and
-        so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows
-        at once, and have no `partial_fit`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or batches
-            The rows; or a zarr array or an iterator of batches, which is read once.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice.
-
-        Returns
-        -------
-        self
-            The estimator.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from orthodrome import KernelPCA
-        >>> random = np.random.default_rng(0)
-        >>> pca = KernelPCA(2, n_anchors=50, random_state=0)
-        >>> for _ in range(10):
-        ...     pca = pca.partial_fit(random.standard_normal((100, 3)))
-        >>> pca.n_samples_seen_, pca.transform(np.zeros((1, 3))).shape
-        (1000, (1, 2))
-        """
-        with last_fit_kept(self):
-            self._partial_fit(X, sample_weight)
-        return self
-
-    def _partial_fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
-        kernel, owner = self._kernel_object(), type(self).__name__
-        solver = solver_for_batches(self, kernel)
-        state = vars(self).get("_partial_", PartialFit())
-        for batch, given in batches_of(X, sample_weight, kernel, owner):
-            with rows_named(batch, state.n_seen, owner):
-                rows = kernel.validate(batch, estimator=self, reset=state.n_seen == 0)
-            weights = check_sample_weight(given, rows.shape[0], owner, rows.dtype, all_zero=True)
-            with rows_named(batch, state.n_seen, owner):
-                state = state.with_batch(self, rows, weights, solver)
-        if state.n_seen == 0:
-            raise ValueError(f"partial_fit of {owner} was given no rows.")
-        for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked for
-            delattr(self, name)
-        self._partial_, self.n_samples_seen_ = state, state.n_seen
-
-    def _ready(self) -> None:
-        """Compute the components of the batches so far, if that is still to be done."""
-        if not self._is_waiting():
-            return
-        with _computing:
-            if self._is_waiting():  # for no other thread has done it
-                self._check_parameters()  # they may have been changed
-                solver = solver_for_batches(self, self._kernel_object())
-                # all at once, for threads that look, and nothing of what is interrupted
-                done: Any = object.__new__(type(self))
-                done.__dict__.update(self.__dict__)
-                keep_partial_fit(done, self._partial_, solver)
-                self.__dict__.update(done.__dict__)
-
-    def _is_waiting(self) -> bool:
-        """Whether the components of batches are still to be computed."""
-        return "_partial_" in vars(self) and "kernel_" not in vars(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if "_partial_" in vars(self) and _is_fitted(name) and name not in OF_ROWS:
-            self._ready()  # or another thread has just come to it
-            if name in vars(self):
-                return vars(self)[name]
-        return super().__getattr__(name)
+    _geometry = FLAT
 
     @property
     def mean_(self) -> NDArray[np.float64]:
@@ -296,49 +153,3 @@ class KernelPCA(SpectralDecomposition):
         if self.sample_weight_ is None:
             return np.full(n, 1.0 / n)
         return self.sample_weight_ / self.sample_weight_.sum()
-
-    def _map_new_points(self, components: Components, geometry: Centered) -> dict[str, Any]:
-        matrix, constant = affine_map(geometry, components.coefficients)
-        return {"dual_coef_": matrix, "intercept_": constant}
-
-    def _coordinates(self, X: Any) -> NDArray[Any]:
-        return self._products(X, self.dual_coef_) + self.intercept_
-
-    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        return coordinates @ self.dual_coef_.T + self.mean_.astype(self.dual_coef_.dtype)
-
-    @staticmethod
-    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
-        return coordinates
-
-    def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
-        both = np.column_stack([self.dual_coef_, self.mean_])
-        products = self._products(X, both).astype(np.float64)
-        coordinates = products[:, :-1] + self.intercept_
-        diagonal, means = self._diagonal(X), products[:, -1]
-        squares = squared_distance_to_mean(diagonal, means, self._mean_square)
-        size = np.abs(diagonal).max() + 2 * np.abs(means).max() + abs(self._mean_square)
-        rounding = float(4 * np.finfo(self.dual_coef_.dtype).eps * size)
-        return np.einsum("ij,ij->i", coordinates, coordinates), squares, rounding
-
-    def _diagonal(self, X: Any) -> NDArray[Any]:
-        if self.X_fit_ is not None:
-            return self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
-        if self._constant_diagonal is None:
-            raise ValueError(
-                "score with a precomputed kernel needs k(x, x) of the new points, which is known "
-                "only where the training matrix has a constant diagonal."
-            )
-        return np.full(X.shape[0], self._constant_diagonal)
-
-
-def _constant(diagonal: NDArray[Any]) -> float | None:
-    """Return the common value of a constant diagonal, None if it is not constant."""
-    first = float(diagonal[0])
-    return first if np.allclose(diagonal, first, rtol=1e-6, atol=0) else None
-
-
-def _is_fitted(name: str) -> bool:
-    """Tell whether an attribute is what a fit has computed, not what it has seen of the input."""
-    of_input = ("n_features_in_", "feature_names_in_")
-    return name.endswith("_") and not name.startswith("__") and name not in of_input

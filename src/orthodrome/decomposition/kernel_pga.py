@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from .._core.status import Status
-from .._core.threads import VALUE_WORK, run_over_rows
-from .._core.unit import (
-    angles_from_cosines,
-    check_cosines,
-    check_no_antipodes,
-    squared_angles,
-)
-from .._core.warn import warn_user
-from ..eigen import Components, Hebbian, tangent_frame
-from ..gram import (
-    FeatureMap,
-    GramOperator,
-    NystroemFeatures,
-    Scaled,
-    Tangent,
-    squared_radius,
-)
-from ..gram.dask_blocks import over_rows
-from ..gram.factory import prepared_points
-from ..gram.nystroem import check_in_span, squared_lengths
+from ..rows.dask_blocks import over_rows
 from ..sphere import exp_at_pole
-from ..sphere.karcher import find_mean, warn_if_wide
-from .anchors import FeatureFit, pga_of_features
+from .geometry import SPHERE
 from .spectral import SpectralDecomposition
-from .streams import FeatureStream, StreamFit, pga_of_stream
 
 __all__ = ["KernelPGA"]
-
-# The mean enters every coordinate; a few products with one vector bring it to rounding.
-_MEAN_TOL = 1e-12
-_MEAN_STEPS = 200
-
-# Rows whose features are computed together.
-_BLOCK = 4096
 
 
 class KernelPGA(SpectralDecomposition):
@@ -212,132 +180,9 @@ class KernelPGA(SpectralDecomposition):
     2
     """
 
-    _eigenvalues_are_variances = True
-    _on_sphere = True
-    _decoder_: NDArray[Any] | None = None
-
-    def _geometry(
-        self, gram: GramOperator, weights: NDArray[np.float64] | None
-    ) -> tuple[Tangent, dict[str, Any]]:
-        radius = squared_radius(gram.diagonal())
-        unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
-        mean = find_mean(unit, weights, tol=_MEAN_TOL, max_iter=self._most_steps())
-        found: dict[str, Any] = {
-            "mean_": mean.point,
-            "mean_cosines_": mean.cosines,
-            "mean_n_iter_": mean.n_iter,
-            "mean_gradient_norm_": mean.gradient_norm,
-            "_mean_converged": mean.converged,
-            "_squared_radius": radius,
-        }
-        tangent = Tangent(unit, mean.point, mean.cosines)
-        # its trace rather than Σ p θ², which feels lengths that are 1 only nearly
-        found["geodesic_variance_"] = float(np.average(tangent.diagonal(), weights=weights))
-        _warn_about(mean)
-        return tangent, found | {"_decoder_": None}
-
-    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
-        return squared_radius(diagonal)
-
-    def _fit_of_features(
-        self, features: NystroemFeatures, diagonal: NDArray[np.float64], p: NDArray[np.float64]
-    ) -> FeatureFit:
-        steps = self._most_steps()
-        fit, mean = pga_of_features(features, diagonal, p, self.n_components, max_iter=steps)
-        _warn_about(mean)
-        return fit
-
-    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
-        fit = pga_of_stream(stream, self.n_components, max_iter=self._most_steps())
-        _warn_about(fit.mean)
-        return fit
-
-    def _most_steps(self) -> int:
-        """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
-        hebbian = self.solver == "hebbian" or isinstance(self.solver, Hebbian)
-        return _MEAN_STEPS if hebbian or self.max_iter is None else int(self.max_iter)
-
-    def _map_new_points(self, components: Components, geometry: Tangent) -> dict[str, Any]:
-        return {"dual_coef_": tangent_frame(geometry, components.coefficients)}
+    _geometry = SPHERE
 
     @property
     def sphere_coordinates_(self) -> NDArray[Any]:
         """The re-mapped training points as unit vectors in the frame (μ, v_1, v_2, …)."""
         return over_rows(exp_at_pole, self.embedding_)
-
-    def _coordinates(self, X: Any) -> NDArray[Any]:
-        return self._seen_from_mean(X)[0].astype(self.dual_coef_.dtype, copy=False)
-
-    def _seen_from_mean(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the coordinates of validated data, and their distances from the mean."""
-        if self.X_fit_ is not None:
-            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
-            squared_radius(diagonal, self._squared_radius)
-        products, lengths = self._on_frame(X)
-        cosines, eps = products[:, -1], float(np.finfo(self.dual_coef_.dtype).eps)
-        check_cosines(cosines, eps, "X")
-        check_no_antipodes(cosines, eps, "rows of X")
-        angles, stretches = angles_from_cosines(cosines)
-        if self._decoder_ is not None:  # the point itself, not its part in the span of anchors
-            angles = np.sqrt(squared_angles(cosines * lengths))
-        return products[:, :-1] * stretches[:, None], angles
-
-    def _on_frame(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return inner products with the components and the mean, and lengths in their span."""
-        frame = np.column_stack([self.dual_coef_, self.mean_])
-        decoder = self._decoder_
-        if decoder is None:
-            return self._products(X, frame) / self._squared_radius, np.ones(X.shape[0])
-        products, lengths = np.empty((X.shape[0], frame.shape[1])), np.empty(X.shape[0])
-        values_of = self._values_of(X, decoder)
-
-        def share(part: slice) -> None:
-            for first in range(part.start, part.stop, _BLOCK):  # features are wider than products
-                rows = slice(first, min(first + _BLOCK, part.stop))
-                values = values_of(X[rows])
-                features = values @ decoder.astype(values.dtype, copy=False)
-                squares = squared_lengths(features)
-                check_in_span(squares, first)
-                lengths[rows] = np.sqrt(squares)
-                wide = values.astype(np.float64, copy=False)
-                products[rows] = wide @ frame / lengths[rows, None]
-
-        if self.kernel_.threadsafe:
-            run_over_rows(share, X.shape[0], work=VALUE_WORK * X.shape[0] * len(decoder))
-        else:
-            share(slice(0, X.shape[0]))
-        return products, lengths
-
-    def _values_of(self, X: Any, decoder: NDArray[Any]) -> Callable[[Any], NDArray[Any]]:
-        """Return what gives kernel values of rows with the anchors, over the squared radius."""
-        if self._columns_ is not None:
-            return lambda rows: rows[:, self._columns_] / rows.dtype.type(self._squared_radius)
-        points = prepared_points(self.kernel_, self.X_fit_)
-        dtype, radius = np.result_type(X.dtype, decoder.dtype), self._squared_radius
-        features = FeatureMap(self.kernel_, points, decoder, dtype, unit=True, radius=radius)
-        return lambda rows: features.look(rows)[0]
-
-    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        frame = np.column_stack([self.mean_, self.dual_coef_])
-        return exp_at_pole(coordinates) @ frame.T
-
-    @staticmethod
-    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
-        return exp_at_pole(coordinates)
-
-    def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
-        coordinates, angles = self._seen_from_mean(X)
-        rounding = float(16 * np.finfo(self.dual_coef_.dtype).eps)
-        return np.einsum("ij,ij->i", coordinates, coordinates), angles**2, rounding
-
-
-def _warn_about(mean: Any) -> None:
-    """Warn, at the stack level of who called fit, seen from here."""
-    if not mean.converged:
-        advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
-        warn_user(
-            f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
-            f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
-            ConvergenceWarning,
-        )
-    warn_if_wide(mean)

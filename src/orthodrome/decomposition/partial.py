@@ -1,9 +1,8 @@
-"""Kernel PCA of batches that come one after the other: anchors first, then moments."""
+"""Components of batches that come one after the other: anchors first, then moments."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,41 +11,40 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._core.checks import check_numbers, numbers_expected
-from .._core.threads import VALUE_WORK, run_over_rows, single_threaded_blas
-from ..eigen import FeatureMoments, Nystroem, orient
-from ..gram import Anchors, CenteredSums, FeatureMap, kind_of
-from ..gram.local_sources import zarr_rows
-from ..gram.sources import added, block_sums, stacked
+from .._core.checks import check_numbers, check_sample_weight
+from .._core.threads import single_threaded_blas
+from .._core.warn import warn_user
+from ..coordinates import AnchorMap, Anchors
+from ..eigen import CenteredSums, FeatureMoments, Nystroem, orient
 from ..kernels import Kernel, Precomputed, Radial
 from ..kernels._prepared import finite_squared_norms
+from ..plan import Plan, Request
 from ..preimage import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
-from .anchors import (
-    FeatureFit,
-    Traces,
-    anchors_for,
-    axes_of_moments,
-    flat_attributes,
-    keep_anchors,
-    keep_components,
-    most_anchors,
-)
-from .streams import feature_solver_for_blocks
+from ..rows import ArrayRows, as_rows, kind_of
+from ..rows.base import rows_named, stacked
+from ..sphere import karcher_mean
+from ..sphere.incremental import TangentMoments
+from .fits import Found, attributes_of, find_axes
+from .geometry import FLAT, Flat, Origin, Sphere
 
 __all__ = [
     "PartialFit",
-    "batches_of",
-    "keep_partial_fit",
-    "solver_for_batches",
+    "partial_attributes",
+    "partial_plan",
+    "with_batches",
     "works_on_features",
 ]
 
 # Rows for each anchor that is asked for, before anchors are chosen among them.
 _ROWS_PER_ANCHOR = 8
 
-# Features whose mean is the first that others are measured from.
+# Points whose mean is the first that others are measured from.
 _FIRST = 256
+
+# The angle between the mean of the first rows and that of all, in radians, beyond which the
+# estimate of Log maps from sums and a sample has been seen to be off by a per cent.
+_WIDE_DRIFT = 0.5
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,10 @@ class PartialFit:
         The fitted kernel, once there are anchors.
     anchors : Anchors or None
         The anchors.
-    moments : FeatureMoments or None
-        The moments of the features of all rows.
+    moments : FeatureMoments, TangentMoments or None
+        The moments of all points: flat, or on the sphere.
+    radius : float or None
+        What kernel values are divided by, on the sphere.
     """
 
     n_seen: int = 0
@@ -72,10 +72,16 @@ class PartialFit:
     weights: tuple[NDArray[np.float64], ...] = ()
     kernel: Kernel | None = None
     anchors: Anchors | None = None
-    moments: FeatureMoments | None = None
+    moments: FeatureMoments | TangentMoments | None = None
+    radius: float | None = None
 
     def with_batch(
-        self, estimator: Any, X: Any, weights: NDArray[np.float64] | None, solver: Nystroem
+        self,
+        X: Any,
+        weights: NDArray[np.float64] | None,
+        kernel: Kernel,
+        geometry: Flat | Sphere,
+        plan: Plan,
     ) -> PartialFit:
         """Return what is known with another validated batch."""
         seen = self.n_seen + X.shape[0]
@@ -84,72 +90,105 @@ class PartialFit:
                 return replace(self, n_seen=seen)
             return replace(self, n_seen=seen, moments=self._moments_with(X, weights))
         w = np.ones(X.shape[0]) if weights is None else weights
-        _refuse_overflow(clone(estimator._kernel_object()), X)
+        _refuse_overflow(clone(kernel), X)
         # copies: the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
         waiting = replace(self, n_seen=seen, rows=rows, weights=counts)
-        enough = seen >= rows_before_anchors(estimator, solver)
-        return (
-            waiting.decided(estimator, solver) if enough and any(map(np.any, counts)) else waiting
-        )
+        enough = seen >= _rows_before_anchors(kernel, plan) and any(map(np.any, counts))
+        return waiting.decided(kernel, geometry, plan) if enough else waiting
 
-    def decided(self, estimator: Any, solver: Nystroem) -> PartialFit:
+    def decided(self, kernel: Kernel, geometry: Flat | Sphere, plan: Plan) -> PartialFit:
         """Return the same with a kernel and anchors, from the rows that wait; then none do."""
         if self.anchors is not None:
             return self
         X, w = stacked(self.rows), np.concatenate(self.weights)
         if not np.any(w):
             raise ValueError(
-                f"All rows that {type(estimator).__name__} has seen have the weight 0; give some "
-                "with another one to partial_fit."
+                f"All rows that {plan.request.owner} has seen have the weight 0; give some with "
+                "another one to partial_fit."
             )
-        kernel = clone(estimator._kernel_object()).fit_validated(X, w)
-        anchors = anchors_for(estimator, kernel, X, w, solver, 1.0)
-        fresh = PartialFit(self.n_seen, kernel=kernel, anchors=anchors)
+        fitted = clone(kernel).fit_validated(X, w)
+        rows = ArrayRows.of(X, serial=not fitted.threadsafe)
+        radius = geometry.radius_of(fitted, rows)
+        scale = 1.0 / (radius or 1.0)
+        anchors = plan.solver.anchors_of(fitted, rows, plan.k, sample_weight=w, scale=scale)
+        fresh = PartialFit(self.n_seen, kernel=fitted, anchors=anchors, radius=radius)
+        if geometry.on_sphere:
+            used = w > 0
+            vectors = fresh.by(unit=True).look(X[used]).vectors().astype(np.float64)
+            base = karcher_mean(vectors / np.linalg.norm(vectors, axis=1)[:, None], w[used])
+            fresh = replace(fresh, moments=TangentMoments.at(base.point))
         return replace(fresh, moments=fresh._moments_with(X, w))
 
-    @property
-    def features(self) -> FeatureMap:
-        """The map to features, once there are anchors."""
+    def by(self, *, unit: bool) -> AnchorMap:
+        """Return the map to vectors, once there are anchors."""
         if self.kernel is None or self.anchors is None:
             raise ValueError("There are no anchors yet.")
-        return FeatureMap.by(self.kernel, self.anchors, unit=False, radius=None)
+        dtype = self.anchors.points.dtype
+        return AnchorMap.by(self.kernel, self.anchors, dtype, unit=unit, radius=self.radius)
 
-    def _moments_with(self, X: Any, weights: NDArray[np.float64] | None) -> FeatureMoments:
-        features = self.features
+    def _moments_with(self, X: Any, weights: NDArray[np.float64] | None) -> Any:
+        """Return the moments with those of a batch."""
+        if isinstance(self.moments, TangentMoments):
+            by, moments = self.by(unit=True), self.moments
+            for start in range(0, X.shape[0], by.rows_at_once):
+                part = slice(start, start + by.rows_at_once)
+                with rows_named(X[part], start, ""):
+                    block = by.look(X[part])
+                    lengths = block.lengths
+                w = None if weights is None else weights[part]
+                moments = moments.with_part(block.vectors(), w, lengths)
+            return moments
+        by = self.by(unit=False)
         if self.moments is None:
-            center = features.features(*features.look(X[:_FIRST]))[0].mean(axis=0)
+            center = by.look(X[:_FIRST]).vectors().mean(axis=0)
         else:
             center = self.moments.mean
-        # in the precision of the features: what is taken from them is what is added again
-        center = center.astype(features.dtype).astype(np.float64)
+        # in the precision of the vectors: what is taken from them is what is added again
+        center = center.astype(by.dtype).astype(np.float64)
         inputs = self._input_center(X)
-        function = CenteredSums(
-            map=features, weighted=weights is not None, center=center, input_center=inputs
-        )
-
-        def share(rows: slice) -> Any:
-            along = [] if weights is None else [weights[rows]]
-            return block_sums(function, None, X[rows], rows.start, along, ())
-
-        serial = not features.kernel.threadsafe
-        whole = slice(0, X.shape[0])
-        total = None
-        work = VALUE_WORK * X.shape[0] * len(features.anchors)
-        for part in [share(whole)] if serial else run_over_rows(share, X.shape[0], work=work):
-            total = added(total, part)
-        found = FeatureMoments.of_sums(center, total, inputs)  # type: ignore[arg-type]  # X has rows
+        rows = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights)
+        found = FeatureMoments.of_sums(center, rows.reduce(_Sums(by, center, inputs)), inputs)
         return found if self.moments is None else self.moments.with_part(found)
 
     def _input_center(self, X: Any) -> NDArray[np.float64] | None:
-        """Return where inputs are measured from, None where features need not lead back to them."""
-        kernel = self.features.kernel
+        """Return where inputs are measured from, None where vectors need not lead back to them."""
+        kernel: Any = self.kernel
         if not kernel.takes_vectors or has_fixed_point(kernel, X):
             return None
         if scipy.sparse.issparse(X):
             return np.zeros(X.shape[1])
-        first = X[:_FIRST].mean(axis=0, dtype=np.float64)
-        return first if self.moments is None else np.asarray(self.moments.input_mean)
+        if isinstance(self.moments, FeatureMoments):
+            return np.asarray(self.moments.input_mean)
+        return np.asarray(X[:_FIRST].mean(axis=0, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums for moments of points about a center; with one for the rows, also for both together."""
+
+    by: AnchorMap
+    center: NDArray[np.float64]
+    input_center: NDArray[np.float64] | None
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.by.rows_at_once
+
+    @property
+    def work_per_row(self) -> float:
+        return self.by.work_per_row
+
+    def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+        block = self.by.look(rows, weights)
+        sums = CenteredSums(self.center)(block)
+        if self.input_center is None:
+            return sums
+        w = np.ones(block.n) if weights is None else weights
+        z = block.vectors() - self.center.astype(block.dtype)
+        sparse = scipy.sparse.issparse(rows)  # differences would not be sparse
+        y = rows if sparse else rows.astype(np.float64) - self.input_center
+        return *sums, y.T @ w, np.asarray((y.T @ (z * w[:, None])).T)
 
 
 def _refuse_overflow(kernel: Kernel, X: Any) -> None:
@@ -160,16 +199,14 @@ def _refuse_overflow(kernel: Kernel, X: Any) -> None:
         finite_squared_norms(X)
 
 
-def rows_before_anchors(estimator: Any, solver: Nystroem) -> int:
+def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
     """Return how many rows must have been seen before anchors are chosen among them.
 
     None wait where the anchors are given and the kernel takes nothing from the data.
     """
-    if isinstance(solver.anchors, str):
-        return _ROWS_PER_ANCHOR * most_anchors(estimator, solver)
-    if not estimator._kernel_object()._unresolved():
-        return 0
-    return _ROWS_PER_ANCHOR * len(solver.anchors)
+    if isinstance(plan.solver.anchors, str):
+        return _ROWS_PER_ANCHOR * int(plan.solver.most_anchors(plan.k))
+    return _ROWS_PER_ANCHOR * len(plan.solver.anchors) if kernel._unresolved() else 0
 
 
 def works_on_features(estimator: Any) -> bool:
@@ -182,100 +219,124 @@ def works_on_features(estimator: Any) -> bool:
     )
 
 
-def solver_for_batches(estimator: Any, kernel: Kernel) -> Nystroem:
-    """Return the solver of `partial_fit`, which works on features; "auto" is that here."""
-    owner = f"partial_fit of {type(estimator).__name__}"
+def partial_plan(request: Request, kernel: Kernel) -> Plan:
+    """Return the plan of `partial_fit`: coordinates by anchors."""
+    owner = f"partial_fit of {request.owner}"
     if isinstance(kernel, Precomputed):
         raise ValueError(f"{owner} takes rows of features, not rows of a precomputed Gram matrix.")
-    solver = feature_solver_for_blocks(estimator)
-    if solver is None:
-        raise ValueError(f"{owner} needs solver='nystroem'; got {estimator.solver!r}.")
+    solver = request.resolved(1, 1, "nystroem" if request.solver == "auto" else None)
+    if not isinstance(solver, Nystroem):
+        raise ValueError(f"{owner} needs solver='nystroem'; got {request.solver!r}.")
     if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
         raise ValueError(
             f"{owner} takes anchors as points, or by the name of a rule: batches have no numbers "
             "of rows."
         )
-    return solver
+    k = int(request.n_components or 1) if request.is_number else 1
+    return Plan("coordinates", solver.name, solver, k, "recompute", "rows come once", request)
 
 
-def batches_of(X: Any, sample_weight: Any, kernel: Kernel, owner: str) -> Iterator[tuple[Any, Any]]:
-    """Yield arrays with their weights: X itself, or the batches it has, read one at a time."""
-    kind = kind_of(X, kernel)
-    if kind == "array":
-        yield X, sample_weight
-        return
-    if kind == "dask":
+def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) -> PartialFit:
+    """Return what is known with the rows of X, which are checked on behalf of an estimator."""
+    owner, kernel = type(estimator).__name__, estimator._kernel_object()
+    plan = partial_plan(Request.of(estimator), kernel)
+    if kind_of(X, kernel) == "dask":
         raise ValueError(f"partial_fit of {owner} takes no dask array; give it to fit.")
-    if kind == "zarr":
-        step = zarr_rows(X)
-        parts: Any = (np.asarray(X[i : i + step]) for i in range(0, X.shape[0], step))
-    else:
-        parts = X
-    if sample_weight is not None and kind == "once":
+    with rows_named(X, state.n_seen, owner):
+        rows = as_rows(X, kernel, estimator, reset=state.n_seen == 0, once=True)
+    if rows.once and sample_weight is not None:
         raise ValueError(
             f"partial_fit of {owner} takes weights with one array at a time, not with an iterator "
             "of batches."
         )
-    start = 0
-    weights = None
-    if sample_weight is not None and not isinstance(sample_weight, numbers.Number):
-        weights = check_numbers(
-            sample_weight, "sample_weight", owner, ensure_2d=False, dtype=np.float64
-        )
-        if weights.ndim != 1:
-            raise ValueError(
-                f"sample_weight of {owner} must be one weight per sample; got {weights.shape}."
-            )
-    for given in parts:
-        part = _rows_of(given, owner)
-        stop = start + part.shape[0]
-        if start == stop:  # as in fit
-            continue
-        yield part, sample_weight if weights is None else weights[start:stop]
+    given, start = _vector_of_weights(sample_weight, owner), 0
+    for block in rows.blocks(state.n_seen):
+        stop = start + block.shape[0]
+        part = given[start:stop] if isinstance(given, np.ndarray) else given
+        if isinstance(rows, ArrayRows):
+            part = given
+        weights = check_sample_weight(part, block.shape[0], owner, block.dtype, all_zero=True)
+        with rows_named(block, state.n_seen, owner), single_threaded_blas():
+            state = state.with_batch(block, weights, kernel, estimator._geometry, plan)
         start = stop
-    if weights is not None and len(weights) != start:
+    if state.n_seen == 0:
+        raise ValueError(f"partial_fit of {owner} was given no rows.")
+    if isinstance(given, np.ndarray) and len(given) != start:
         raise ValueError(
             f"sample_weight of {owner} must have shape ({start},), one weight per sample; got "
-            f"{weights.shape}."
+            f"{given.shape}."
         )
+    return state
 
 
-def _rows_of(batch: Any, owner: str) -> Any:
-    """Return a batch as what has a shape, of two dimensions or more, or raise."""
-    if not hasattr(batch, "shape"):
-        with numbers_expected(batch, "A batch", owner):
-            batch = np.asarray(batch)
-    if len(batch.shape) < 2:
+def _vector_of_weights(sample_weight: Any, owner: str) -> Any:
+    """Return weights that can be cut into those of batches; a number and None as they are."""
+    if sample_weight is None or isinstance(sample_weight, numbers.Number):
+        return sample_weight
+    weights = check_numbers(
+        sample_weight, "sample_weight", owner, ensure_2d=False, dtype=np.float64
+    )
+    if weights.ndim != 1:
         raise ValueError(
-            f"The batches for {owner} must be arrays of rows, of two dimensions; got one of shape "
-            f"{batch.shape}. A single row is batch[None, :]."
+            f"sample_weight of {owner} must be one weight per sample; got {weights.shape}."
         )
-    return batch
+    return weights
 
 
-def keep_partial_fit(estimator: Any, state: PartialFit, solver: Nystroem) -> None:
-    """Set the fitted attributes; while rows wait for anchors, as if they were all."""
+def partial_attributes(
+    state: PartialFit, kernel: Kernel, geometry: Flat | Sphere, plan: Plan, alpha: float
+) -> dict[str, Any]:
+    """Return the fitted attributes; while rows wait for anchors, as if they were all."""
     with single_threaded_blas():
-        state = state.decided(estimator, solver)
-        if state.moments is None or state.anchors is None or state.kernel is None:
-            raise ValueError("There are no rows yet.")
-        features, moments, n = state.features, state.moments, state.n_seen
-        found, total, floor = axes_of_moments(moments, features, estimator.n_components, n)
+        state = state.decided(kernel, geometry, plan)
+        moments: Any = state.moments
+        anchors: Any = state.anchors
+        by, n = state.by(unit=geometry.on_sphere), state.n_seen
+        origin = _origin(moments, plan.request.owner)
+        found = find_axes(by, origin, geometry, plan.request.n_components, n)
         # rows are gone: the anchors say what is positive
-        at_anchors = features.features(*features.look(state.anchors.points))[0]
-        signs = orient((at_anchors - moments.mean) @ found.axes)
+        embedding = geometry.embedding(origin, found.axes)(by.look(anchors.points))
+        signs = orient(embedding[:, : found.axes.shape[1]])
         axes = found.axes * signs
-        kept = flat_attributes(features, moments.mean, axes) | {"_constant_diagonal": None}
-        dtype = features.dtype
-        fit = FeatureFit(found.variances, axes, None, total, floor, dtype, kept)
-        keep_anchors(estimator, state.kernel, state.anchors, None)
-        keep_components(estimator, fit, n, moments.count, Traces.of(moments), solver)
-    estimator._squared_radius = 1.0
-    if moments.input_mean is not None and moments.cross is not None:
-        estimator._ridge_ = ridge_of_moments(
-            moments.input_mean,
+        found = Found(found.variances, axes, origin, found.rounding)
+        kept = attributes_of(found, by, n, geometry, plan, anchors)
+        kept |= {"kernel_": state.kernel, "sample_weight_": None, "_solution_": None}
+    if isinstance(moments, FeatureMoments) and moments.cross is not None:
+        kept["_ridge_"] = ridge_of_moments(
+            np.asarray(moments.input_mean),
             np.zeros(axes.shape[1]),
             axes.T @ moments.covariance @ axes,
             axes.T @ moments.cross / moments.count,
-            estimator.inverse_alpha,
+            alpha,
         )
+    return kept
+
+
+def _origin(moments: FeatureMoments | TangentMoments, owner: str) -> Origin:
+    """Return the center of the points and their covariance there, from moments."""
+    if isinstance(moments, FeatureMoments):
+        return FLAT.origin(moments)
+    found = moments.origin()
+    if found.drift > _WIDE_DRIFT:
+        warn_user(
+            f"partial_fit of {owner}: the Karcher mean of all rows lies {found.drift:.2f} rad from "
+            "that of the first rows, and the components are an approximation that grows worse with "
+            "this angle. Shuffle the rows, or give all of them to fit.",
+            UserWarning,
+        )
+    return Origin(
+        point=found.point,
+        covariance=found.covariance,
+        total=found.total,
+        term_size=found.term_size,
+        count=moments.count,
+        trace=1.0,
+        left_out=1.0 - moments.captured / moments.count,
+        attributes={
+            "mean_n_iter_": found.n_iter,
+            "mean_gradient_norm_": found.gradient_norm,
+            "mean_drift_": found.drift,
+            "_mean_converged": True,
+            "geodesic_variance_": found.total,
+        },
+    )

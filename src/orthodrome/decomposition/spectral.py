@@ -1,71 +1,42 @@
-"""What kernel PCA and kernel PGA share: a geometry of the Gram matrix, and its eigenvectors."""
+"""What kernel PCA and kernel PGA share; they differ by their geometry."""
 
 from __future__ import annotations
 
 import numbers
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_flag, check_numbers, check_sample_weight
+from .._core.checks import check_flag, check_numbers
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
-from .._core.status import warn_unless_converged
-from .._core.threads import single_threaded_blas
+from .._core.threads import LockOfOneProcess
 from .._core.types import Data
 from ..base import SOLVER_PARAMETERS, KernelEstimator, last_fit_kept
-from ..eigen import (
-    Components,
-    Eigenpairs,
-    Nystroem,
-    leading,
-    make_components,
-    solve_components,
-    weighted_problem,
-)
-from ..gram import (
-    Centered,
-    GramOperator,
-    NystroemFeatures,
-    Tangent,
-    cross_operator,
-    gram_operator,
-    kind_of,
-)
-from ..gram.inputs import is_memory_map
-from ..kernels import Precomputed
-from .anchors import FeatureFit, fit_on_features
-from .base import (
-    refuse_large_matrix,
-    resolved_solver,
-    solver_tolerance,
-    warn_if_indefinite,
-    warn_if_rounding,
-)
-from .distributed import fits_exactly, lazy_rows
+from ..kernels import Kernel
+from ..plan import Request, make_plan
+from ..rows import Rows, as_rows
+from .fits import OF_ROWS, fit_coordinates, fit_gram
+from .geometry import Flat, Sphere
 from .inverse import inputs_of, training_inputs
-from .new_rows import score_blocks, transform_blocks
-from .streams import OF_ROWS, FeatureStream, StreamFit, comes_in_blocks, fit_on_source
+from .new_points import Scores, attach_products, new_points
+from .partial import PartialFit, partial_attributes, partial_plan, with_batches, works_on_features
 
 __all__ = ["SpectralDecomposition"]
 
-# Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes
-# of a fit.
-_GRAM_SHARE = 0.2
+# Held while the components of batches are computed, by whoever asks for them first.
+_computing = LockOfOneProcess()
 
 
 class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
-    """Leading eigenvectors of a geometry over the Gram matrix, with a map for new points.
+    """Principal components of points in a geometry, with a map for new points.
 
-    A subclass says which geometry (`_geometry`), how its components see new points
-    (`_map_new_points`, `_coordinates`, `_captured`), and which expansion in feature space
-    coordinates stand for (`_expansion`, `_decoder_features`).
+    A subclass sets the geometry, and documents what its parameters and attributes mean there.
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
@@ -74,15 +45,11 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         "warm_start": check_flag,
         "inverse_alpha": positive(),
     }
-    #: Whether the search for the mean, where there is one, reached its tolerance.
-    _mean_converged: bool = True
-    #: Whether `eigenvalues_` are divided by the sum of the weights.
-    _eigenvalues_are_variances: bool = False
-    #: Whether features are brought to unit length.
-    _on_sphere: bool = False
-    #: Whether "auto" may take Nyström features where the data are many.
-    _works_on_features: bool = True
-    # Of fits on features; else there are none.
+    #: Flat feature space, or its sphere.
+    _geometry: ClassVar[Flat | Sphere]
+
+    _mean_coef_: NDArray[np.float64] | None = None
+    # Of fits on coordinates; else there are none.
     n_anchors_: int | None
     anchor_indices_: NDArray[np.intp] | None
     _columns_: NDArray[np.intp] | None = None
@@ -117,52 +84,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self.random_state = random_state
         self.verbose = verbose
 
-    # ------------------------------------------------------------------ what a subclass supplies
-
-    @abstractmethod
-    def _geometry(
-        self, gram: GramOperator, weights: NDArray[np.float64] | None
-    ) -> tuple[Centered | Tangent, dict[str, Any]]:
-        """Wrap the Gram operator; also return fitted attributes that belong to the wrapper."""
-
-    @abstractmethod
-    def _squared_radius_of(self, diagonal: NDArray[Any]) -> float:
-        """Return what kernel values are divided by."""
-
-    @abstractmethod
-    def _fit_of_features(
-        self,
-        features: NystroemFeatures,
-        diagonal: NDArray[np.float64],
-        p: NDArray[np.float64],
-    ) -> FeatureFit:
-        """Return the components of features, with fitted attributes."""
-
-    @abstractmethod
-    def _fit_of_stream(self, stream: FeatureStream) -> StreamFit:
-        """Return the components of features that come in blocks."""
-
-    @abstractmethod
-    def _map_new_points(self, components: Components, geometry: Any) -> dict[str, Any]:
-        """Return the fitted attributes that map new points."""
-
-    @abstractmethod
-    def _coordinates(self, X: Any) -> NDArray[Any]:
-        """Return the coordinates of validated data."""
-
-    @abstractmethod
-    def _captured(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], float]:
-        """Return ‖e(x)‖² and the squared distance from the centre, per point, and its rounding."""
-
-    @abstractmethod
-    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the coefficients over the training points that coordinates stand for."""
-
-    @staticmethod
-    @abstractmethod
-    def _decoder_features(coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the linear coordinates in feature space that inputs are regressed on."""
-
     # ------------------------------------------------------------------ fitting
 
     @with_callbacks
@@ -189,68 +110,28 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             The fitted estimator.
         """
         with last_fit_kept(self):
-            self._fit(X, sample_weight)
+            self._check_parameters()
+            kernel, owner = self._kernel_object(), type(self).__name__
+            rows = as_rows(X, kernel, self)
+            rows = rows.weighted(sample_weight, owner, rows.dtype)
+            with tracked(self, bool(self.verbose)) as progress:
+                self._fit_rows(rows, kernel, owner, progress)
         return self
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit; what fails on the way may leave anything behind."""
-        self._check_parameters()
-        for name in ("_partial_", "n_samples_seen_"):  # batches before this are forgotten
-            if name in vars(self):
-                delattr(self, name)
-        kernel = self._kernel_object()
-        if fits_exactly(self, X):
-            X = lazy_rows(self, X, kernel)
-        elif comes_in_blocks(self, X, kernel):
-            fit_on_source(self, X, kernel, sample_weight)
-            return
+    def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
+        """Fit to validated rows, on behalf of the estimator that is called `owner`."""
+        plan = make_plan(rows, kernel, Request.of(self, owner=owner))
+        if self.verbose:
+            print(f"plan: {plan}")  # noqa: T201
+        earlier = self._earlier_solution(rows.shape[0], plan.face)
+        for name in (*OF_ROWS, "_partial_", "n_samples_seen_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if plan.face == "gram":
+            found, last = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
         else:
-            X = kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, X.dtype)
-        solver = self._feature_solver(X.shape[0])
-        if solver is not None:
-            fit_on_features(self, X, weights, solver)
-            return
-        self._refuse_early(X)
-        with tracked(self, bool(self.verbose)) as progress:
-            with single_threaded_blas():
-                kernel = self._fit_kernel(X, weights)
-                gram = gram_operator(
-                    kernel, X, memory_budget=self.memory_budget, storage=self.storage
-                )
-                geometry, found = self._geometry(gram, weights)
-            progress.advance(_GRAM_SHARE, "Gram matrix")
-            problem = weighted_problem(geometry, weights)
-            solve = self._solver_for(problem, progress)
-            pairs = solve_components(problem, self.n_components, solve)
-            components = make_components(
-                pairs, geometry, weights, drop_null=self.n_components is None
-            )
-        total = float(X.shape[0] if weights is None else weights.sum())
-        self._store(components, pairs, total if self._eigenvalues_are_variances else 1.0)
-        self._solution_ = self._to_go_on_from(pairs)
-        self.n_anchors_ = self.anchor_indices_ = self._columns_ = self._ridge_ = None
-        for name, value in (found | self._map_new_points(components, geometry)).items():
-            setattr(self, name, value)
-        self.converged_ = pairs.converged and self._mean_converged
-        self.kernel_ = kernel
-        self.X_fit_ = None if isinstance(kernel, Precomputed) else _own(X)
-        self.sample_weight_ = weights
-        warn_if_rounding(components.eigenvalues, components.rounding, X, kernel)
-        warn_if_indefinite(type(self).__name__, components, pairs, kernel, problem)
-        warn_unless_converged(
-            pairs.status,
-            f"{type(self).__name__} ({pairs.solver})",
-            f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
-            f"tol={solver_tolerance(self, X.shape[0], self.n_components_):g}",
-        )
-
-    def _feature_solver(self, n: int) -> Nystroem | None:
-        """Return the solver if it is the one that works on features."""
-        wanted = self.n_components
-        k = min(int(wanted), n) if isinstance(wanted, numbers.Integral) else min(16, n)
-        solver = resolved_solver(self, n, k)
-        return solver if isinstance(solver, Nystroem) else None
+            alpha, last = self.inverse_alpha, None
+            found = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
+        self.__dict__.update(found, _solution_=last if self.warm_start else None)
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -269,33 +150,10 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 f"which keeps one run; a fraction takes several. Got {wanted!r}."
             )
 
-    def _solver_for(
-        self, problem: GramOperator, progress: Progress
-    ) -> Callable[[int, NDArray[Any] | None], Eigenpairs]:
-        """Return the function that computes k leading pairs, from approximate vectors if any."""
-        earlier = self._earlier_solution(problem.shape[0])
-
-        def solve(k: int, initial: NDArray[Any] | None) -> Eigenpairs:
-            return leading(
-                problem,
-                k,
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                random_state=self.random_state,
-                initial=earlier if initial is None else initial,
-                memory_budget=self.memory_budget,
-                callback=progress.residual_callback(
-                    solver_tolerance(self, problem.shape[0], k), _GRAM_SHARE
-                ),
-            )
-
-        return solve
-
-    def _earlier_solution(self, n: int) -> Any:
+    def _earlier_solution(self, n: int, face: str) -> Any:
         """Return what the last fit ended with, if this one is to go on from there."""
         earlier = getattr(self, "_solution_", None) if self.warm_start else None
-        if earlier is None:
+        if earlier is None or face != "gram":
             return None
         if len(self.eigenvectors_) != n:
             raise ValueError(
@@ -304,30 +162,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 "anew."
             )
         return earlier
-
-    def _to_go_on_from(self, pairs: Eigenpairs) -> Any:
-        """Return what a later fit can go on from: the solver's own state, or the vectors."""
-        if not self.warm_start:
-            return None
-        return pairs.vectors if pairs.resume is None else pairs.resume
-
-    def _refuse_early(self, X: Any) -> None:
-        """Raise before the Gram matrix is made if the solver's matrix would not fit."""
-        n, wanted = X.shape[0], self.n_components
-        if wanted is None or isinstance(wanted, numbers.Integral):
-            k = n if wanted is None else min(int(wanted), n)
-            refuse_large_matrix(self, n, k, X.dtype)
-
-    def _store(self, components: Components, pairs: Eigenpairs, divisor: float) -> None:
-        self.eigenvalues_ = components.eigenvalues / divisor
-        self.eigenvectors_ = components.eigenvectors
-        self.embedding_ = components.embedding
-        self.explained_variance_ratio_ = components.explained_variance_ratio
-        self.n_components_ = len(components.eigenvalues)
-        self.solver_ = pairs.solver
-        self.n_iter_ = pairs.n_iter
-        self.residuals_ = pairs.residuals[: self.n_components_] / divisor
-        self.history_ = list(pairs.history)
 
     # ------------------------------------------------------------------ new data
 
@@ -347,15 +181,17 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             Coordinates; of a dask array, one that has not been computed.
         """
         check_is_fitted(self)
-        if kind_of(X, self.kernel_) != "array" or is_memory_map(X):
-            return transform_blocks(self, X)
-        return self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
+        return self._transform(X, self)
 
-    def _products(self, X: Any, V: NDArray[Any]) -> NDArray[Any]:
-        """Return k(X, X_fit_) @ V, in tiles."""
-        if self._columns_ is not None:
-            X = X[:, self._columns_]
-        return np.ascontiguousarray(cross_operator(self.kernel_, X, self.X_fit_) @ V)
+    def _transform(self, X: Any, owner: Any) -> Any:
+        """Return the coordinates of rows that are checked on behalf of `owner`.
+
+        It is another estimator where this one is a part of it: then that one knows the names of the
+        columns, and is named if rows are refused.
+        """
+        rows = as_rows(X, self.kernel_, owner, reset=False)
+        function, rows = attach_products(new_points(self), rows)
+        return rows.map(function)
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         """Find inputs whose feature vectors are near the given coordinates.
@@ -383,8 +219,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             coordinates,
             self.kernel_,
             training,
-            expansion=self._expansion,
-            features=self._decoder_features,
+            expansion=lambda Z: self._geometry.expansion(Z, self.dual_coef_, self.mean_),
+            features=self._geometry.regressors,
             embedding=self._known_coordinates(),
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
@@ -394,7 +230,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _known_coordinates(self) -> NDArray[Any]:
         """Return the coordinates of the training rows, or of those that were kept."""
-        return self.embedding_ if "embedding_" in vars(self) else self._coordinates(self.X_fit_)
+        return self.embedding_ if "embedding_" in vars(self) else new_points(self)(self.X_fit_)
 
     def _check_coordinates(self, X: Data) -> NDArray[Any]:
         coordinates = check_numbers(
@@ -436,13 +272,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             The fraction.
         """
         check_is_fitted(self)
-        if kind_of(X, self.kernel_) != "array" or is_memory_map(X):
-            captured, total, rounding = score_blocks(self, X, sample_weight)
-        else:
-            X = self.kernel_.validate(X, estimator=self, reset=False)
-            weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-            explained, squares, rounding = self._captured(X)
-            captured, total = (np.average(part, weights=weights) for part in (explained, squares))
+        rows = as_rows(X, self.kernel_, self, reset=False).weighted(
+            sample_weight, type(self).__name__
+        )
+        function, rows = attach_products(new_points(self), rows)
+        count, *sums = rows.reduce(Scores(function))
+        captured, total, rounding = (float(term / count) for term in sums)
         if total <= rounding:
             raise ValueError(
                 f"score of {type(self).__name__} is undefined: X has no variance in feature space. "
@@ -450,7 +285,82 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             )
         return float(captured / total)
 
+    # ------------------------------------------------------------------ batches
+
+    @available_if(works_on_features)
+    def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on with another batch of rows, of which only moments of their features are kept.
+
+        The first batches are kept until there are eight rows for each anchor that is asked for;
+        then the parameters of the kernel and the anchors come from them, for good. Of every row,
+        also of those, the features enter the mean and the covariance: with the same anchors and
+        kernel the result is that of `fit` on all rows in any order, to rounding. No rows wait where
+        ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
+        parameters.
+
+        Components are computed when they are next asked for, by `transform` or as attributes;
+        while rows wait for anchors, as if those rows were all. Signs are such that the third
+        moment over the anchors is positive (`fit`: over all rows), since the rows are gone, and
+        so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows
+        at once, and have no `partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or batches
+            The rows; or a zarr array or an iterator of batches, which is read once.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is the same as the row written twice.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from orthodrome import KernelPCA
+        >>> random = np.random.default_rng(0)
+        >>> pca = KernelPCA(2, n_anchors=50, random_state=0)
+        >>> for _ in range(10):
+        ...     pca = pca.partial_fit(random.standard_normal((100, 3)))
+        >>> pca.n_samples_seen_, pca.transform(np.zeros((1, 3))).shape
+        (1000, (1, 2))
+        """
+        with last_fit_kept(self):
+            self._check_parameters()
+            state = vars(self).get("_partial_", PartialFit())
+            state = with_batches(state, X, sample_weight, self)
+            for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked
+                delattr(self, name)
+            self._partial_, self.n_samples_seen_ = state, state.n_seen
+        return self
+
+    def _ready(self) -> None:
+        """Compute the components of the batches so far, if that is still to be done."""
+        if not self._is_waiting():
+            return
+        with _computing:
+            if self._is_waiting():  # for no other thread has done it
+                self._check_parameters()  # they may have been changed
+                kernel, alpha = self._kernel_object(), self.inverse_alpha
+                plan = partial_plan(Request.of(self), kernel)
+                # all at once, for threads that look, and nothing of what is interrupted
+                self.__dict__.update(
+                    partial_attributes(self._partial_, kernel, self._geometry, plan, alpha)
+                )
+
+    def _is_waiting(self) -> bool:
+        """Whether the components of batches are still to be computed."""
+        return "_partial_" in vars(self) and "kernel_" not in vars(self)
+
     def __getattr__(self, name: str) -> Any:
+        if "_partial_" in vars(self) and _is_fitted(name) and name not in OF_ROWS:
+            self._ready()  # or another thread has just come to it
+            if name in vars(self):
+                return vars(self)[name]
         if name in OF_ROWS and "kernel_" in vars(self):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: it has seen more rows than their "
@@ -473,6 +383,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return tags
 
 
-def _own(X: Any) -> Any:
-    """Return a copy that no later change of the caller's array reaches; a memory map stays one."""
-    return X if is_memory_map(X) else X.copy()
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute is what a fit has computed, not what it has seen of the input."""
+    of_input = ("n_features_in_", "feature_names_in_")
+    return name.endswith("_") and not name.startswith("__") and name not in of_input

@@ -73,7 +73,7 @@ class KernelDenoiser:
         if not _is_auto(self.blend):
             check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
         check_integer(self.max_train, "max_train", owner, minimum=2)
-        check_solver(self.solver, owner)
+        check_solver(self.solver, "solver", owner)
         check_random_state(self.random_state, owner)
         if isinstance(as_kernel(self.kernel, owner), Precomputed):
             raise ValueError(

@@ -9,13 +9,7 @@ from .components import (
     weighted_problem,
 )
 from .dense import Dense
-from .features import (
-    FeatureAxes,
-    FeatureMoments,
-    centered_covariance,
-    feature_axes,
-    tangent_covariance,
-)
+from .features import CenteredSums, FeatureAxes, FeatureMoments, feature_axes, second_moment
 from .kha import Hebbian, HebbianResult, hebbian
 from .krylov import Krylov
 from .leading import SOLVERS, Choice, Options, choose_solver, leading, resolve_solver
@@ -24,6 +18,7 @@ from .pairs import Eigenpairs, orient, orient_by_moments
 
 __all__ = [
     "SOLVERS",
+    "CenteredSums",
     "Choice",
     "Components",
     "Dense",
@@ -36,7 +31,6 @@ __all__ = [
     "Nystroem",
     "Options",
     "affine_map",
-    "centered_covariance",
     "choose_solver",
     "feature_axes",
     "hebbian",
@@ -45,8 +39,8 @@ __all__ = [
     "orient",
     "orient_by_moments",
     "resolve_solver",
+    "second_moment",
     "solve_components",
-    "tangent_covariance",
     "tangent_frame",
     "weighted_problem",
 ]

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ..gram import NystroemFeatures
-from ..gram.nystroem import log_maps
+from ..coordinates import Block
 
-__all__ = [
-    "FeatureAxes",
-    "FeatureMoments",
-    "centered_covariance",
-    "feature_axes",
-    "tangent_covariance",
-]
+__all__ = ["CenteredSums", "FeatureAxes", "FeatureMoments", "feature_axes", "second_moment"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ class FeatureMoments:
         sums: tuple[NDArray[np.float64], ...],
         input_center: NDArray[np.float64] | None = None,
     ) -> FeatureMoments:
-        """Take what :class:`~orthodrome.gram.CenteredSums` added up about a center."""
+        """Take what :class:`CenteredSums` added up about a center."""
         count, first, second, trace, squared, captured, *inputs = sums
         shift = first / count
         scatter = second - count * np.outer(shift, shift)
@@ -134,24 +128,31 @@ class FeatureMoments:
         )
 
 
-def centered_covariance(
-    features: NystroemFeatures, p: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the covariance of features with weights p that add up to 1."""
-    mean = features.combine(p)
-    shift = mean.astype(features.dtype)
-    return mean, features.second_moment(p, lambda _, block: block - shift)
+@dataclass(frozen=True)
+class CenteredSums:
+    """Sums over a block of points, for moments about a center near their mean.
+
+    They are those of the weights w, of w z and w z zᵀ with z the vectors from the center, of
+    w k(x, x) and of its square, and of w ‖f‖².
+    """
+
+    center: NDArray[np.float64]
+
+    def __call__(self, block: Block) -> tuple[Any, ...]:
+        """Return the sums."""
+        w = np.ones(block.n) if block.weights is None else block.weights
+        z = block.vectors() - self.center.astype(block.dtype)
+        second, captured = second_moment(z, block.weights), w @ block.captured
+        with np.errstate(over="ignore"):  # who asks looks whether it is finite
+            squared = w @ block.own**2
+        return w.sum(), w @ z, second, w @ block.own, squared, captured
 
 
-def tangent_covariance(
-    features: NystroemFeatures,
-    p: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    cosines: NDArray[np.float64],
-    stretches: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the covariance of Log maps at a mean of unit length; rows are s (f - c μ)."""
-    return features.second_moment(p, log_maps(mean, cosines, stretches, features.dtype))
+def second_moment(z: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[Any]:
+    """Return Σ w z zᵀ over the rows of z, in their precision."""
+    if weights is not None:
+        z = z * np.sqrt(weights).astype(z.dtype)[:, None]
+    return z.T @ z
 
 
 def feature_axes(

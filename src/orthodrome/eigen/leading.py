@@ -177,13 +177,13 @@ def leading(
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 
 
-def check_solver(solver: Any, owner: str) -> None:
+def check_solver(solver: Any, name: str, owner: str) -> None:
     """Raise unless `solver` is the name of one, or an object that solves."""
     if isinstance(solver, str):
-        check_choice(solver, SOLVERS, "solver", owner)
+        check_choice(solver, SOLVERS, name, owner)
     elif isinstance(solver, type) or not hasattr(solver, "solve"):
         raise ValueError(
-            f"solver of {owner} must be one of {SOLVERS} or a solver object; got {solver!r}."
+            f"{name} of {owner} must be one of {SOLVERS} or a solver object; got {solver!r}."
         )
 
 
@@ -192,7 +192,7 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
 
     `exact` is that of :func:`choose_solver`.
     """
-    check_solver(solver, "leading")
+    check_solver(solver, "solver", "leading")
     if not isinstance(solver, str):
         solver = _completed(solver, options)
         return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_integer, check_positive, check_random_state
 from .._core.status import Status
-from ..gram import (
-    Anchors,
-    GramOperator,
-    PartialCholesky,
-    choose_anchors,
-    partial_cholesky,
-)
-from ..gram.pivots import check_captured, pilot_size, refuse_nonzero
+from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_cholesky
+from ..coordinates.pivots import check_captured, checked_rows, pilot_size, refuse_nonzero
+from ..gram import GramOperator
 from .pairs import Eigenpairs
 
 __all__ = ["Nystroem", "starting_vectors"]
@@ -46,8 +41,8 @@ class Nystroem:
     n_anchors : int, optional
         The most anchors. Default: 512, or twice the number of pairs if that is more.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How they are chosen, see :func:`~orthodrome.gram.partial_cholesky`; or which rows they are,
-        as integers in one dimension; or, for an estimator, points.
+        How they are chosen, see :func:`~orthodrome.coordinates.partial_cholesky`; or which rows
+        they are, as integers in one dimension; or, for an estimator, points.
     tol : float, optional
         Take no more anchors once the trace of what the features leave out,
         :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
@@ -107,7 +102,7 @@ class Nystroem:
         sample_weight: NDArray[np.float64] | None = None,
         scale: float = 1.0,
     ) -> Anchors:
-        """Choose anchors for k pairs; see :func:`~orthodrome.gram.choose_anchors`."""
+        """Choose anchors for k pairs; see :func:`~orthodrome.coordinates.choose_anchors`."""
         return choose_anchors(
             kernel,
             X,
@@ -118,6 +113,18 @@ class Nystroem:
             scale=scale,
             random_state=self.random_state,
         )
+
+    def renumbered(self, places: NDArray[np.intp]) -> Nystroem:
+        """Return the solver with anchors that are rows, if they are, called ``places[row]``.
+
+        Rows without a place, -1, are left out, and so are those that have the same as another.
+        """
+        if isinstance(self.anchors, str) or np.ndim(self.anchors) != 1:
+            return self
+        found = places[checked_rows(self.anchors, len(places))]
+        found = found[found >= 0]
+        first = np.sort(np.unique(found, return_index=True)[1])
+        return replace(self, anchors=found[first])
 
     def status(self, trace_error: float, n_anchors: int, n: int) -> Status:
         """Say whether the tolerance was reached; one that nobody asked for always is."""

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.kinds import is_dask_array
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
-from .base import CrossOperator, GramOperator, as_indices
-from .dask_blocks import (
+from ..rows.dask_blocks import (
     as_dask_array,
     as_row_blocks,
     blocks_of,
     bounds_of,
     computed,
     constant,
-    is_dask_array,
     reduced,
     rows_of,
     task,
 )
+from .base import CrossOperator, GramOperator, as_indices
 from .tiled import CrossGram, TiledGram
 
 __all__ = ["DaskCross", "DaskGram"]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from .._core.checks import check_choice, refuse_masked
+from .._core.kinds import is_dask_array
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
 from ..kernels._prepared import Prepared
 from .base import CrossOperator, GramOperator
-from .dask_blocks import is_dask_array
 from .dask_gram import DaskCross, DaskGram
 from .dense import DenseCross, DenseGram
 from .tiled import CrossGram, TiledGram, stored_bytes

@@ -26,7 +26,7 @@ from .shapes import (
     VeroneseWhitney,
 )
 from .spd import LogEuclidean
-from .wrappers import Embedded, FromCallable, KernelHolder, Normalized, Precomputed
+from .wrappers import Embedded, FromCallable, Normalized, Precomputed
 
 __all__ = [
     "KERNELS",
@@ -44,7 +44,6 @@ __all__ = [
     "Geodesic",
     "HermitianLinear",
     "Kernel",
-    "KernelHolder",
     "Laplacian",
     "Linear",
     "Log",

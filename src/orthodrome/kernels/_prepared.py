@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from .._core.checks import RowError
+
 __all__ = [
     "Prepared",
     "finite_squared_norms",
@@ -33,13 +35,15 @@ def finite_squared_norms(X: Any) -> NDArray[Any]:
     if not np.all(np.isfinite(norms)):
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
         if np.isnan(norms[row]):
-            raise ValueError(
-                f"Row {row} has NaN: leave it out, or fill it in. Where there is none in the data, "
-                "their differences overflow; rescale them."
+            raise RowError(
+                "Row {0} has NaN: leave it out, or fill it in. Where there is none in the data, "
+                "their differences overflow; rescale them.",
+                row,
             )
-        raise ValueError(
-            f"The values of row {row} are so large that their squares overflow in {X.dtype}; "
-            "rescale the data."
+        raise RowError(
+            f"The values of row {{0}} are so large that their squares overflow in {X.dtype}; "
+            "rescale the data.",
+            row,
         )
     return norms
 

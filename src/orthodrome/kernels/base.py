@@ -52,6 +52,9 @@ class Kernel(BaseEstimator):
     takes_vectors : bool
         Whether a point is a row of numbers and nothing else, so that a list of two-dimensional
         arrays can only be a list of batches.
+    has_coordinates : bool
+        Whether k(x, e_j), with the unit vectors e_j, are coordinates of x in feature space: the
+        kernel is their inner product.
     hermitian : bool
         Whether values are complex, k(y, x) the conjugate of k(x, y). Few methods take such kernels.
     """
@@ -62,6 +65,7 @@ class Kernel(BaseEstimator):
     threadsafe: bool = True
     takes_vectors: bool = True
     hermitian: bool = False
+    has_coordinates: bool = False
 
     # ------------------------------------------------------------------ public face
 

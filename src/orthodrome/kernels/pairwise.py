@@ -85,6 +85,8 @@ class Linear(_DotProduct):
            [1., 5.]])
     """
 
+    has_coordinates = True
+
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         if 0 < largest_entry(X) < math.sqrt(least_accurate(X.dtype)):
             raise ValueError(
@@ -215,6 +217,7 @@ class Cosine(_DotProduct):
     """
 
     unit_norm = True
+    has_coordinates = True
 
     def prepare(self, X: Any) -> Prepared:
         """Divide each row by its length."""

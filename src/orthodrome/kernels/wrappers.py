@@ -24,27 +24,33 @@ __all__ = [
     "Normalized",
     "Precomputed",
     "Wrapper",
+    "check_kernel_parameters",
     "fresh_inner",
     "inner_kernel",
 ]
 
 
+def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
+    """Raise if parameters of a kernel, ``kernel__name``, are to be set where there is none."""
+    nested = [name for name in params if name.startswith("kernel__")]
+    kernel = params.get("kernel", holder.kernel)
+    if nested and not isinstance(kernel, Kernel):
+        from .names import as_kernel  # the registry lists this module's kernels too
+
+        raise ValueError(
+            f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
+            f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() to begin with."
+        )
+
+
 class KernelHolder:
-    """Mixin of what has a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable."""
+    """Mixin of kernels that have another one as a parameter."""
 
     kernel: Any
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of a kernel object as ``kernel__name``."""
-        nested = [name for name in params if name.startswith("kernel__")]
-        kernel = params.get("kernel", self.kernel)
-        if nested and not isinstance(kernel, Kernel):
-            from .names import as_kernel  # the registry lists this module's kernels too
-
-            raise ValueError(
-                f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
-                f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() to begin with."
-            )
+        check_kernel_parameters(self, params)
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
 
 

@@ -28,11 +28,11 @@ from ..classification.base import _Judgement, _Training
 from ..classification.subspaces import Subspace
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..cluster.laplacians import AffineExtension, GraphExtension
+from ..coordinates import Anchors
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from ..decomposition.partial import PartialFit
 from ..denoising import PatchDenoiser, SequenceDenoiser
 from ..eigen import Dense, FeatureMoments, Hebbian, Krylov, Nystroem
-from ..gram import Anchors
 from ..kernels import (
     RBF,
     AdditiveChi2,
@@ -64,6 +64,7 @@ from ..kernels import (
 from ..kernels._prepared import Prepared
 from ..preimage import RidgeMap
 from ..sphere._subspheres import Subsphere
+from ..sphere.incremental import Reservoir, TangentMoments
 from ..sphere.mixture import Mixture
 from ..sphere.nested import NestedSpheres
 
@@ -122,9 +123,11 @@ _FITTED_PARTS = (
     NestedSpheres,
     PartialFit,
     Prepared,
+    Reservoir,
     RidgeMap,
     Subspace,
     Subsphere,
+    TangentMoments,
     _Judgement,
     _Training,
 )

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.pipeline import Pipeline
 
+from .._core.kinds import is_dask_array
 from ..eigen import Hebbian
-from ..gram.dask_blocks import is_dask_array
 from ..kernels import Embedded, FromCallable
 from .allowed import OBJECTS, SCALARS, SPARSE, is_plain
 

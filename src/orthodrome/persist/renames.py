@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["renewed"]
+__all__ = ["NEWER", "renewed"]
+
+#: Fields that classes did not have in earlier versions, and for which they have a default.
+NEWER = {"PartialFit": {"radius"}}
 
 # Classes by module and name.
 _CLASSES = {
-    ("orthodrome.gram.landmarks", "Landmarks"): ("orthodrome.gram.anchors", "Anchors"),
+    ("orthodrome.gram.landmarks", "Landmarks"): ("orthodrome.coordinates.anchors", "Anchors"),
 }
 
 # Attributes and parameters of objects of orthodrome.

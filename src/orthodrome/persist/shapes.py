@@ -37,7 +37,9 @@ from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import has_profile
 from ..preimage import has_fixed_point
+from ..sphere.incremental import TangentMoments
 from .allowed import OBJECTS
+from .renames import NEWER
 
 __all__ = ["check_parts", "table_of"]
 
@@ -61,15 +63,16 @@ SpectralDecomposition
     embedding_: n_anchors_ ? -float(n,k) : float(n,k)
     sample_weight_: weights(n)?
     dual_coef_: whole ? float(d,k) : float(m,k)
-    _ridge_: needs_no_ridge ? RidgeMap? : n_anchors_ ? RidgeMap : RidgeMap?
-    solver_: text
+    _ridge_: sums_lead_back ? RidgeMap : RidgeMap?
+    solver_: text; _partial_: -PartialFit:d
 KernelPCA
     intercept_: float(k)
     _mean_coef_: n_anchors_ ? float(m) : float(m)?
-    _mean_square: number; _constant_diagonal: -number?; _partial_: -PartialFit:d
+    _mean_square: number; _constant_diagonal: -number?
 KernelPGA
     mean_: whole ? float(d) : float(m)
     mean_cosines_: -float(n); _squared_radius: positive; geodesic_variance_: number
+    mean_drift_: -number
     _decoder_: float(m,m)?
 ExplicitDecomposition
     _decoder_: float(m,b); _squared_radius_: positive; n_components_: size(k)
@@ -138,8 +141,14 @@ Subsphere
 PartialFit
     n_seen: positive; kernel: Kernel:d?
     anchors: kernel ? Anchors:m,kernel : Anchors?
-    moments: kernel ? FeatureMoments:m,kernel : FeatureMoments?
+    moments: curved ? TangentMoments:m : kernel ? FeatureMoments:m,kernel : FeatureMoments?
+    radius: -positive?
     rows: [r]any; weights: [r]weights(_)
+Reservoir
+    vectors: float(r,m); weights: weights(r); lengths keys: float(r); threshold: number_or_nan
+TangentMoments
+    base: float(m); n_seen sample_size: positive; seed captured: number; sample: Reservoir:m
+    plain stretched: float(m+1,m+1); scaled: float(m+1)
 RidgeMap
     center: float(e); origin: float(g); matrix: float(g,e)
 Subspace
@@ -215,9 +224,13 @@ _CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
     "whole": lambda part, scope: (
         isinstance(scope["kernel"], Precomputed) and getattr(part, "n_anchors_", None) is None
     ),
-    "needs_no_ridge": lambda part, scope: (
-        isinstance(scope["kernel"], Precomputed) or has_fixed_point(scope["kernel"], part.X_fit_)
+    "sums_lead_back": lambda part, scope: (
+        part.n_anchors_ is not None
+        and not isinstance(scope["kernel"], Precomputed)
+        and not has_fixed_point(scope["kernel"], part.X_fit_)
+        and not hasattr(part, "mean_drift_")
     ),
+    "curved": lambda part, scope: isinstance(part.moments, TangentMoments),
     "needs_inputs": lambda part, scope: (
         scope["kernel"].takes_vectors and not has_profile(scope["kernel"])
     ),
@@ -336,9 +349,10 @@ def _check_complete(value: Any, where: str, seen: set[int]) -> None:
     elif type(value) in OBJECTS and id(value) not in seen:
         seen.add(id(value))
         held = vars(value)
-        for name in _names(value):
+        newer = NEWER.get(type(value).__name__, set())
+        for name in set(_names(value)) - held.keys() - newer:
             # a later scikit-learn may have more parameters than the one that wrote the file
-            if name not in held and type(value).__module__.startswith("orthodrome."):
+            if type(value).__module__.startswith("orthodrome."):
                 raise ValueError(f"{where} has no {name}")
     else:
         return

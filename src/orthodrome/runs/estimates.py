@@ -18,9 +18,9 @@ from typing import Any
 
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import n_threads
+from ..coordinates.anchors import most_candidates
 from ..eigen import Nystroem, choose_solver
 from ..gram import choose_storage
-from ..gram.anchors import most_candidates
 from ..gram.tiled import stored_bytes
 from ..kernels import as_kernel
 from ..kernels.base import TILE

@@ -1,21 +1,26 @@
-"""Weighted points on the sphere as EM sees them: in memory, or block by block."""
+"""Weighted points on the sphere as EM sees them, block by block."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from .._core.kinds import is_dask_array
 from .._core.unit import ANTIPODAL
-from ..gram import RowSource
-from ..gram.dask_blocks import is_dask_array, rows_of
+from ..rows import Rows
+from ..rows.dask_blocks import rows_of
 from ._covariances import COVARIANCES
 from ._laws import EPS, Mixture, Seen, look, scatter, tangent_frame_at
+from .maps import log_at_pole
 
-__all__ = ["BlockCloud", "Cloud", "Expected", "LocalCloud", "steps_of"]
+__all__ = ["Cloud", "Expected", "steps_of"]
+
+# Points that are looked at together.
+_BLOCK = 16384
 
 
 @dataclass(frozen=True)
@@ -32,35 +37,21 @@ class Expected:
         Σ P_nl p_n of each component.
     squares : ndarray of shape (k,)
         Σ P_nl p_n d² of each.
+    steps : ndarray of shape (k, q)
+        Where each mean should go, in its frame.
+    total : float
+        The sum of the weights.
+    shares : ndarray of shape (n, k) or None
+        P_nl w_n, where it is kept.
     """
 
     mixture: Mixture
     likelihood: float
     masses: NDArray[np.float64]
     squares: NDArray[np.float64]
-
-
-class Cloud(Protocol):
-    """What EM needs of points with weights that add up to 1."""
-
-    def expected(self, mixture: Mixture) -> Any:
-        """Make the E step."""
-
-    def steps(self, expected: Any, mean_update: str) -> NDArray[np.float64]:
-        """Return where each mean should go, in its frame, shape (k, q)."""
-
-    def scatters(
-        self, expected: Any, numbers: NDArray[np.intp], means: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return Σ P t tᵀ of these components in the frames at new means, one for each of them."""
-
-    def least_likely(
-        self, expected: Any, count: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return so many points of the smallest density, or all there are, and their weights.
-
-        Points of weight 0 are not there.
-        """
+    steps: NDArray[np.float64]
+    total: float
+    shares: NDArray[np.float64] | None = None
 
 
 # ---------------------------------------------------------------------------- what a block gives
@@ -153,70 +144,35 @@ def steps_of(
     return _steps_from(sums, shares.sum(axis=1), scatters, mixture, mean_update)
 
 
-# ---------------------------------------------------------------------------- in memory
-
-
-@dataclass(frozen=True)
-class _LocalExpected(Expected):
-    found: _Shares
-
-
-@dataclass(frozen=True)
-class LocalCloud:
-    """Points in an array, with weights p."""
-
-    points: NDArray[np.float64]
-    p: NDArray[np.float64]
-
-    def expected(self, mixture: Mixture) -> _LocalExpected:
-        """Make the E step."""
-        found = _shares(self.points, self.p, mixture)
-        squares = np.vecdot(found.shares, found.seen.squares)
-        likelihood = float(self.p @ found.evidence)
-        return _LocalExpected(mixture, likelihood, found.shares.sum(axis=1), squares, found)
-
-    def steps(self, expected: _LocalExpected, mean_update: str) -> NDArray[np.float64]:
-        """Return where each mean should go."""
-        found = expected.found
-        return steps_of(self.points, found.shares, found.seen, expected.mixture, mean_update)
-
-    def scatters(
-        self, expected: _LocalExpected, numbers: NDArray[np.intp], means: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return Σ P t tᵀ at new means."""
-        pairs = zip(expected.found.shares[numbers], means, strict=True)
-        return np.array([scatter(self.points, *pair) for pair in pairs])
-
-    def least_likely(
-        self, expected: _LocalExpected, count: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the points of the smallest density, and their weights."""
-        evidence = _of_present(expected.found.evidence, self.p)
-        chosen = np.argsort(evidence, kind="stable")[:count]
-        chosen = chosen[self.p[chosen] > 0]
-        return self.points[chosen], self.p[chosen]
-
-
-# ---------------------------------------------------------------------------- block by block
+# ---------------------------------------------------------------------------- all points
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums over a block: weights, log P(y), masses, squares, pulls of both kinds, scatters."""
+    """Sums over a block: weights, log P(y), masses, squares, pulls, scatters.
+
+    Where `shares` is an array, the shares of the points are written there.
+    """
 
     mixture: Mixture
+    mean_update: str
+    shares: NDArray[np.float64] | None = None
 
-    def __call__(self, points: Any, start: int, *along: Any) -> tuple[Any, ...]:
-        points, w = _block(points, along)
+    rows_at_once = _BLOCK
+
+    def __call__(self, points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+        points, w = _block(points, weights)
         found = _shares(points, w, self.mixture)
         shares, seen = found.shares, found.seen
-        pulls = [_pulls(points, shares, seen, kind) for kind in ("karcher", "likelihood")]
+        if self.shares is not None:
+            self.shares[start : start + len(points)] = shares.T
+        pulls = _pulls(points, shares, seen, self.mean_update)
         scatters: Any = 0.0
-        if _turning(self.mixture, "likelihood"):
+        if _turning(self.mixture, self.mean_update):
             pairs = zip(shares, self.mixture.means, strict=True)
             scatters = np.array([scatter(points, *pair) for pair in pairs])
         squares = np.vecdot(shares, seen.squares)
-        return w.sum(), w @ found.evidence, shares.sum(axis=1), squares, *pulls, scatters
+        return w.sum(), w @ found.evidence, shares.sum(axis=1), squares, pulls, scatters
 
 
 @dataclass(frozen=True)
@@ -227,10 +183,14 @@ class _Scatters:
     numbers: NDArray[np.intp]
     means: NDArray[np.float64]
 
-    def __call__(self, points: Any, start: int, *along: Any) -> tuple[Any, ...]:
-        points, w = _block(points, along)
-        shares = _shares(points, w, self.mixture).shares[self.numbers]
-        pairs = zip(shares, self.means, strict=True)
+    rows_at_once = _BLOCK
+
+    def __call__(
+        self, points: Any, start: int, weights: Any = None, shares: Any = None
+    ) -> tuple[Any, ...]:
+        points, w = _block(points, weights)
+        known = _shares(points, w, self.mixture).shares if shares is None else shares.T
+        pairs = zip(known[self.numbers], self.means, strict=True)
         return (np.array([scatter(points, *pair) for pair in pairs]),)
 
 
@@ -240,81 +200,73 @@ class _Evidence:
 
     mixture: Mixture
 
-    def __call__(self, points: Any, start: int, *along: Any) -> NDArray[np.float64]:
-        points, w = _block(points, along)
-        return _of_present(_shares(points, w, self.mixture).evidence, w)
+    def __call__(self, points: Any, start: int, weights: Any = None) -> NDArray[np.float64]:
+        points, w = _block(points, weights)
+        return np.where(w > 0, _shares(points, w, self.mixture).evidence, np.inf)
 
 
-def _of_present(evidence: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log P(y) with points of weight 0 behind all others."""
-    return np.where(w > 0, evidence, np.inf)
+def _spread(points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+    """Return sums of the weights, and of squared coordinates seen from the pole."""
+    points, w = _block(points, weights)
+    return w.sum(), w @ log_at_pole(points) ** 2
 
 
-def _block(points: Any, along: tuple[Any, ...]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def _block(points: Any, weights: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
     points = np.asarray(points, dtype=np.float64)
-    return points, along[0] if along else np.ones(len(points))
+    return points, np.ones(len(points)) if weights is None else weights
 
 
-@dataclass(frozen=True)
-class _BlockExpected(Expected):
-    pulls: dict[str, NDArray[np.float64]]
-    scatters: NDArray[np.float64] | None
-
-
-class BlockCloud:
-    """Points that come in blocks: two passes over them for each iteration of EM.
+class Cloud:
+    """Weighted points on the sphere as EM sees them: two passes for each of its iterations.
 
     Parameters
     ----------
-    source : RowSource
-        The points, unit vectors.
-    weights : array, optional
-        Weights that go along with them.
+    rows : Rows
+        The points, unit vectors; weights are a column of theirs.
     """
 
-    def __init__(self, source: RowSource, weights: Any = None) -> None:
-        self.source = source
-        self._along = () if weights is None else (weights,)
-        self._total = 1.0
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
 
-    def expected(self, mixture: Mixture) -> _BlockExpected:
-        """Make the E step."""
-        sums = self.source.sums(_Sums(mixture), along=self._along)
-        self._total = float(sums[0])
-        likelihood, masses, squares, karcher, likely, scatters = (s / sums[0] for s in sums[1:])
-        return _BlockExpected(
-            mixture,
-            float(likelihood),
-            masses,
-            squares,
-            {"karcher": karcher, "likelihood": likely},
-            scatters if _turning(mixture, "likelihood") else None,
-        )
+    def variance(self) -> float:
+        """Return the mean variance along the directions at the pole."""
+        count, squares = self.rows.reduce(_spread)
+        return float((squares / count).mean())
 
-    def steps(self, expected: _BlockExpected, mean_update: str) -> NDArray[np.float64]:
-        """Return where each mean should go."""
-        sums, scatters = expected.pulls[mean_update], expected.scatters
-        return _steps_from(sums, expected.masses, scatters, expected.mixture, mean_update)
+    def expected(self, mixture: Mixture, mean_update: str) -> Expected:
+        """Make the E step, and what the M step needs for means that move by `mean_update`."""
+        shares = None
+        if not self.rows.lazy:
+            shares = np.empty((self.rows.shape[0], mixture.n_components), order="F")
+        total, *sums = self.rows.reduce(_Sums(mixture, mean_update, shares))
+        likelihood, masses, squares, pulls, scatters = (term / total for term in sums)
+        turning = _turning(mixture, mean_update)
+        steps = _steps_from(pulls, masses, scatters if turning else None, mixture, mean_update)
+        return Expected(mixture, float(likelihood), masses, squares, steps, float(total), shares)
 
     def scatters(
-        self, expected: _BlockExpected, numbers: NDArray[np.intp], means: NDArray[np.float64]
+        self, expected: Expected, numbers: NDArray[np.intp], means: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return Σ P t tᵀ at new means: a pass."""
+        """Return Σ P t tᵀ of these components in the frames at new means, one for each of them."""
+        rows = self.rows.zip(shares=expected.shares)
         visit = _Scatters(expected.mixture, numbers, means)
-        return self.source.sums(visit, along=self._along)[0] / self._total
+        return np.asarray(rows.reduce(visit)[0] / expected.total)
 
     def least_likely(
-        self, expected: _BlockExpected, count: int
+        self, expected: Expected, count: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the points of the smallest density, and their weights: a pass."""
-        evidence = self.source.per_row(_Evidence(expected.mixture), along=self._along)
-        if self.source.lazy:  # so many of each block, and of those the smallest
+        """Return so many points of the smallest density, or all there are, and their weights.
+
+        Points of weight 0 are not there.
+        """
+        evidence = self.rows.map(_Evidence(expected.mixture))
+        if self.rows.lazy:  # so many of each block, and of those the smallest
             chosen = np.asarray(evidence.argtopk(-min(count, evidence.shape[0])))
         else:
             chosen = np.argsort(evidence, kind="stable")[:count]
-        p = np.ones(len(chosen))
-        if self._along:
-            (weights,) = self._along
+        p, weights = np.ones(len(chosen)), self.rows.columns.get("weights")
+        if weights is not None:
             p = rows_of(weights, chosen) if is_dask_array(weights) else weights[chosen]
             chosen, p = chosen[p > 0], p[p > 0]
-        return np.asarray(self.source.take(chosen), dtype=np.float64), p / self._total
+        points = np.asarray(self.rows.take(chosen), dtype=np.float64)
+        return points, p / expected.total

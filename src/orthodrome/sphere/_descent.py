@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_numbers
 from .._core.status import Status
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
-from ..gram import pivoted_cholesky
+from ..coordinates import pivoted_cholesky
 from ._points import Coefficients, Coordinates, Space, Vector
 
 __all__ = ["Descent", "bending", "descend", "first_point"]

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_numbers
 from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
-from ..gram import GramOperator, NystroemFeatures, squared_radius
+from ..gram import GramOperator, squared_radius
 
-__all__ = ["Coefficients", "Coordinates", "Features", "Space", "Vector"]
+__all__ = ["Coefficients", "Coordinates", "Space", "Vector"]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -152,40 +152,6 @@ class Coordinates:
 
         g = np.sum(run_over_rows(share, self.n, work=VALUE_WORK * self.points.size), axis=0)
         return self.at(g - (g @ mean.vector) * mean.vector)
-
-    def doubt(self, gradient: Vector) -> float:
-        return 0.0
-
-    def growth(self, mean: Vector, first: Vector) -> float:
-        return 1.0
-
-
-class Features:
-    """Vectors are coordinates, and the points are features that are streamed for every product."""
-
-    def __init__(self, features: NystroemFeatures) -> None:
-        self.features = features
-        self.n, self.size = features.shape
-        self.dtype = np.dtype(np.float64)
-        self.eps = float(np.finfo(features.dtype).eps)
-
-    def combine(self, weights: NDArray[np.float64]) -> Vector:
-        return self.at(self.features.combine(weights))
-
-    def at(self, vector: NDArray[np.float64]) -> Vector:
-        return Vector(vector, self.features.apply(vector[:, None])[:, 0])
-
-    def inner(self, a: Vector, b: Vector) -> float:
-        return float(a.vector @ b.vector)
-
-    def squared_norm(self, a: Vector) -> float:
-        return self.inner(a, a)
-
-    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return angles_from_cosines(mean.products)
-
-    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector:
-        return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
     def doubt(self, gradient: Vector) -> float:
         return 0.0

@@ -144,6 +144,8 @@ class TangentMoments:
         The sample. It does not depend on how rows are split into batches.
     n_seen : int
         The number of rows.
+    captured : float
+        Σ w ℓ².
 
     Examples
     --------
@@ -160,6 +162,7 @@ class TangentMoments:
     scaled: NDArray[np.float64]
     sample: Reservoir
     n_seen: int = 0
+    captured: float = 0.0
 
     @classmethod
     def at(
@@ -229,6 +232,7 @@ class TangentMoments:
             scaled=scaled,
             sample=self.sample.with_rows(part, self.sample_size),
             n_seen=self.n_seen + n,
+            captured=self.captured + float(part.weights @ part.lengths**2),
         )
 
     def _exponential(self, n: int) -> NDArray[np.float64]:
@@ -338,7 +342,7 @@ def _regressed(
 def _second_derivative(
     vectors: NDArray[np.float64], point: NDArray[np.float64], p: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return half the second derivative of Σ p θ²; see :func:`streamed_mean`."""
+    """Return half the second derivative of Σ p θ²; see :func:`coordinate_mean`."""
     cosines = vectors @ point
     angles, stretches = angles_from_cosines(cosines)
     small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding

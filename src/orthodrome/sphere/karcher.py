@@ -14,9 +14,9 @@ from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_no_antipodes
 from .._core.warn import warn_user
-from ..gram import GramOperator, NystroemFeatures
+from ..gram import GramOperator
 from ._descent import descend, first_point
-from ._points import Coefficients, Coordinates, Features, Space
+from ._points import Coefficients, Coordinates, Space
 
 __all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_if_wide"]
 
@@ -147,7 +147,7 @@ def karcher_mean(
 
 
 def find_mean(
-    points: GramOperator | NystroemFeatures | ArrayLike,
+    points: GramOperator | ArrayLike,
     sample_weight: ArrayLike | None,
     *,
     tol: float,
@@ -155,14 +155,9 @@ def find_mean(
     initial: ArrayLike | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> KarcherMean:
-    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning.
-
-    Points may also be features of unit length, which are streamed; the mean then has coordinates.
-    """
+    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning."""
     space: Space
-    if isinstance(points, NystroemFeatures):
-        space = Features(points)
-    elif isinstance(points, GramOperator):
+    if isinstance(points, GramOperator):
         space = Coefficients(points)
     else:
         space = Coordinates.checked(points)

@@ -195,9 +195,10 @@ def _relabel(geometry: Centers, run: Run) -> int:
     run.labels = np.where(better, nearest, before)
     own = run.squared[rows, run.labels]
     run.inertia = geometry.inertia(run)
-    sizes = np.bincount(run.labels, minlength=run.squared.shape[1])
+    counted = geometry.weights > 0
+    sizes = np.bincount(run.labels[counted], minlength=run.squared.shape[1])
     for cluster in np.flatnonzero(sizes == 0):
-        movable = np.where(sizes[run.labels] > 1, own, -np.inf)
+        movable = np.where(counted & (sizes[run.labels] > 1), own, -np.inf)
         farthest = int(np.argmax(movable))
         if not movable[farthest] > geometry.rounding:
             break  # all that could move coincide with their centres
@@ -242,8 +243,9 @@ class _GramCenters(Centers):
 
     def _means(self, run: Run) -> NDArray[np.float64]:
         """Return the weights of the points in the mean of each cluster, shape (n, k)."""
-        sums = np.bincount(run.labels, self.weights, minlength=run.squared.shape[1])
-        return _scattered(self.weights / sums[run.labels], run)
+        sums = np.bincount(run.labels, self.weights, minlength=run.squared.shape[1])[run.labels]
+        shares = np.divide(self.weights, sums, out=np.zeros_like(sums), where=sums > 0)
+        return _scattered(shares, run)
 
 
 class FlatCenters(_GramCenters):
@@ -391,7 +393,7 @@ class GeodesicCenters(_GramCenters):
         rows = np.arange(len(labels))
         own, slope = means.cosines[rows, labels], along[rows, labels]
         sums = np.bincount(labels, self.weights, minlength=k)
-        p = np.where(moving[labels], self.weights / sums[labels], 0.0)
+        p = np.where(moving[labels], self.weights / np.where(sums > 0, sums, 1.0)[labels], 0.0)
         lengths = _step_lengths(p, own, slope, labels, np.where(moving, norms, 0.0))
         cosine, sine = np.cos(lengths), np.where(moving, np.sin(lengths), 0.0)
         means.coefficients = cosine * means.coefficients + sine * gradient

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.status import Status
-from ._clouds import Cloud, Expected, LocalCloud, steps_of
+from ..rows import ArrayRows
+from ._clouds import Cloud, Expected, steps_of
 from ._covariances import COVARIANCES
 from ._laws import EPS, Mixture, look, scatter, tangent_frame_at
 from .karcher import find_mean
@@ -130,7 +131,7 @@ def expectation_maximization(
     p = weights / weights.sum()
     mixture = first_mixture(points, memberships * p, kind, floor, of_a_point=1 / weights.sum())
     return improved(
-        LocalCloud(points, p),
+        Cloud(ArrayRows.of(points).zip(weights=weights)),
         mixture,
         mean_update=mean_update,
         floor=floor,
@@ -151,7 +152,7 @@ def improved(
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> MixtureFit:
     """Iterate EM from a mixture; the parameters are those of :func:`expectation_maximization`."""
-    here = cloud.expected(mixture)
+    here = cloud.expected(mixture, mean_update)
     best, status, n_iter = here, Status.MAX_ITER, 0
     history: list[dict[str, Any]] = []
 
@@ -165,10 +166,11 @@ def improved(
         n_iter += 1
         moved = _maximized(cloud, here, mean_update, floor)
         moved, reseeded = _reseeded(cloud, here, moved)
-        there = cloud.expected(moved)
+        there = cloud.expected(moved, mean_update)
         gain = there.likelihood - here.likelihood
         if mean_update == "karcher" and not reseeded and gain < -max(tol, _FALL):
             mean_update = "likelihood"  # a Karcher mean is too far from the likeliest one here
+            here = cloud.expected(here.mixture, mean_update)
             continue
         if gain < tol and not reseeded:
             status = Status.CONVERGED
@@ -216,7 +218,7 @@ def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float)
     kind = COVARIANCES[mixture.kind]
     alive = masses > 10 * EPS
     usable = np.where(alive, masses, 1.0)
-    steps = np.where(alive[:, None], cloud.steps(expected, mean_update), 0.0)
+    steps = np.where(alive[:, None], expected.steps, 0.0)
     logs = [spectrum.log_determinant for spectrum in mixture.spectra()]
     before = _costs(masses, logs, expected.squares)
     fraction = np.ones(len(masses))

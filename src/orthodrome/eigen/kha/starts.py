@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ...gram import partial_cholesky
-from ...gram.pivots import pilot_size
+from ...coordinates import partial_cholesky
+from ...coordinates.pivots import pilot_size
 
 __all__ = ["STARTS", "Start", "start_from", "start_with"]
 

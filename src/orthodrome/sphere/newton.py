@@ -1,4 +1,8 @@
-"""The Karcher mean of features that are seen a block at a time."""
+"""The Karcher mean of points with coordinates, and the moments of their Log maps there.
+
+Both take passes over the points that keep only sums, so that it does not matter where the points
+are stored.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,24 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from .._core.status import Status
-from .._core.unit import angles_from_cosines
-from ..gram import FeatureMap, NystroemFeatures, PullSums, RowSource
-from ..gram.nystroem import log_maps
+from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
+from ..coordinates import Block, Coordinates, Sample
 from .karcher import find_mean
 
-__all__ = ["StreamedMean", "streamed_mean"]
+__all__ = ["CoordinateMean", "LogSums", "PullSums", "coordinate_mean"]
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective
 _PATIENCE = 3  # passes with neither progress nor hope of it: only rounding is left
 _SAMPLE_TOL = 1e-6  # of the mean of a sample, which is no nearer to that of all rows
 _LEAST_CURVATURE = 0.1  # of points that lie so far out that θ cot θ is about 0 or less
 
+# Points of the sample whose second derivative is used: more where a pass is expensive.
+_SAMPLE = {True: 4096, False: 2048}
+
 
 @dataclass(frozen=True)
-class StreamedMean:
-    """The Karcher mean of features; what :class:`KarcherMean` says without a number per point.
+class CoordinateMean:
+    """The Karcher mean of points; what :class:`KarcherMean` says without a number per point.
 
     Attributes
     ----------
@@ -81,41 +87,21 @@ class _View:
         return moved / np.linalg.norm(moved)
 
 
-def streamed_mean(
-    source: RowSource,
-    features: FeatureMap,
-    sample: NystroemFeatures,
-    sample_weight: NDArray[np.float64] | None,
-    *,
-    weights: Any = None,
-    squares: Any = None,
-    tol: float,
-    max_iter: int,
-) -> StreamedMean:
-    r"""Find the Karcher mean of all features, by passes that keep only sums.
+def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> CoordinateMean:
+    r"""Find the Karcher mean of points with coordinates, by passes that keep only sums.
 
-    The mean of a sample is where it begins, and the second derivative of the objective there,
+    The search begins at the mean of a sample. The second derivative of the objective there,
 
     .. math:: H = \sum_n p_n \Bigl(\frac{1 - \theta_n \cot\theta_n}{\theta_n^2}\, z_n z_n^\top
         + \theta_n \cot\theta_n\, I\Bigr), \qquad z_n = \operatorname{Log}_\mu f_n,
 
-    turns the gradient over all rows into steps: Newton's, with a matrix as good as the sample. A
+    turns the gradient over all points into Newton steps, with a matrix as good as the sample. A
     step that raises the objective is halved.
 
     Parameters
     ----------
-    source : RowSource
-        The rows.
-    features : FeatureMap
-        The map to features.
-    sample : NystroemFeatures
-        Features of some of the rows.
-    sample_weight : ndarray or None
-        Their weights.
-    weights : array of shape (n,), optional
-        Weights of all rows.
-    squares : array of shape (n,), optional
-        Squared lengths of the features, before they were divided by them, if they are known.
+    points : Coordinates
+        The points; weights are a column of their rows.
     tol : float
         Stop when the norm of the gradient is at most this.
     max_iter : int
@@ -123,15 +109,13 @@ def streamed_mean(
 
     Returns
     -------
-    StreamedMean
+    CoordinateMean
         The mean.
     """
-    first, curvatures, directions = _sample_mean(sample, sample_weight, max_iter)
-    along = tuple(array for array in (weights, squares) if array is not None)
-    known = {"weighted": weights is not None, "measured": squares is not None}
+    first, bend = _sample_mean(points.sample(_SAMPLE[points.recomputes]), max_iter)
 
     def look(point: NDArray[np.float64]) -> _View:
-        return _look(source, PullSums(map=features, point=point, **known), along)
+        return _look(points, PullSums(point))
 
     view = best = look(first)
     history = [_entry(view)]
@@ -139,7 +123,8 @@ def streamed_mean(
     while (status := _ended(best.norm, tol, idle, n_iter, max_iter)) is None:
         if view is best:
             level = max(view.level, _LEAST_CURVATURE)
-            step = directions @ ((view.gradient @ directions) / (curvatures + level))
+            hessian = bend + level * np.eye(len(bend))
+            step = scipy.linalg.solve(hessian, view.gradient, assume_a="pos")
             step -= (step @ view.point) * view.point
         else:
             step /= 2
@@ -151,12 +136,12 @@ def streamed_mean(
             idle += 1
         if _is_better(view, best):
             best = view
-    return StreamedMean(
+    return CoordinateMean(
         point=best.point,
         variance=best.objective,
         gradient_norm=best.norm,
         n_far=best.n_far,
-        n_points=source.shape[0],
+        n_points=points.shape[0],
         n_iter=n_iter,
         status=status,
         history=tuple(history),
@@ -194,11 +179,10 @@ def _is_promising(step: NDArray[np.float64], best: _View) -> bool:
     return float(best.gradient @ step) > _ROUNDING * (1 + best.objective)
 
 
-def _look(source: RowSource, function: PullSums, along: tuple[Any, ...]) -> _View:
-    total, objective, level, pulled, far = source.sums(function, along=along)
+def _look(points: Coordinates, function: PullSums) -> _View:
+    total, objective, level, pull, far = points.reduce(function)
     point = function.point
-    pull = (pulled / total) @ function.map.decoder
-    gradient = pull - float(level / total) * point
+    gradient = pull / total - float(level / total) * point
     return _View(
         point=point,
         objective=float(objective / total),
@@ -208,21 +192,71 @@ def _look(source: RowSource, function: PullSums, along: tuple[Any, ...]) -> _Vie
     )
 
 
-def _sample_mean(
-    sample: NystroemFeatures, weights: NDArray[np.float64] | None, max_iter: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean of a sample, and the part of H there that is not a multiple of I.
-
-    That part is returned as its eigenvalues and eigenvectors.
-    """
-    mean = find_mean(sample, weights, tol=_SAMPLE_TOL, max_iter=max_iter)
-    p = np.full(sample.shape[0], 1.0) if weights is None else weights
-    p = p / p.sum()
-    angles, stretches = angles_from_cosines(mean.cosines)
+def _sample_mean(sample: Sample, max_iter: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean of a sample, and the part of H there that is not a multiple of I."""
+    vectors = sample.vectors.astype(np.float64, copy=False)
+    lengths = np.linalg.norm(vectors, axis=1)
+    seen = lengths > np.finfo(np.float64).tiny  # what anchors do not show has no direction
+    directions, p = vectors[seen] / lengths[seen, None], sample.shares[seen]
+    mean = find_mean(directions, p, tol=_SAMPLE_TOL, max_iter=max_iter).point.astype(np.float64)
+    cosines = vectors @ mean
+    angles, stretches = angles_from_cosines(cosines)
     small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding
-    bend = np.where(small, 1 / 3, (1 - mean.cosines * stretches) / np.where(small, 1, angles**2))
+    bend = np.where(small, 1 / 3, (1 - cosines * stretches) / np.where(small, 1, angles**2))
     # θ cot θ of points behind the mean is -∞ in the end: no more weight than others
-    moved = log_maps(mean.point, mean.cosines, stretches, sample.dtype)
-    second = sample.second_moment(p * np.clip(bend, 0.0, 1.0), moved)
-    curvatures, directions = scipy.linalg.eigh(second)
-    return mean.point, np.maximum(curvatures, 0.0), directions
+    share = sample.shares * np.clip(bend, 0.0, 1.0)
+    finite = np.isfinite(stretches)
+    root = np.sqrt(share[finite])[:, None]
+    z = root * stretches[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
+    return mean, z.T @ z
+
+
+# ---------------------------------------------------------------------- sums over blocks
+
+
+@dataclass(frozen=True)
+class PullSums:
+    """Sums over a block of points: what pulls a point of the sphere towards their mean.
+
+    They are those of the weights w, of w θ², of w θ cot θ, of w f θ/sin θ, and the number of points
+    outside the open hemisphere.
+    """
+
+    point: NDArray[np.float64]
+
+    def __call__(self, block: Block) -> tuple[Any, ...]:
+        """Return the sums."""
+        w = np.ones(block.n) if block.weights is None else block.weights
+        cosines = block.products(self.point[:, None])[:, 0]
+        check_cosines(cosines, float(np.finfo(block.dtype).eps), "the points")
+        angles, stretches = angles_from_cosines(cosines)
+        # an antipode pulls in every direction, and so in none
+        pulls = np.multiply(w, stretches, out=np.zeros_like(w), where=np.isfinite(stretches))
+        far = np.count_nonzero((cosines <= 0) & (w > 0))
+        return w.sum(), w @ angles**2, pulls @ cosines, block.combine(pulls), float(far)
+
+
+@dataclass(frozen=True)
+class LogSums:
+    """Sums over a block of points: moments of their Log maps at a point of the sphere.
+
+    They are those of the weights w, of w z zᵀ with z the Log maps, of w θ² with the angles of the
+    points themselves, of w (θ/sin θ)², of w k(x, x) and of w ‖f‖².
+    """
+
+    point: NDArray[np.float64]
+
+    def __call__(self, block: Block) -> tuple[Any, ...]:
+        """Return the sums."""
+        w = np.ones(block.n) if block.weights is None else block.weights
+        vectors = block.vectors()
+        cosines = block.products(self.point[:, None])[:, 0]
+        check_no_antipodes(cosines, float(np.finfo(block.dtype).eps), "points")
+        _, stretches = angles_from_cosines(cosines)
+        c, s, point = (array.astype(block.dtype) for array in (cosines, stretches, self.point))
+        z = vectors - np.multiply.outer(c, point)
+        z *= s[:, None]
+        if block.weights is not None:
+            z *= np.sqrt(w).astype(block.dtype)[:, None]
+        total = w @ squared_angles(cosines * block.lengths, block.own)
+        return w.sum(), z.T @ z, total, w @ stretches**2, w @ block.own, w @ block.captured

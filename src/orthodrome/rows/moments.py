@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from ..kernels import Kernel
 from ..kernels.bandwidth import Moments
-from .sources import RowSource
+from .base import Rows
 
 __all__ = ["fit_kernel", "row_moments"]
 
@@ -34,26 +34,24 @@ class _Moments:
             return w.sum(), w @ difference, w @ squares
 
 
-def row_moments(
-    source: RowSource, center: NDArray[np.float64], along: tuple[Any, ...] = ()
-) -> Moments:
+def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
     r"""Return the mean of all rows and the mean squared distance of their pairs, in one pass.
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2
         = 2 \sum_i p_i \|x_i - c\|^2 - 2\, \|\bar x - c\|^2, \qquad \bar x = \sum_i p_i x_i,
 
-    for any c; near the mean, nothing cancels. `along` holds the weights, where there are any.
+    for any c; near the mean, nothing cancels. Weights are the column ``weights`` of the rows.
 
     Examples
     --------
     >>> from orthodrome import KernelPCA
-    >>> from orthodrome.gram import as_source
     >>> from orthodrome.kernels import Gaussian
-    >>> source = as_source([np.array([[0.0]]), np.array([[2.0]])], Gaussian(), KernelPCA())
-    >>> row_moments(source, np.zeros(1)).squared_distance
+    >>> from orthodrome.rows import as_rows
+    >>> rows = as_rows([np.array([[0.0]]), np.array([[2.0]])], Gaussian(), KernelPCA())
+    >>> row_moments(rows, np.zeros(1)).squared_distance
     2.0
     """
-    total, first, second = source.sums(_Moments(center), along=along)
+    total, first, second = rows.reduce(_Moments(center))
     with np.errstate(over="ignore", invalid="ignore"):
         shift, square = first / total, float(second / total)
         difference = 2.0 * (square - float(shift @ shift))
@@ -62,27 +60,13 @@ def row_moments(
 
 
 def fit_kernel(
-    kernel: Kernel,
-    source: RowSource,
-    sample: Any,
-    sample_weight: NDArray[np.float64] | None,
-    along: tuple[Any, ...] = (),
+    kernel: Kernel, rows: Rows, sample: Any, sample_weight: NDArray[np.float64] | None
 ) -> Kernel:
     """Return a fitted clone of a kernel: from moments of all rows, and from a sample of them.
 
     Where the sample is all rows, it is what ``fit`` makes of them.
     """
     fresh = clone(kernel)
-    if sample.shape[0] == source.shape[0]:
+    if sample.shape[0] == rows.shape[0]:
         return fresh.fit_validated(sample, sample_weight)
-    return fresh.fit_sampled(
-        sample, sample_weight, lambda center: row_moments(source, center, along)
-    )
-
-
-def fit_kernel_to(kernel: Kernel, source: RowSource, weights: Any, count: int) -> Kernel:
-    """Return a kernel fitted to all rows, `count` of them, spread evenly, being the sample."""
-    numbers, counts = source.spread(count, weights)
-    counted = None if weights is None and len(numbers) == source.shape[0] else counts
-    along = () if weights is None else (weights,)
-    return fit_kernel(kernel, source, source.take(numbers), counted, along)
+    return fresh.fit_sampled(sample, sample_weight, lambda center: row_moments(rows, center))

@@ -1,29 +1,25 @@
-"""Rows that come in blocks: what a method needs of data that do not fit the memory.
-
-A method that works on a :class:`RowSource` sees a block of rows at a time, and keeps of all of them
-only sums, so that it is the same whether the rows lie in an array, in a file or on a cluster.
-"""
+"""Rows of data, wherever they are stored: the contract, and what happens to one block."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._core.checks import check_sample_weight
+from .._core.checks import RowError, check_sample_weight
 from ..kernels import Kernel
 
 __all__ = [
-    "OutOfSpanError",
     "RowCheck",
-    "RowSource",
+    "Rows",
     "added",
     "block_rows",
     "block_sums",
@@ -33,36 +29,21 @@ __all__ = [
     "stacked",
 ]
 
-#: A function of a block: ``function(rows, start, *along, *arguments)``.
+#: A function of a block: ``function(block, start, **columns)``.
 BlockFunction = Callable[..., Any]
 
-# Rows that a function has at a time unless it says otherwise (`rows_at_once`).
+# Rows that a function gets at a time unless it says otherwise (`rows_at_once`).
 _PIECE = 2048
 
 
-class OutOfSpanError(ValueError):
-    """A point has no part in the span of the anchors, and so no direction there."""
+class Rows(ABC):
+    """Rows of data that are read in blocks, in a fixed order.
 
-    def __init__(self, row: int, what: str = "X") -> None:
-        super().__init__(
-            f"Row {row} of {what} is orthogonal to all anchors: its features have no direction. "
-            "Take more anchors (n_anchors), a wider kernel, or leave such rows out."
-        )
-        self.row, self.what = row, what
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.row, self.what)  # not the message, which pickle would take
-
-
-class RowSource(ABC):
-    """Rows of data that come in blocks, in a fixed order, as often as they are asked for.
-
-    Functions of blocks are called as ``function(rows, start, *along, *arguments)``: `rows` are
-    validated rows of one block or of a piece of it, `start` is the number of the first of them
-    among all rows, and `along` are the same rows of arrays that go with the data, such as weights
-    or what :meth:`per_row` returned. They must be picklable, a function of a module or a frozen
-    dataclass with ``__call__``, must not change their arguments, and may say by an attribute
-    ``rows_at_once`` how many rows they want at the most.
+    A function of blocks is called as ``function(block, start, **columns)``: `block` holds validated
+    rows, `start` is the number of the first of them among all rows, and `columns` are the same rows
+    of the arrays that :meth:`zip` has attached. It must be picklable and must not change its
+    arguments. It may have the attributes ``rows_at_once``, the most rows that it wants at a time,
+    and ``work_per_row``, an estimate of its work that decides whether threads are used.
 
     Attributes
     ----------
@@ -70,56 +51,68 @@ class RowSource(ABC):
         Of all validated rows together, rows first.
     dtype : dtype
         That of the validated rows, float32 or float64.
-    n_blocks : int
-        How many blocks there are.
     lazy : bool
-        Whether :meth:`per_row` returns something that is computed only when it is asked for.
+        Whether :meth:`map` returns a dask array, which is computed when it is asked for.
+    once : bool
+        Whether the rows can be read only once.
+    columns : dict of arrays
+        What :meth:`zip` has attached.
     """
 
-    #: False: ``per_row`` returns an ndarray.
     lazy: ClassVar[bool] = False
+    once: bool = False
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    n_blocks: int
+    columns: dict[str, Any] = {}  # noqa: RUF012  # never changed: zip makes a new one
+
+    def zip(self, **columns: Any) -> Self:
+        """Return the same rows with arrays attached that have a row for each; None is left out."""
+        rows = copy.copy(self)
+        rows.columns = dict(self.columns)
+        for name, column in columns.items():
+            if column is not None:
+                rows.columns[name] = column
+        return rows
 
     @abstractmethod
-    def sums(
-        self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()
-    ) -> tuple[NDArray[np.float64], ...]:
-        """Add up what the function returns for each block: one pass over the rows.
-
-        Parameters
-        ----------
-        function : callable
-            Returns a tuple of numbers or arrays, of the same shapes for every block.
-        *arguments
-            Further arguments of the function.
-        along : sequence of arrays, default=()
-            Arrays with as many rows as the data have.
-
-        Returns
-        -------
-        tuple of ndarray
-            The sums, in float64.
-        """
+    def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
+        """Add up the tuples of numbers or arrays that the function returns, in float64."""
 
     @abstractmethod
-    def per_row(self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+    def map(self, function: BlockFunction, keep: str = "memory") -> Any:
         """Return what the function returns for each block, one below the other.
 
         Parameters
         ----------
         function : callable
-            Returns an array with one row, or one number, for each row of its block.
-        *arguments, along
-            As for :meth:`sums`.
+            Returns an array with one row, or one number, for each row of its block; or a tuple of
+            such arrays (not for lazy rows).
+        keep : {"memory", "disk"}, default="memory"
+            Where the result is kept: in an array, or in a temporary memory map. Lazy rows ignore
+            it.
 
         Returns
         -------
-        array of shape (n, ...)
-            An ndarray; of lazy sources an array of their own kind.
+        array of shape (n, ...), or tuple of arrays
+            A dask array for lazy rows, else an ndarray.
         """
+
+    @abstractmethod
+    def take(self, indices: NDArray[np.intp]) -> Any:
+        """Return a few validated rows by their numbers, in this order, as one array."""
+
+    def blocks(self, first: int = 0) -> Iterator[Any]:
+        """Yield validated blocks in order; errors count rows from the number `first` on."""
+        raise ValueError("Rows of a dask array are not read in order.")
+
+    def whole(self) -> Any:
+        """Return all rows as one array; rows that are read in blocks have none."""
+        raise ValueError("Rows that are read in blocks are never held as one array.")
+
+    def together(self, indices: NDArray[np.intp]) -> Any:
+        """Return rows, in ascending order, as what :func:`~orthodrome.gram.gram_operator` takes."""
+        return self.take(indices)
 
     def spread(
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
@@ -127,20 +120,16 @@ class RowSource(ABC):
         """Draw at most `count` rows evenly over the sum of the weights; :func:`spread_rows`."""
         return spread_rows(self.shape[0], weights, count, random)
 
-    def weights(self, sample_weight: Any, owner: str) -> Any:
-        """Return checked weights, as an array that goes along with the rows, or None."""
-        return check_sample_weight(sample_weight, self.shape[0], owner, self.dtype)
+    def weighted(self, sample_weight: Any, owner: str, dtype: Any = None) -> Self:
+        """Return the same rows with checked weights attached, if there are any."""
+        return self.zip(weights=self.weights(sample_weight, owner, dtype))
 
-    def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows whose kernel values with each other are asked for, as one array.
+    def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
+        """Return checked weights, as an array that :meth:`zip` takes, or None.
 
-        Indices are in ascending order. What it is, :func:`~orthodrome.gram.gram_operator` takes.
+        Where they multiply numbers of a `dtype`, their sum must be within what it can hold.
         """
-        return self.take(indices)
-
-    @abstractmethod
-    def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows by their numbers, in this order, as one array."""
+        return check_sample_weight(sample_weight, self.shape[0], owner, dtype)
 
 
 def spread_rows(
@@ -235,7 +224,7 @@ class RowCheck:
         owner = type(estimator).__name__
         with rows_named(first, 0, owner):
             valid = kernel.validate(first, estimator=estimator, reset=reset)
-        if reset:  # names of columns are the estimator's to compare
+        if reset or not hasattr(kernel, "n_features_in_"):  # names are the estimator's to compare
             kernel = clone(kernel)
             kernel.validate(np.asarray(first) if hasattr(first, "columns") else first)
         return cls(kernel, owner, tuple(first.shape[1:]), valid.dtype if reset else None)
@@ -255,11 +244,15 @@ class RowCheck:
 
 @contextmanager
 def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterator[None]:
-    """Let an error about a block say which of all rows it is about."""
+    """Translate row numbers of a block in errors to the caller's.
+
+    `start` is the number of the first row of the block, or holds the numbers of all of them.
+    """
     try:
         yield
-    except OutOfSpanError as error:
-        raise OutOfSpanError(_number(start, error.row), error.what) from None
+    except RowError as error:
+        numbers = start + np.arange(max(error.rows) + 1) if isinstance(start, int) else start
+        raise error.renumbered(numbers) from None
     except ValueError as error:
         row = _first_not_finite(block)
         if row is not None:
@@ -285,7 +278,7 @@ def _first_not_finite(block: Any) -> int | None:
         values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
     except ValueError:  # lists of unlike lengths
         return None
-    if values.dtype.kind not in "fc" or not values.size:
+    if values.dtype.kind not in "fc" or not values.size or not values.ndim:
         return None
     if scipy.sparse.issparse(block):
         entries = block.tocoo()
@@ -303,16 +296,15 @@ def block_sums(
     check: RowCheck | None,
     block: Any,
     start: int,
-    along: Sequence[Any],
-    arguments: Sequence[Any],
+    columns: dict[str, Any],
 ) -> tuple[Any, ...] | None:
     """Return the sums over one block, whose first row has the number `start` among all.
 
-    The function sees it in pieces. `along` are the rows of this block alone. Of a block without
-    rows there are none: None.
+    The function sees it in pieces. `columns` are the rows of this block alone. A block without rows
+    has no sums: None.
     """
     total = None
-    for part in _pieces(function, check, block, start, along, arguments):
+    for part in _pieces(function, check, block, start, columns):
         total = added(total, part)
     return total
 
@@ -322,12 +314,15 @@ def block_rows(
     check: RowCheck | None,
     block: Any,
     start: int,
-    along: Sequence[Any],
-    arguments: Sequence[Any],
-) -> NDArray[Any] | None:
+    columns: dict[str, Any],
+) -> Any:
     """Return what the function returns for the rows of one block; None if it has no rows."""
-    parts = list(_pieces(function, check, block, start, along, arguments))
-    return np.concatenate(parts) if parts else None
+    parts = list(_pieces(function, check, block, start, columns))
+    if not parts:
+        return None
+    if isinstance(parts[0], tuple):
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def _pieces(
@@ -335,29 +330,33 @@ def _pieces(
     check: RowCheck | None,
     block: Any,
     start: int,
-    along: Sequence[Any],
-    arguments: Sequence[Any],
+    columns: dict[str, Any],
 ) -> Iterator[Any]:
     """Call the function with a piece of a block at a time."""
     n = block.shape[0]
     if not n:
         return
     rows = block if check is None else check(block, start)
-    step = int(getattr(function, "rows_at_once", _PIECE))
+    step = rows_at_once(function)
     for first in range(0, n, step):
         part = slice(first, min(first + step, n))
-        beside = [array[part] for array in along]
+        attached = {name: column[part] for name, column in columns.items()}
         with rows_named(block[part], start + first, check.owner if check else "the data"):
-            result = function(rows[part], start + first, *beside, *arguments)
+            result = function(rows[part], start + first, **attached)
         yield result
 
 
+def rows_at_once(function: BlockFunction) -> int:
+    """Return how many rows a function wants at a time."""
+    return int(getattr(function, "rows_at_once", _PIECE))
+
+
 def added(total: tuple[Any, ...] | None, part: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return the sums of two parts, in float64; the arrays of `total` may be used for it."""
+    """Return the sums of two parts, in double precision; arrays of `total` may be used for it."""
     if part is None:
         return total
     if total is None:
-        return tuple(np.array(term, dtype=np.float64) for term in part)
+        return tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in part)
     for sum_, term in zip(total, part, strict=True):
         np.add(sum_, term, out=sum_)
     return total

@@ -1,25 +1,16 @@
-"""From whatever holds the rows to a source of them."""
+"""From whatever holds the data to rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core.kinds import library_of
-from ..kernels import Kernel
-from .dask_source import DaskSource
-from .local_sources import ArraySource, BatchSource, ZarrSource
-from .sources import RowSource
+from ..kernels import Kernel, Precomputed
+from .base import Rows
+from .dask import DaskRows
+from .local import ArrayRows, BatchRows, ZarrRows
 
-__all__ = ["as_source", "is_memory_map", "kind_of"]
-
-
-def is_memory_map(X: Any) -> bool:
-    """Tell whether X is a memory map, or a view of one."""
-    while X is not None and not isinstance(X, np.memmap):
-        X = getattr(X, "base", None)
-    return X is not None
+__all__ = ["as_rows", "kind_of"]
 
 
 def kind_of(X: Any, kernel: Kernel | None = None) -> str:
@@ -62,8 +53,10 @@ def kind_of(X: Any, kernel: Kernel | None = None) -> str:
     return "array" if any(hasattr(X, name) for name in arrays) else "batches"
 
 
-def as_source(X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> RowSource:
-    """Make a source of rows that a kernel checks, on behalf of an estimator.
+def as_rows(
+    X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True, once: bool = False
+) -> Rows:
+    """Make rows that a kernel checks, on behalf of an estimator.
 
     Parameters
     ----------
@@ -76,33 +69,40 @@ def as_source(X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> 
         Whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared.
     reset : bool, default=True
         Whether they are set.
+    once : bool, default=False
+        Whether one pass over the rows is enough, so that an iterator can be read.
 
     Returns
     -------
-    RowSource
-        The source.
+    Rows
+        The rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> from orthodrome import KernelPCA
     >>> from orthodrome.kernels import Gaussian
-    >>> source = as_source([np.ones((3, 2)), np.zeros((4, 2))], Gaussian(), KernelPCA())
-    >>> source.shape, source.take(np.array([2, 5])).tolist()
+    >>> rows = as_rows([np.ones((3, 2)), np.zeros((4, 2))], Gaussian(), KernelPCA())
+    >>> rows.shape, rows.take(np.array([2, 5])).tolist()
     ((7, 2), [[1.0, 1.0], [0.0, 0.0]])
     """
     kind = kind_of(X, kernel)
+    if kind != "array" and isinstance(kernel, Precomputed):
+        raise ValueError(
+            f"{type(estimator).__name__} takes a precomputed Gram matrix as one array, in memory "
+            f"or memory-mapped, not {'as a dask array' if kind == 'dask' else 'in blocks'}."
+        )
     if kind == "dask":
-        return DaskSource(X, kernel, estimator, reset=reset)
+        return DaskRows(X, kernel, estimator, reset=reset)
     if kind == "zarr":
-        return ZarrSource(X, kernel, estimator, reset=reset)
+        return ZarrRows(X, kernel, estimator, reset=reset)
     if kind == "array":
-        return ArraySource(X, kernel, estimator, reset=reset)
-    if kind == "once" and reset:
+        return ArrayRows(X, kernel, estimator, reset=reset)
+    if kind == "once" and reset and not once:
         one_by_one = "; or give the batches to partial_fit, one after the other"
         raise ValueError(
             f"fit of {type(estimator).__name__} passes over the rows several times, and a "
             f"{type(X).__name__} can be read only once. Give a list of batches, or an object whose "
             f"__iter__ starts anew{one_by_one if hasattr(estimator, 'partial_fit') else ''}."
         )
-    return BatchSource(X, kernel, estimator, reset=reset)
+    return BatchRows(X, kernel, estimator, reset=reset, count=not once)

@@ -6,7 +6,6 @@ cluster, is what dask itself is set to: ``dask.config``, or the client that was 
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.kinds import is_dask_array
 from .._core.threads import one_share
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "bounds_of",
     "computed",
     "constant",
-    "is_dask_array",
     "lazy_rows_of",
     "over_rows",
     "persisted",
@@ -36,12 +35,6 @@ __all__ = [
 
 # Results that one task adds up: with more, sums of m x m wait for each other on one worker.
 _FAN_IN = 8
-
-
-def is_dask_array(X: Any) -> bool:
-    """Tell whether X is a dask array; where nothing has imported dask, there is none."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(X, module.Array)
 
 
 def as_row_blocks(X: Any) -> Any:

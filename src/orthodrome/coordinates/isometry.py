@@ -10,10 +10,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from .._core.checks import check_integer, check_positive
-from .base import GramOperator, check_operator
-from .nystroem import NystroemFeatures
+from ..gram import GramOperator
+from ..gram.base import check_operator
+from .points import Coordinates
 
-__all__ = ["Isometry", "feature_coordinates", "isometric_coordinates", "pivoted_cholesky"]
+__all__ = ["Isometry", "isometric_coordinates", "pivoted_cholesky", "principal_coordinates"]
 
 # Directions with less of the trace are not there.
 _RANK = 1e-12
@@ -137,7 +138,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     return _with_two(vectors * roots, decoder, _sum_of(values[~kept]))
 
 
-def feature_coordinates(features: NystroemFeatures) -> Isometry:
+def principal_coordinates(features: Coordinates) -> Isometry:
     r"""Give points the coordinates of their features, turned to principal axes.
 
     With as many anchors as the rank, they are those of :func:`isometric_coordinates`, up to the
@@ -145,7 +146,7 @@ def feature_coordinates(features: NystroemFeatures) -> Isometry:
 
     Parameters
     ----------
-    features : NystroemFeatures
+    features : Coordinates
         The features of the points, made whole.
 
     Returns
@@ -156,12 +157,12 @@ def feature_coordinates(features: NystroemFeatures) -> Isometry:
 
     Examples
     --------
-    >>> from orthodrome.gram import choose_anchors, nystroem_features
+    >>> from orthodrome.coordinates import anchor_coordinates, choose_anchors
     >>> from orthodrome.kernels import Linear
     >>> X = np.array([[3.0, 4.0], [0.0, 2.0], [6.0, 8.0]])
     >>> kernel = Linear().fit(X)
     >>> anchors = choose_anchors(kernel, X, 3)
-    >>> found = feature_coordinates(nystroem_features(kernel, X, anchors, unit=True))
+    >>> found = principal_coordinates(anchor_coordinates(kernel, X, anchors, unit=True))
     >>> (found.points @ found.points.T).round(6)
     array([[1. , 0.8, 1. ],
            [0.8, 1. , 0.8],

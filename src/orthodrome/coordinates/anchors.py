@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.random import one_seed
+from ..gram import gram_operator
+from ..gram.factory import check_ready
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block, symmetric_block
-from .factory import check_ready, gram_operator
+from ..rows import ArrayRows, Rows
 from .pivots import (
     PARTS,
     check_remainder,
@@ -27,7 +29,6 @@ from .pivots import (
     pivot_rows,
     refuse_nonzero,
 )
-from .sources import RowSource, spread_rows
 
 __all__ = ["Anchors", "choose_anchors", "most_candidates"]
 
@@ -61,13 +62,6 @@ class Anchors:
     decoder: NDArray[np.float64]
 
 
-class Candidates(NamedTuple):
-    """The rows among which anchors are chosen, and how often each counts."""
-
-    rows: NDArray[np.intp] | slice
-    weights: NDArray[np.float64]
-
-
 def choose_anchors(
     kernel: Kernel,
     X: Any,
@@ -88,9 +82,8 @@ def choose_anchors(
     ----------
     kernel : Kernel
         A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
-    X : validated data, or RowSource
-        What ``kernel.validate`` returned; or rows that come in blocks, of which only candidates are
-        taken.
+    X : validated data, or Rows
+        What ``kernel.validate`` returned; or rows, of which only candidates are read.
     n_anchors : int
         The most anchors; of anchors that are given all are taken.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
@@ -128,9 +121,12 @@ def choose_anchors(
     ((2, 2), (2, 2))
     """
     owner = "choose_anchors"
-    if not isinstance(X, RowSource):
+    if isinstance(X, Rows):
+        rows: Rows = X
+    else:
         check_ready(kernel, X, owner)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], owner)
+        rows = ArrayRows.of(X)
     check_integer(n_anchors, "n_anchors", owner)
     check_positive(tol, "tol", owner, or_zero=True)
     check_positive(scale, "scale", owner)
@@ -149,16 +145,16 @@ def choose_anchors(
                 "Anchors must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or "
                 f"points of the data: {error}"
             ) from None
-        points, indices = given.astype(X.dtype, copy=False), None
+        points, indices = given.astype(rows.dtype, copy=False), None
     else:
-        indices = _chosen_rows(kernel, X, n_anchors, anchors, tol, sample_weight, random_state)
-        points = None if precomputed else _rows(X, indices)
+        indices = _chosen_rows(kernel, rows, n_anchors, anchors, tol, sample_weight, random_state)
+        points = None if precomputed else rows.take(indices)
     if precomputed and indices is not None:
-        matrix = X[np.ix_(indices, indices)]
+        matrix = rows.take(indices)[:, indices]
     else:
         prepared = kernel.prepare(points)
         matrix = rectangular_block(kernel, prepared, prepared)
-    kept, decoder = independent_part(matrix * scale, PARTS[np.dtype(X.dtype)])
+    kept, decoder = independent_part(matrix * scale, PARTS[rows.dtype])
     if not len(kept):  # all are 0: one of them stands for it
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
     found = Anchors(
@@ -167,22 +163,22 @@ def choose_anchors(
         decoder=decoder,
     )
     if not kernel.positive_definite:
-        _check_on_sample(kernel, X, sample_weight, found, scale)
+        _check_on_sample(kernel, rows, sample_weight, found, scale)
     return found
 
 
-def _check_on_sample(kernel: Kernel, X: Any, weights: Any, anchors: Anchors, scale: float) -> None:
+def _check_on_sample(
+    kernel: Kernel, rows: Rows, weights: Any, anchors: Anchors, scale: float
+) -> None:
     """Raise if the kernel is not positive definite on the anchors and a few other rows."""
-    if isinstance(X, RowSource):
-        numbers, _ = X.spread(_SAMPLE, weights)
-    else:
-        numbers, _ = spread_rows(X.shape[0], weights, _SAMPLE)
+    numbers, _ = rows.spread(_SAMPLE, weights)
+    some = rows.take(numbers)
     if isinstance(kernel, Precomputed):
-        matrix, values = X[np.ix_(numbers, numbers)], X[numbers][:, anchors.indices]
+        matrix, values = some[:, numbers], some[:, anchors.indices]
     else:
-        rows = kernel.prepare(_rows(X, numbers))
-        matrix = symmetric_block(kernel, rows)
-        values = rectangular_block(kernel, rows, kernel.prepare(anchors.points))
+        prepared = kernel.prepare(some)
+        matrix = symmetric_block(kernel, prepared)
+        values = rectangular_block(kernel, prepared, kernel.prepare(anchors.points))
     check_remainder(
         matrix.astype(np.float64) * scale, values.astype(np.float64) @ anchors.decoder * scale
     )
@@ -199,7 +195,7 @@ def _are_rows(anchors: Any) -> bool:
 
 def _chosen_rows(
     kernel: Kernel,
-    X: Any,
+    rows: Rows,
     count: int,
     anchors: Any,
     tol: float,
@@ -207,7 +203,7 @@ def _chosen_rows(
     random_state: Any,
 ) -> NDArray[np.intp]:
     """Return the rows that are anchors, before those that depend on others are left out."""
-    n = X.shape[0]
+    n = rows.shape[0]
     if not isinstance(anchors, str):
         return checked_rows(anchors, n)
     if n <= count or isinstance(weights, np.ndarray):
@@ -216,48 +212,29 @@ def _chosen_rows(
             return every
     random = np.random.default_rng(one_seed(random_state))
     if isinstance(kernel, Precomputed):
-        among = Candidates(slice(None), np.ones(n) if weights is None else weights)
-        gram = gram_operator(kernel, X)
+        among, counts = np.arange(n), np.ones(n) if weights is None else weights
+        gram = gram_operator(kernel, rows.together(among))
     else:
-        among = _candidates(X, weights, count, random)
-        candidates = _rows(X, among.rows, together=True)
-        gram = gram_operator(kernel, candidates, storage="recompute")
+        among, counts = rows.spread(most_candidates(count), weights, random)
+        gram = gram_operator(kernel, rows.together(among), storage="recompute")
     if anchors != "rpcholesky" and not tol:
-        chosen = pivot_rows(gram, anchors, count, among.weights, random)
+        chosen = pivot_rows(gram, anchors, count, counts, random)
     else:
         chosen = partial_cholesky(
             gram,
             max_rank=count,
             tol=tol,
             pivots=anchors,
-            sample_weight=among.weights,
+            sample_weight=counts,
             random_state=random,
         ).pivots
     if not len(chosen):
         refuse_nonzero(gram)
         return np.array([0 if weights is None else np.flatnonzero(weights)[0]])
-    return chosen if isinstance(among.rows, slice) else among.rows[chosen]
-
-
-def _rows(X: Any, rows: NDArray[np.intp] | slice, *, together: bool = False) -> Any:
-    if not isinstance(X, RowSource):
-        return X[rows]
-    numbers = np.arange(X.shape[0])[rows] if isinstance(rows, slice) else rows
-    return X.together(numbers) if together else X.take(numbers)
+    return among[chosen]
 
 
 def most_candidates(count: int) -> int:
     """Return among how many rows so many anchors are chosen, at the most."""
     most = max(_CANDIDATES, _CANDIDATES_PER_ANCHOR * count)
     return max(2 * count, min(most, _FACTOR // count))
-
-
-def _candidates(X: Any, weights: Any, count: int, random: np.random.Generator) -> Candidates:
-    """Return all rows, or some that are drawn evenly over the sum of the weights."""
-    most = most_candidates(count)
-    n = X.shape[0]
-    if isinstance(X, RowSource):
-        return Candidates(*X.spread(most, weights, random))
-    if n <= most:
-        return Candidates(slice(None), np.ones(n) if weights is None else weights)
-    return Candidates(*spread_rows(n, weights, most, random))

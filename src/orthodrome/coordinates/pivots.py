@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
 from .._core.random import one_seed
 from .._core.threads import run_over_rows
-from .base import GramOperator, check_operator
+from ..gram import GramOperator
+from ..gram.base import check_operator
 
 __all__ = [
     "PARTS",

@@ -1,4 +1,4 @@
-"""Rows in blocks: sums and rows of every kind of source are those of the whole array."""
+"""Rows in blocks: sums and rows of every kind of data are those of the whole array."""
 
 import itertools
 import pickle
@@ -10,11 +10,12 @@ import scipy.sparse
 
 from orthodrome import KernelPCA
 from orthodrome._core.digest import digest
-from orthodrome.gram import RowCheck, as_source, gram_operator, kind_of, spread_rows
+from orthodrome.gram import gram_operator
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.degree import Degree
-from orthodrome.gram.sources import added, block_rows, block_sums, rows_named
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
+from orthodrome.rows import ArrayRows, as_rows, kind_of
+from orthodrome.rows.base import RowCheck, added, block_rows, block_sums, rows_named, spread_rows
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -51,16 +52,18 @@ def data(dtype=np.float64, n=N):
     return np.random.default_rng(0).standard_normal((n, 3)).astype(dtype)
 
 
-def sources(X, tmp_path):
+def kinds_of_rows(X, tmp_path):
     stored = zarr.create_array(
         str(tmp_path / "rows.zarr"), shape=X.shape, chunks=(700, 2), dtype=X.dtype
     )
     stored[:] = X
     np.save(tmp_path / "rows.npy", X)
+    np.save(tmp_path / "swapped.npy", X.astype(X.dtype.newbyteorder(">")))
     cuts = [0, 1, 1, 17, 4000, 9999, len(X)]
     return {
         "array": X,
         "memmap": np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        SWAPPED: np.load(tmp_path / "swapped.npy", mmap_mode="r"),
         "sparse": scipy.sparse.csr_array(X),
         "zarr": stored,
         "dask": da.from_array(X, chunks=(1234, 2)),
@@ -72,10 +75,14 @@ def sources(X, tmp_path):
     }
 
 
-def moments(rows, start, weights, power):
-    rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-    numbers = np.arange(start, start + len(rows))
-    return weights @ rows**power, rows.T @ rows, numbers @ rows, float(len(rows))
+@dataclass(frozen=True)
+class Moments:
+    power: int
+
+    def __call__(self, rows, start, weights):
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        numbers = np.arange(start, start + len(rows))
+        return weights @ rows**self.power, rows.T @ rows, numbers @ rows, float(len(rows))
 
 
 def tripled(rows, start):
@@ -92,26 +99,29 @@ class Doubled:
         return 2 * rows + weights[:, None]
 
 
-KINDS = ["array", "memmap", "sparse", "zarr", "dask", "list", "anew", "single rows"]
-KINDS += ["one buffer", "one large buffer"]
+AT_ONCE = ["array", "memmap", "sparse"]  # validated when the rows are made, not in every pass
+KINDS = [*AT_ONCE, "zarr", "dask", "list", "anew", "single rows", "one buffer", "one large buffer"]
+SWAPPED = "swapped memmap"  # must be converted, to float64, and is validated in every pass
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", KINDS)
-def test_sources_agree_with_the_whole_array(kind, dtype, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [*itertools.product(KINDS, [np.float64, np.float32]), (SWAPPED, np.float64)],
+)
+def test_rows_agree_with_the_whole_array(kind, dtype, tmp_path):
     X = data(dtype)
     estimator = KernelPCA()
-    source = as_source(sources(X, tmp_path)[kind], Gaussian(), estimator)
+    source = as_rows(kinds_of_rows(X, tmp_path)[kind], Gaussian(), estimator)
     assert (source.shape, source.dtype, estimator.n_features_in_) == (X.shape, dtype, 3)
     weights = np.random.default_rng(1).random(N)
-    found = source.sums(moments, 3, along=[weights])
+    found = source.zip(weights=weights).reduce(Moments(3))
     wide = X.astype(np.float64)
     expected = (weights @ wide**3, wide.T @ wide, np.arange(N) @ wide, N)
     assert all(array.dtype == np.float64 for array in found)
     for array, exact in zip(found, expected, strict=True):
         tolerance = 1e-12 if dtype == np.float64 else 3e-5
         assert np.allclose(array, exact, rtol=tolerance, atol=tolerance * np.abs(exact).max())
-    rows = source.per_row(Doubled(), along=[weights.astype(dtype)])
+    rows = source.zip(weights=weights.astype(dtype)).map(Doubled())
     assert np.array_equal(np.asarray(rows), 2 * X + weights.astype(dtype)[:, None])
     assert isinstance(rows, np.ndarray) is not source.lazy
     chosen = np.array([9_999, 0, 5_000, 5_000, 17])
@@ -140,43 +150,44 @@ def test_rows_are_spread_evenly_whatever_their_period(weights):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, SWAPPED])
 def test_a_missing_value_is_named_by_its_row_among_all(kind, bad, tmp_path):
     X = data()
     X[9_876, 1] = bad
-    source = as_source(sources(X, tmp_path)[kind], Gaussian(), KernelPCA())
+    given = kinds_of_rows(X, tmp_path)[kind]
+    made = None if kind in AT_ONCE else as_rows(given, Gaussian(), KernelPCA())
     for look in (
-        lambda: source.sums(moments, 2, along=[np.ones(N)]),
-        lambda: source.take(np.array([3, 9_876])),
+        lambda source: source.zip(weights=np.ones(N)).reduce(Moments(2)),
+        lambda source: source.take(np.array([3, 9_876])),
     ):
         with pytest.raises(ValueError, match=r"KernelPCA contains NaN or infinity in row 9876\."):
-            look()
+            look(made or as_rows(given, Gaussian(), KernelPCA()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, SWAPPED])
 def test_a_missing_value_in_the_first_row_is_named(kind, tmp_path):
     X = data()
     X[0, 2] = np.nan
     with pytest.raises(ValueError, match=r"KernelPCA contains NaN or infinity in row 0\."):
-        as_source(sources(X, tmp_path)[kind], Gaussian(), KernelPCA()).take(np.array([0]))
+        as_rows(kinds_of_rows(X, tmp_path)[kind], Gaussian(), KernelPCA()).take(np.array([0]))
 
 
 def test_batches_of_another_width_are_refused_by_name():
     batches = [np.ones((5, 3)), np.ones((20_000, 3)), np.ones((2, 4))]
     with pytest.raises(ValueError, match=r"row 20005 has \(4,\)"):
-        as_source(batches, Gaussian(), KernelPCA()).sums(moments, 1, along=[np.ones(20_007)])
+        as_rows(batches, Gaussian(), KernelPCA()).zip(weights=np.ones(20_007)).reduce(Moments(1))
     with pytest.raises(ValueError, match=r"begins at row 5 has \(4,\)"):
-        as_source([batches[0], batches[2]], Gaussian(), KernelPCA())
-    source = as_source(iter([np.ones(3)]), Gaussian(), KernelPCA(), reset=False)
+        as_rows([batches[0], batches[2]], Gaussian(), KernelPCA())
+    source = as_rows(iter([np.ones(3)]), Gaussian(), KernelPCA(), reset=False)
     with pytest.raises(ValueError, match="two dimensions"):
-        source.sums(moments)
+        source.reduce(Moments(1))
 
 
 def test_precision_is_that_of_the_widest_batch():
     batches = [np.ones((3, 2), dtype=np.float32), np.ones((3, 2), dtype=np.float32)]
-    assert as_source(batches, Gaussian(), KernelPCA()).dtype == np.float32
+    assert as_rows(batches, Gaussian(), KernelPCA()).dtype == np.float32
     batches.append(np.ones((3, 2), dtype=np.int64))
-    source = as_source(batches, Gaussian(), KernelPCA())
+    source = as_rows(batches, Gaussian(), KernelPCA())
     assert source.dtype == source.take(np.array([0])).dtype == np.float64
 
 
@@ -184,11 +195,11 @@ def test_iterators_are_read_once_where_that_is_enough():
     X = data(n=50)
     kernel, estimator = Linear().fit(X), KernelPCA(kernel="linear").fit(X)
     with pytest.raises(ValueError, match=r"read only once.*partial_fit"):
-        as_source((X for _ in range(2)), Linear(), KernelPCA())
-    source = as_source((X[i : i + 9] for i in range(0, 50, 9)), kernel, estimator, reset=False)
-    assert np.array_equal(source.per_row(tripled), 3 * X)
+        as_rows((X for _ in range(2)), Linear(), KernelPCA())
+    source = as_rows((X[i : i + 9] for i in range(0, 50, 9)), kernel, estimator, reset=False)
+    assert np.array_equal(source.map(tripled), 3 * X)
     with pytest.raises(ValueError, match="only once"):
-        source.sums(moments)
+        source.reduce(Moments(1))
 
 
 def test_what_is_read_later_does_not_change_what_was_fitted():
@@ -196,10 +207,10 @@ def test_what_is_read_later_does_not_change_what_was_fitted():
     estimator = KernelPCA(kernel="linear").fit(X)
     kernel = estimator.kernel_
     for look in (
-        lambda source: source.per_row(tripled),
-        lambda source: source.sums(moments, 1, along=[np.ones(50)]),
+        lambda rows: rows.map(tripled),
+        lambda rows: rows.zip(weights=np.ones(50)).reduce(Moments(1)),
     ):
-        narrow = as_source(iter([X[:, :2]]), kernel, estimator, reset=False)
+        narrow = as_rows(iter([X[:, :2]]), kernel, estimator, reset=False)
         with pytest.raises(ValueError, match="2 features"):
             look(narrow)
         assert estimator.n_features_in_ == 3
@@ -209,11 +220,11 @@ def test_columns_of_data_frames_are_those_of_the_first():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data(n=30), columns=["a", "b", "c"])
     parts = [frame[:10], frame[10:], frame[:4]]
-    source = as_source(parts, Gaussian(), KernelPCA())
-    assert np.array_equal(source.per_row(tripled), 3 * np.concatenate(parts))
+    source = as_rows(parts, Gaussian(), KernelPCA())
+    assert np.array_equal(source.map(tripled), 3 * np.concatenate(parts))
     parts[1] = parts[1][["a", "c", "b"]]
     with pytest.raises(ValueError, match=r"\['a', 'b', 'c'\]; one has \['a', 'c', 'b'\]"):
-        as_source(parts, Gaussian(), KernelPCA())
+        as_rows(parts, Gaussian(), KernelPCA())
 
 
 def test_batches_must_be_the_same_in_every_pass():
@@ -222,18 +233,18 @@ def test_batches_must_be_the_same_in_every_pass():
             self.X = self.X[:-1]
             return super().__iter__()
 
-    source = as_source(Shrinking(data(n=40), 7), Gaussian(), KernelPCA())
+    source = as_rows(Shrinking(data(n=40), 7), Gaussian(), KernelPCA())
     with pytest.raises(ValueError, match="39 rows in the first pass and 38"):
-        source.sums(moments, 1, along=[np.ones(40)])
+        source.zip(weights=np.ones(40)).reduce(Moments(1))
 
     class Growing(Anew):
         def __iter__(self):
             self.X = np.concatenate([self.X, self.X[:1]])
             return super().__iter__()
 
-    source = as_source(Growing(data(n=40), 7), Gaussian(), KernelPCA())
+    source = as_rows(Growing(data(n=40), 7), Gaussian(), KernelPCA())
     with pytest.raises(ValueError, match="41 rows in the first pass and more"):
-        source.per_row(tripled)
+        source.map(tripled)
 
 
 def test_kinds_of_input():
@@ -251,9 +262,9 @@ def test_kinds_of_input():
 
 @pytest.mark.parametrize("kind", ["array", "zarr", "list", "anew"])
 def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
-    given = sources(data(), tmp_path)[kind]
-    assert as_source(given, FromCallable(np.minimum), KernelPCA())._serial
-    assert not as_source(given, Gaussian(), KernelPCA())._serial
+    given = kinds_of_rows(data(), tmp_path)[kind]
+    assert as_rows(given, FromCallable(np.minimum), KernelPCA()).serial
+    assert not as_rows(given, Gaussian(), KernelPCA()).serial
 
 
 def test_blocks_alone_and_empty_ones():
@@ -262,12 +273,12 @@ def test_blocks_alone_and_empty_ones():
     with pytest.raises(FrozenInstanceError):  # threads and tasks share it
         check.owner = "another"
     check = pickle.loads(pickle.dumps(check))
-    found = block_sums(moments, check, X, 100, [np.ones(30)], [1])
+    found = block_sums(Moments(1), check, X, 100, {"weights": np.ones(30)})
     assert np.allclose(found[2], np.arange(100, 130) @ X)
-    assert block_sums(moments, check, X[:0], 0, [np.ones(0)], [1]) is None
-    assert block_rows(Doubled(), check, X[:0], 0, [np.ones(0)], []) is None
+    assert block_sums(Moments(1), check, X[:0], 0, {"weights": np.ones(0)}) is None
+    assert block_rows(Doubled(), check, X[:0], 0, {"weights": np.ones(0)}) is None
     with pytest.raises(ValueError, match="begins at row 110 of the data"):
-        block_sums(_failing, check, X, 100, [], [])
+        block_sums(_failing, check, X, 100, {})
 
 
 def test_errors_of_rows_without_an_order_and_of_the_first_block_are_left_as_they_are():
@@ -294,30 +305,32 @@ def test_nothing_reads_more_than_a_block(tmp_path):
         shape, dtype, chunks = (N, 3), np.dtype(np.float64), (500, 3)
 
         def __getitem__(self, rows):
-            assert rows.stop - rows.start <= 4096
+            assert rows.stop - (rows.start or 0) <= 4096
             return data()[rows]
 
         def __array__(self, *_, **__):
             raise AssertionError("the whole array was asked for")
 
     Narrow.__module__ = "zarr.core"
-    source = as_source(Narrow(), Gaussian(), KernelPCA())
-    assert np.allclose(source.sums(moments, 1, along=[np.ones(N)])[0], data().sum(axis=0))
+    source = as_rows(Narrow(), Gaussian(), KernelPCA())
+    assert np.allclose(source.zip(weights=np.ones(N)).reduce(Moments(1))[0], data().sum(axis=0))
     assert np.array_equal(source.take(np.array([9_999, 1])), data()[[9_999, 1]])
 
 
 def test_no_rows_and_single_numbers_are_refused(tmp_path):
     with pytest.raises(ValueError, match="KernelPCA takes at least one row; the batches have none"):
-        as_source([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA())
+        as_rows([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA())
     flat = zarr.create_array(str(tmp_path / "flat.zarr"), shape=(5,), dtype=float)
     with pytest.raises(ValueError, match=r"KernelPCA takes rows of features.* of shape \(5,\)"):
-        as_source(flat, Gaussian(sigma=1.0), KernelPCA())
+        as_rows(flat, Gaussian(sigma=1.0), KernelPCA())
 
 
 def test_of_batches_without_rows_nothing_is_made():
-    empty = as_source([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA(), reset=False)
+    empty = as_rows([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA(), reset=False)
+    with pytest.raises(ValueError, match="KernelPCA takes at least one row; the batches have none"):
+        empty.reduce(Moments(2))
     with pytest.raises(ValueError, match="There is no row to add up"):
-        empty.sums(moments, 2)
+        ArrayRows.of(data(n=3)[:0]).reduce(Moments(2))
     with pytest.raises(ValueError, match="Rows can be taken of batches that have been counted"):
         empty.take(np.array([0]))
     assert added((3.0,), None) == (3.0,)

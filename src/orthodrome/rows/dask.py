@@ -1,15 +1,16 @@
-"""Rows of a dask array: blocks are its chunks, sums are added up where the blocks are."""
+"""Rows of a dask array: blocks are its chunks, and sums are made where the blocks are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.checks import check_sample_weight, check_weight_sum
+from .._core.kinds import is_dask_array
 from ..kernels import Kernel
+from .base import BlockFunction, RowCheck, Rows, added, block_rows, block_sums, drawn_parts
 from .dask_blocks import (
     as_dask_array,
     as_row_blocks,
@@ -17,7 +18,6 @@ from .dask_blocks import (
     bounds_of,
     computed,
     constant,
-    is_dask_array,
     lazy_rows_of,
     persisted,
     reduced,
@@ -25,23 +25,14 @@ from .dask_blocks import (
     task,
     with_known_sizes,
 )
-from .sources import (
-    BlockFunction,
-    RowCheck,
-    RowSource,
-    added,
-    block_rows,
-    block_sums,
-    drawn_parts,
-)
 
-__all__ = ["DaskSource"]
+__all__ = ["DaskRows"]
 
 # Bytes of rows that may be moved here for a search among them.
 _MOST_GATHERED = 2**26
 
 
-class DaskSource(RowSource):
+class DaskRows(Rows):
     """Rows of a dask array, of any scheduler or cluster.
 
     A pass is a task for each block; what tasks return is added up by a tree of further tasks, so
@@ -53,7 +44,7 @@ class DaskSource(RowSource):
         The rows. Blocks that are split along other axes are put together; the numbers of rows are
         computed where dask does not know them. What is not persisted is computed in every pass.
     kernel, estimator, reset
-        As for :func:`~orthodrome.gram.as_source`.
+        As for :func:`~orthodrome.rows.as_rows`.
 
     Attributes
     ----------
@@ -65,12 +56,13 @@ class DaskSource(RowSource):
     >>> import dask.array as da
     >>> from orthodrome import KernelPCA
     >>> from orthodrome.kernels import Gaussian
-    >>> source = DaskSource(da.ones((7, 2), chunks=3), Gaussian(), KernelPCA())
-    >>> source.n_blocks, source.sums(lambda rows, start: (rows.sum(axis=0),))
-    (3, (array([7., 7.]),))
+    >>> rows = DaskRows(da.ones((7, 2), chunks=3), Gaussian(), KernelPCA())
+    >>> rows.reduce(lambda block, start: (block.sum(axis=0),))
+    (array([7., 7.]),)
     """
 
     lazy = True
+    mapped = False
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         owner = type(estimator).__name__
@@ -88,18 +80,17 @@ class DaskSource(RowSource):
         self._set_shape(self._known)
 
     @classmethod
-    def unchecked(cls, array: Any) -> DaskSource:
-        """Make a source of rows that are the result of a computation, and need no check."""
-        source = cls.__new__(cls)
-        source.array, source._check, source._known = as_row_blocks(array), None, None
-        source._set_shape(array)
-        return source
+    def of(cls, array: Any) -> DaskRows:
+        """Make rows of the result of a computation, which needs no check."""
+        rows = cls.__new__(cls)
+        rows.array, rows._check, rows._known = as_row_blocks(array), None, None
+        rows._set_shape(array)
+        return rows
 
     def _set_shape(self, rows: Any) -> None:
         """Take the shape and the precision of checked rows."""
         self.shape = (int(self.array.shape[0]), *rows.shape[1:])
         self.dtype = np.dtype(rows.dtype)
-        self.n_blocks = len(self.array.chunks[0])
 
     @property
     def _first(self) -> Any:
@@ -111,25 +102,26 @@ class DaskSource(RowSource):
             self._known = self.take(np.zeros(1, dtype=np.intp))
         return self._known
 
-    def sums(
-        self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()
-    ) -> tuple[NDArray[np.float64], ...]:
+    def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Add up what the function returns for each block: one pass over the rows."""
-        parts = self._tasks(block_sums, function, arguments, along)
+        parts = self._tasks(block_sums, function)
         if len(parts) == 1:  # float64 as sums are
             parts = [task(_sum)(parts[0])]
         (total,) = computed(reduced(parts, _sum))
         return tuple(np.asarray(term) for term in total)
 
-    def per_row(self, function: BlockFunction, *arguments: Any, along: Sequence[Any] = ()) -> Any:
+    def map(self, function: BlockFunction, keep: str = "memory") -> Any:
         """Return a dask array of what the function returns for each block.
 
         Nothing is computed but what it returns for the first row.
         """
-        # shapes and kinds of the result, from the first row; of what goes along, 0 will do
-        beside = [np.zeros((1, *array.shape[1:]), dtype=array.dtype) for array in along]
-        like = np.asarray(block_rows(function, None, self._first, 0, beside, arguments))
-        parts = self._tasks(block_rows, function, arguments, along)
+        # the first row shows the shape and kind of the result; columns may be 0 for that
+        columns = {
+            name: np.zeros((1, *column.shape[1:]), dtype=column.dtype)
+            for name, column in self.columns.items()
+        }
+        like = np.asarray(block_rows(function, None, self._first, 0, columns))
+        parts = self._tasks(block_rows, function)
         return as_dask_array(parts, self.array.chunks[0], like[:0])
 
     def take(self, indices: NDArray[np.intp]) -> Any:
@@ -147,16 +139,22 @@ class DaskSource(RowSource):
         if len(indices) * row <= _MOST_GATHERED:
             return self.take(indices)
         rows = max(1024, _MOST_GATHERED // (16 * row))
-        return persisted(lazy_rows_of(self.rows(), np.asarray(indices)).rechunk({0: rows}))
+        return persisted(lazy_rows_of(self.whole(), np.asarray(indices)).rechunk({0: rows}))
 
-    def rows(self) -> Any:
-        """Return the validated rows as a dask array."""
-        return self.per_row(_unchanged)
+    def whole(self) -> Any:
+        """Return the validated rows as a dask array, which is checked when it is computed."""
+        return self.map(_unchanged)
 
-    def weights(self, sample_weight: Any, owner: str) -> Any:
+    def as_dask(self, array: NDArray[Any]) -> Any:
+        """Return an array with a row for each row as a dask array, in the blocks of the rows."""
+        import dask.array as da
+
+        return da.from_array(array, chunks=(self.array.chunks[0], *array.shape[1:]))
+
+    def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
         """Return checked weights; those in a dask array stay where they are."""
         if not is_dask_array(sample_weight):
-            return check_sample_weight(sample_weight, self.shape[0], owner, self.dtype)
+            return check_sample_weight(sample_weight, self.shape[0], owner, dtype)
         sample_weight = with_known_sizes(sample_weight)
         if sample_weight.shape != self.shape[:1]:
             raise ValueError(
@@ -168,7 +166,7 @@ class DaskSource(RowSource):
         total = sum(computed(*[check(block, owner) for block in blocks_of(weights)]))
         if not total > 0:
             raise ValueError(f"sample_weight of {owner} must not be all zero.")
-        check_weight_sum(float(total), owner, self.dtype)
+        check_weight_sum(float(total), owner, self.dtype if dtype is None else dtype)
         return weights
 
     def spread(
@@ -192,29 +190,27 @@ class DaskSource(RowSource):
         rows, counts = np.unique(np.concatenate(parts), return_counts=True)
         return rows, counts.astype(np.float64)
 
-    def _tasks(
-        self, visit: Any, function: BlockFunction, arguments: Sequence[Any], along: Sequence[Any]
-    ) -> list[Any]:
+    def _tasks(self, visit: Any, function: BlockFunction) -> list[Any]:
         """Return a delayed call of ``visit``, block_sums or block_rows, for each block."""
         call = task(visit)
-        shared = [constant(value) for value in (function, self._check, tuple(arguments))]
-        beside = [self._split(array) for array in along]
+        shared = [constant(value) for value in (function, self._check)]
+        columns = {name: self._split(column) for name, column in self.columns.items()}
         return [
-            call(*shared[:2], block, rows.start, [blocks[i] for blocks in beside], shared[2])
+            call(*shared, block, rows.start, {name: split[i] for name, split in columns.items()})
             for i, (block, rows) in enumerate(
                 zip(blocks_of(self.array), bounds_of(self.array), strict=True)
             )
         ]
 
     def _split(self, array: Any) -> list[Any]:
-        """Return the blocks of an array that goes along with the rows."""
+        """Return the blocks of a column that is attached to the rows."""
         if is_dask_array(array):
             chunks = {0: self.array.chunks[0], **dict.fromkeys(range(1, array.ndim), -1)}
             return blocks_of(array.rechunk(chunks))
         return [constant(np.asarray(array[rows])) for rows in bounds_of(self.array)]
 
 
-def _unchanged(rows: Any, _start: int) -> Any:
+def _unchanged(rows: Any, _start: int, **_columns: Any) -> Any:
     return rows
 
 

@@ -1,0 +1,109 @@
+"""The Gram matrix of points with coordinates: a product takes two passes over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..gram import CrossOperator, GramOperator
+from ..gram.base import as_indices
+from .points import Coordinates
+
+__all__ = ["CoordinateCross", "CoordinateGram", "CoordinateRows"]
+
+
+class CoordinateGram(GramOperator):
+    r"""The matrix :math:`F F^\top` of features F, never made.
+
+    A product with a few columns takes :math:`O(nr)` operations for r features, where one with the
+    Gram matrix takes :math:`O(n^2)`.
+
+    Parameters
+    ----------
+    points : Coordinates
+        The points.
+
+    Examples
+    --------
+    >>> from orthodrome.coordinates import anchor_coordinates, choose_anchors
+    >>> from orthodrome.kernels import Linear
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    >>> kernel = Linear().fit(X)
+    >>> gram = CoordinateGram(anchor_coordinates(kernel, X, choose_anchors(kernel, X, 3)))
+    >>> (gram @ np.ones(3)).round(6), gram.diagonal().round(6)
+    (array([2., 5., 6.]), array([1., 2., 4.]))
+    """
+
+    def __init__(self, points: Coordinates) -> None:
+        n = points.shape[0]
+        super().__init__(shape=(n, n), dtype=points.dtype)
+        self.points = points
+        self.recomputes = points.recomputes
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return _product(self.points, self.points, V, self.dtype)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows."""
+        chosen = as_indices(indices, self.shape[0])
+        return _rows(self.points.take(chosen), self.points)
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix."""
+        features = self.points.toarray()
+        return features @ features.T
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the squared lengths of the points."""
+        if self.points.unit:
+            return np.ones(self.shape[0], dtype=self.dtype)
+        return self.points.captured.astype(self.dtype)
+
+    def cross(self, X_new: Any) -> CoordinateCross:
+        """Return the inner products of the features of new points with these."""
+        return CoordinateCross(self.points.of(X_new), self.points)
+
+
+class CoordinateCross(CrossOperator):
+    """Inner products of the features of new points (rows) with those of the training points."""
+
+    def __init__(self, new: Coordinates, points: Coordinates) -> None:
+        super().__init__(shape=(new.shape[0], points.shape[0]), dtype=points.dtype)
+        self._new, self._points = new, points
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return _product(self._new, self._points, V, self.dtype)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of these new points."""
+        chosen = as_indices(indices, self.shape[0])
+        return _rows(self._new.take(chosen), self._points)
+
+
+class CoordinateRows(CrossOperator):
+    """The features of new points themselves, (m, r): inner products with the axes of the space."""
+
+    def __init__(self, points: Coordinates) -> None:
+        super().__init__(shape=points.shape, dtype=points.dtype)
+        self._points = points
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        return self._points.apply(V).astype(np.result_type(V.dtype, self.dtype), copy=False)
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return the features of these points."""
+        return self._points.take(as_indices(indices, self.shape[0]))
+
+
+def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Return the product of the features on the left with (features on the right)ᵀ V."""
+    wanted = np.result_type(V.dtype, dtype)
+    # vectors of fewer digits than the features, integers among them, take those of the features
+    sums = right.combine(V.astype(wanted, copy=False)).T
+    return left.apply(sums.astype(wanted, copy=False)).astype(wanted, copy=False)
+
+
+def _rows(chosen: NDArray[Any], points: Coordinates) -> NDArray[Any]:
+    return np.ascontiguousarray(points.apply(chosen.T).T.astype(points.dtype, copy=False))

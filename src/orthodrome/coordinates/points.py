@@ -1,0 +1,286 @@
+"""Points as vectors of R^m: what methods on the coordinates face work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.checks import check_choice, check_finite_vector, check_positive
+from .._core.kinds import is_dask_array
+from .._core.memory import format_bytes, parse_bytes
+from ..gram.factory import check_ready
+from ..kernels import Kernel, Precomputed
+from ..rows import ArrayRows, DaskRows, Rows
+from ..rows.dask_blocks import blocks_of, computed
+from .anchors import Anchors
+from .blocks import AnchorMap, Block, CoordinateMap, StoredMap
+
+__all__ = ["Coordinates", "Sample", "anchor_coordinates", "refuse_large_coordinates"]
+
+
+def anchor_coordinates(
+    kernel: Kernel,
+    X: Any,
+    anchors: Anchors,
+    *,
+    unit: bool = False,
+    scale: float = 1.0,
+    diagonal: NDArray[np.float64] | None = None,
+    memory_budget: str | float = "2GiB",
+    storage: str = "auto",
+) -> Coordinates:
+    """Make the coordinates of validated data by anchors.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A fitted kernel.
+    X : validated data, or dask array of such rows
+        The rows; those of the Gram matrix if the kernel is precomputed.
+    anchors : Anchors
+        What the points are seen through.
+    unit : bool, default=False
+        Whether vectors are brought to unit length.
+    scale : float, default=1.0
+        What kernel values are multiplied by.
+    diagonal : ndarray of shape (n,), optional
+        k(x, x) of the rows, times the scale; by default it is evaluated. Vectors that are longer
+        raise a ValueError: the kernel is not positive definite.
+    memory_budget : str or number, default="2GiB"
+        How much memory the vectors may take.
+    storage : {"auto", "memory", "disk", "recompute"}, default="auto"
+        Where the vectors live. "auto" keeps them in memory if they fit the budget; otherwise they
+        are computed anew in every pass (those of a callable, which may be slow, kept on disk).
+
+    Examples
+    --------
+    >>> from orthodrome.coordinates import choose_anchors
+    >>> from orthodrome.kernels import Gaussian
+    >>> X = np.arange(5.0)[:, None]
+    >>> kernel = Gaussian(sigma=1.0).fit(X)
+    >>> points = anchor_coordinates(kernel, X, choose_anchors(kernel, X, 5))
+    >>> bool(np.allclose(points.toarray() @ points.toarray().T, kernel(X)))
+    True
+    """
+    owner = "anchor_coordinates"
+    check_ready(kernel, X, owner)
+    check_positive(scale, "scale", owner)
+    if diagonal is not None:
+        diagonal = check_finite_vector(diagonal, X.shape[0], "diagonal", owner)
+    check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
+    serial = not kernel.threadsafe
+    rows: Rows = DaskRows.of(X) if is_dask_array(X) else ArrayRows.of(X, serial=serial)
+    if diagonal is None and isinstance(kernel, Precomputed) and X.shape[0] == X.shape[1]:
+        diagonal = np.diagonal(X).astype(np.float64) * scale
+    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale)
+    return Coordinates(rows.zip(own=diagonal), by).kept(storage, memory_budget)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Vectors of some points, as an array, and how much each counts; the shares add up to 1."""
+
+    vectors: NDArray[Any]
+    shares: NDArray[np.float64]
+
+
+class Coordinates:
+    """Points as vectors of R^m, which are read in blocks wherever the rows are stored.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data. Attached columns: ``weights``, and where they are known already ``own``, k(x, x),
+        and ``captured``, the squared lengths of the vectors before they are brought to unit length.
+    by : CoordinateMap
+        The map from rows to vectors.
+
+    Attributes
+    ----------
+    shape : tuple
+        (n, m).
+    dtype : dtype
+        The precision of the vectors.
+    """
+
+    def __init__(self, rows: Rows, by: CoordinateMap) -> None:
+        self.rows, self.by = rows, by
+        self.shape = (rows.shape[0], by.decoder.shape[1])
+        self.dtype = by.dtype
+
+    @property
+    def unit(self) -> bool:
+        """Whether the vectors are brought to unit length."""
+        return self.by.unit
+
+    @property
+    def decoder(self) -> NDArray[np.float64]:
+        """The map from kernel values with the anchors to vectors."""
+        return self.by.decoder
+
+    @property
+    def weights(self) -> Any:
+        """The weights of the points, None if they are equal."""
+        return self.rows.columns.get("weights")
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether the vectors are computed anew in every pass."""
+        return not isinstance(self.by, StoredMap)
+
+    # ------------------------------------------------------------------ passes
+
+    def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Add up what a function returns for each block of points: one pass."""
+        return self.rows.reduce(_OfBlocks(self.by, function))
+
+    def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
+        """Return what a function returns for each point; a dask array for lazy rows."""
+        return self.rows.map(_OfBlocks(self.by, function), keep)
+
+    def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
+        """Return the same points with vectors that are computed once and kept, if they fit.
+
+        `storage` is that of :func:`anchor_coordinates`. Vectors that are not kept have at least
+        their lengths measured, if they are divided by them.
+        """
+        n, m = self.shape
+        if self.rows.lazy:
+            return self
+        refuse_large_coordinates(n, m, self.dtype, memory_budget, storage)
+        if storage == "auto":
+            fits = n * m * self.dtype.itemsize <= parse_bytes(memory_budget)
+            beyond = "disk" if getattr(self.rows, "serial", False) else "recompute"
+            storage = "memory" if fits else beyond
+        weights = self.weights
+        if storage == "recompute":
+            known = not self.unit or "captured" in self.rows.columns
+            return self if known else Coordinates(self.rows.zip(captured=self.captured), self.by)
+        vectors, captured, own = self.map(_everything, storage)
+        rows = ArrayRows.of(vectors).zip(weights=weights, captured=captured, own=own)
+        return Coordinates(rows, StoredMap(self.by))
+
+    # ------------------------------------------------------------------ as a tall matrix
+
+    @property
+    def captured(self) -> NDArray[np.float64]:
+        """Squared lengths of the vectors before they are brought to unit length, (n,)."""
+        known = self.rows.columns.get("captured")
+        return self._here(_captured) if known is None else known
+
+    @property
+    def own(self) -> NDArray[np.float64]:
+        """k(x, x), divided as kernel values are, (n,)."""
+        known = self.rows.columns.get("own")
+        return self._here(_own) if known is None else known
+
+    def _here(self, function: Any) -> Any:
+        """Return what there is for each point, as an ndarray."""
+        found = self.map(function)
+        return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
+
+    def apply(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Return the products of all vectors with a few columns, in float64."""
+        return self._here(_Products(V))
+
+    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return Σ w_n f_n, in float64; for weights in several columns, one row for each."""
+        return Coordinates(self.rows.zip(given=weights), self.by).reduce(_Combined())[0]
+
+    def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the vectors of these points, in this order."""
+        rows = self.rows.take(indices)
+        return np.asarray(rows if isinstance(self.by, StoredMap) else self.by.look(rows).vectors())
+
+    def toarray(self) -> NDArray[Any]:
+        """Return all vectors."""
+        return np.asarray(self._here(_vectors))
+
+    def of(self, X_new: Any) -> Coordinates:
+        """Return new points by the same map, computed when they are needed."""
+        by: Any = self.by.source if isinstance(self.by, StoredMap) else self.by
+        serial = not by.kernel.threadsafe
+        rows: Rows = (
+            DaskRows.of(X_new) if is_dask_array(X_new) else ArrayRows.of(X_new, serial=serial)
+        )
+        return Coordinates(rows, by)
+
+    def sample(self, count: int) -> Sample:
+        """Return at most `count` vectors, spread evenly over the weights."""
+        numbers, counts = self.rows.spread(count, self.weights)
+        return Sample(self.take(numbers), counts / counts.sum())
+
+
+@dataclass(frozen=True)
+class _OfBlocks:
+    """A function of blocks of points, as one of blocks of rows."""
+
+    by: CoordinateMap
+    function: Any
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.by.rows_at_once
+
+    @property
+    def work_per_row(self) -> float:
+        return self.by.work_per_row
+
+    def __call__(
+        self,
+        rows: Any,
+        start: int,
+        weights: Any = None,
+        own: Any = None,
+        captured: Any = None,
+        **others: Any,
+    ) -> Any:
+        block = self.by.look(rows, weights, own, captured)
+        return self.function(block, **others)
+
+
+@dataclass(frozen=True)
+class _Products:
+    V: NDArray[Any]
+
+    def __call__(self, block: Block) -> NDArray[Any]:
+        return block.products(self.V)
+
+
+@dataclass(frozen=True)
+class _Combined:
+    def __call__(self, block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
+        return (block.combine(given),)
+
+
+def _captured(block: Block) -> NDArray[np.float64]:
+    return block.captured
+
+
+def _own(block: Block) -> NDArray[np.float64]:
+    return block.own
+
+
+def _vectors(block: Block) -> NDArray[Any]:
+    return block.vectors()
+
+
+def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    own = np.full(block.n, np.nan) if block.own is None else block.own
+    return block.vectors(), block.captured, own
+
+
+def refuse_large_coordinates(
+    n: int, m: int, dtype: Any, memory_budget: str | float, storage: str
+) -> None:
+    """Raise if so many vectors are to be in memory, and would not fit."""
+    needed, budget = n * min(n, m) * np.dtype(dtype).itemsize, parse_bytes(memory_budget)
+    if storage == "memory" and needed > budget:
+        raise ValueError(
+            f"storage='memory' does not fit: the features take {format_bytes(needed)}, the budget "
+            f"is {format_bytes(budget)}. Raise memory_budget, or take storage='auto'."
+        )

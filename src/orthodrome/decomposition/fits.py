@@ -1,0 +1,458 @@
+"""Components of points in a geometry: on the Gram matrix, or on coordinates."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from .._core.memory import parse_bytes
+from .._core.progress import Progress
+from .._core.status import warn_unless_converged
+from .._core.threads import single_threaded_blas
+from .._core.warn import warn_user
+from ..base import SAMPLE, fitted_kernel
+from ..coordinates import AnchorMap, Anchors, Block, CoordinateMap, Coordinates
+from ..coordinates.points import refuse_large_coordinates
+from ..eigen import (
+    Components,
+    Dense,
+    Eigenpairs,
+    Hebbian,
+    feature_axes,
+    leading,
+    make_components,
+    orient,
+    orient_by_moments,
+    solve_components,
+    weighted_problem,
+)
+from ..eigen.krylov import smallest_ritz_value
+from ..gram import GramOperator, gram_operator
+from ..kernels import Kernel, Precomputed
+from ..plan import Plan
+from ..preimage import RidgeMap, decode_components, has_fixed_point
+from ..preimage.ridge import ridge_of_moments
+from ..rows import ArrayRows, Rows
+from .geometry import Flat, Origin, Sphere, constant
+
+__all__ = [
+    "OF_ROWS",
+    "Found",
+    "attributes_of",
+    "find_axes",
+    "fit_coordinates",
+    "fit_gram",
+    "table_fits",
+]
+
+#: Fitted attributes with a row or a number for each row.
+OF_ROWS = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
+
+# Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes.
+_GRAM_SHARE = 0.2
+
+# Of the memory budget: what coordinates of all rows may take, with their eigenvectors, while both
+# are computed.
+_PART_FOR_ROWS = 0.25
+
+# Points whose coordinates decide about signs where third moments are 0 to rounding.
+_FEW = 1024
+
+# The most steps to the mean where `max_iter` does not say it.
+_MEAN_STEPS = 200
+
+Geometry = Flat | Sphere
+
+
+def _most_steps(plan: Plan) -> int:
+    """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
+    wanted = plan.request.max_iter
+    return _MEAN_STEPS if wanted is None or isinstance(plan.solver, Hebbian) else int(wanted)
+
+
+# ---------------------------------------------------------------------- on the Gram matrix
+
+
+def fit_gram(
+    rows: Any, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, initial: Any
+) -> tuple[dict[str, Any], Any]:
+    """Fit components to the Gram matrix, which is kept or not as the plan says.
+
+    `initial` is what an earlier fit ended with, to go on from there. Returned are the fitted
+    attributes, and what a later fit can go on from.
+    """
+    X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
+    n = X.shape[0]
+    if isinstance(plan.solver, Dense) and (request.n_components is None or request.is_number):
+        plan.solver.check_memory(n, X.dtype)
+    with single_threaded_blas():
+        kernel = fitted_kernel(kernel, rows)
+        gram = gram_operator(kernel, X, memory_budget=request.memory_budget, storage=plan.storage)
+        operator, kept, mean_converged = geometry.wrap(gram, weights, _most_steps(plan))
+    progress.advance(_GRAM_SHARE, "Gram matrix")
+    problem = weighted_problem(operator, weights)
+
+    def solve(k: int, start: NDArray[Any] | None) -> Eigenpairs:
+        now = plan.with_count(n, k)
+        return leading(
+            problem,
+            k,
+            solver=now.solver,
+            initial=initial if start is None else start,
+            callback=progress.residual_callback(now.tol, _GRAM_SHARE),
+        )
+
+    pairs = solve_components(problem, request.n_components, solve)
+    drop_null = request.n_components is None
+    components = make_components(pairs, operator, weights, drop_null=drop_null)
+    count = float(n if weights is None else weights.sum())
+    divisor, k = count if geometry.variances else 1.0, len(components.eigenvalues)
+    kept |= geometry.frame_of(components, operator) | {
+        "eigenvalues_": components.eigenvalues / divisor,
+        "eigenvectors_": components.eigenvectors,
+        "embedding_": components.embedding,
+        "explained_variance_ratio_": components.explained_variance_ratio,
+        "n_components_": k,
+        "solver_": pairs.solver,
+        "n_iter_": pairs.n_iter,
+        "residuals_": pairs.residuals[:k] / divisor,
+        "history_": list(pairs.history),
+        "converged_": pairs.converged and mean_converged,
+        "kernel_": kernel,
+        # a copy, which no later change of the caller's array reaches; a memory map stays one
+        "X_fit_": None if isinstance(kernel, Precomputed) else X if rows.mapped else X.copy(),
+        "sample_weight_": weights,
+    }
+    _warn_if_rounding(components.eigenvalues, components.rounding, X, kernel)
+    _warn_if_indefinite(request.owner, components, pairs, kernel, problem)
+    warn_unless_converged(
+        pairs.status,
+        f"{request.owner} ({pairs.solver})",
+        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
+        f"tol={plan.with_count(n, k).tol:g}",
+    )
+    return kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume
+
+
+_NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "_ridge_": None}
+
+
+# ---------------------------------------------------------------------- on coordinates
+
+
+@dataclass(frozen=True)
+class Found:
+    """Principal axes of points with coordinates.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (k,)
+        Descending.
+    axes : ndarray of shape (m, k)
+        With their signs.
+    origin : Origin
+        Where they go through.
+    rounding : float
+        Up to which size a variance may be rounding.
+    """
+
+    variances: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    origin: Origin
+    rounding: float
+
+
+def fit_coordinates(
+    rows: Rows, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, alpha: float
+) -> dict[str, Any]:
+    """Fit components to coordinates of the points, by passes over the rows.
+
+    The anchors are all that is kept of the data. `alpha` is the ridge of the way back to inputs.
+    Returned are the fitted attributes.
+    """
+    request = plan.request
+    with single_threaded_blas():
+        kernel = fitted_kernel(kernel, rows)
+        radius = geometry.radius_of(kernel, rows)
+        if isinstance(kernel, Precomputed):
+            rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) / (radius or 1.0))
+        anchors = _anchors(rows, kernel, plan, 1.0 / (radius or 1.0))
+        progress.advance(0.25, "anchors")
+        unit = geometry.on_sphere and plan.solver.sphere == "unit"
+        by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius)
+        points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
+        progress.advance(0.5, "features")
+        origin = geometry.look(points, _most_steps(plan))
+        found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
+        found, of_rows, function = _signed(found, points, geometry, _keeps_table(rows, plan, found))
+        kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
+        kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
+        some = rows.take(rows.spread(SAMPLE, points.weights)[0])
+        if isinstance(kernel, Precomputed):
+            kept["_constant_diagonal"] = constant(rows.columns["own"])
+        elif not has_fixed_point(kernel, some):
+            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, some, alpha)
+    _warn_if_rounding(kept["eigenvalues_"], found.rounding, some, kernel)
+    return kept
+
+
+def _anchors(rows: Rows, kernel: Kernel, plan: Plan, scale: float) -> Anchors:
+    """Choose the anchors; refuse first, before that takes long, what would not fit."""
+    wanted, request = plan.request.n_components, plan.request
+    k = int(wanted) if isinstance(wanted, numbers.Integral) else 1
+    if plan.solver.n_anchors is not None and plan.solver.tol is None and not rows.lazy:
+        refuse_large_coordinates(
+            rows.shape[0],
+            plan.solver.n_anchors,
+            rows.dtype,
+            request.memory_budget,
+            request.storage,
+        )
+    weights = rows.columns.get("weights")
+    return plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
+
+
+def find_axes(
+    by: CoordinateMap,
+    origin: Origin,
+    geometry: Geometry,
+    n_components: int | float | None,
+    n: int,
+) -> Found:
+    """Return the principal axes, whose signs are still to be chosen."""
+    eps, shared = (float(np.finfo(kind).eps) for kind in (by.dtype, np.float64))
+    floor = 10 * origin.term_size * (eps / np.sqrt(n) + shared)
+    found = feature_axes(
+        origin.covariance, n_components, total=origin.total, n=n, floor=floor, eps=eps
+    )
+    return Found(found.variances, geometry.axes_of(found.axes, origin), origin, floor)
+
+
+def _signed(
+    found: Found, points: Coordinates, geometry: Geometry, keep: bool
+) -> tuple[Found, dict[str, Any], Any]:
+    """Choose the signs by third moments; return what is fitted for each row, if it is to be kept.
+
+    Also returned is the function of blocks that gives the coordinates.
+    """
+    function, k = geometry.embedding(found.origin, found.axes), found.axes.shape[1]
+    table = None
+    if not keep:
+        sums = points.reduce(_ThirdMoments(function, k))
+        few = points.sample(_FEW).vectors @ found.axes
+        signs = orient_by_moments(*sums, beside=few + getattr(function, "offset", 0.0))
+    else:
+        table = points.map(function)
+        # a column at a time: what is computed of it takes several times its memory
+        signs = np.concatenate([orient(table[:, [j]], points.weights) for j in range(k)])
+        table[:, :k] *= signs
+    function = function.signed(signs)
+    found = Found(found.variances, found.axes * signs, found.origin, found.rounding)
+    if points.rows.lazy:
+        table = points.map(function)
+    kept = {} if table is None else _of_rows(table, found, points)
+    if table is not None and geometry.on_sphere:  # a copy, which does not hold all others
+        kept["mean_cosines_"] = table[:, k].copy()
+    return found, kept, function
+
+
+@dataclass(frozen=True)
+class _ThirdMoments:
+    """Sums of the third powers of coordinates, and of their moduli."""
+
+    function: Any
+    n_components: int
+
+    def __call__(self, block: Block) -> tuple[Any, ...]:
+        cubes = self.function(block)[:, : self.n_components] ** 3
+        weights = np.ones(len(cubes)) if block.weights is None else block.weights
+        return weights @ cubes, weights @ np.abs(cubes)
+
+
+def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
+    """Tell whether what is fitted for each row is kept here: if the rows are, or if it fits."""
+    if isinstance(rows, ArrayRows) and not rows.mapped:
+        return True
+    k, budget = found.axes.shape[1], plan.request.memory_budget
+    return not rows.lazy and table_fits(rows.shape[0], k, rows.dtype, budget)
+
+
+def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:
+    """Tell whether coordinates and eigenvectors of all rows may be kept.
+
+    What counts is what there is while they are computed, in float64 with a column beside them.
+    """
+    needed = n * (8 * (k + 1) + 2 * k * np.dtype(dtype).itemsize)
+    return needed <= _PART_FOR_ROWS * parse_bytes(memory_budget)
+
+
+def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
+    """Return the coordinates of the rows, and the eigenvectors that belong to them.
+
+    What is a dask array stays one.
+    """
+    k, dtype, weights = len(found.variances), points.dtype, points.weights
+    embedding, roots = table[:, :k], np.sqrt(found.variances)
+    lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    share = 1.0 / points.shape[0] if weights is None else weights / found.origin.count
+    factor = np.sqrt(share)[:, None] if np.ndim(share) else np.sqrt(share)
+    if isinstance(embedding, np.ndarray):  # with nothing of their size beside them
+        vectors = np.empty(embedding.shape, dtype=dtype)
+        np.multiply(embedding, lengths, out=vectors, casting="same_kind")
+        vectors *= factor
+        kept = np.ascontiguousarray(embedding, dtype=dtype)
+        return {"eigenvectors_": vectors, "embedding_": kept}
+    vectors = (factor * embedding * lengths).astype(dtype)
+    return {"eigenvectors_": vectors, "embedding_": embedding.astype(dtype)}
+
+
+def attributes_of(
+    found: Found, by: CoordinateMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
+) -> dict[str, Any]:
+    """Return the fitted attributes that are not about rows, and warn if anchors are too few."""
+    origin, dtype, solver = found.origin, by.dtype, plan.solver
+    left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
+    sums = 1.0 if geometry.variances else origin.count
+    ratio = found.variances / origin.total if origin.total > 0 else np.zeros_like(found.variances)
+    largest = float(found.variances[0])
+    history = {"n_anchors": count, "trace_error": origin.trace_error}
+    history["max_residual"] = left_out / largest if largest > 0 else 0.0
+    status = solver.status(origin.trace_error, count, n)
+    warn_unless_converged(
+        status,
+        f"{plan.request.owner} ({solver.name})",
+        f"{count} anchors leave {origin.trace_error:.1e} of the trace, tol={solver.tol}",
+    )
+    points = anchors.points
+    return geometry.attributes(by, origin, found.axes) | {
+        "eigenvalues_": (found.variances * sums).astype(dtype),
+        "explained_variance_ratio_": ratio.astype(dtype),
+        "n_components_": len(found.variances),
+        "solver_": plan.name,
+        "n_iter_": 1,
+        "residuals_": np.full(len(found.variances), left_out * sums, dtype=dtype),
+        "history_": [history],
+        "converged_": status.converged and origin.converged,
+        "X_fit_": None if points is None else points.copy(),
+        "_columns_": anchors.indices if points is None else None,
+        "anchor_indices_": anchors.indices,
+        "n_anchors_": count,
+        "_squared_radius": getattr(by, "radius", None) or 1.0,
+        "_ridge_": None,
+    }
+
+
+# ---------------------------------------------------------------------- back to inputs
+
+
+@dataclass(frozen=True)
+class _RidgeSums:
+    """Moments of coordinates and inputs about points near their means."""
+
+    by: CoordinateMap
+    function: Any
+    n_components: int
+    geometry: Geometry
+    origin: NDArray[np.float64]
+    center: NDArray[np.float64]
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.by.rows_at_once
+
+    def __call__(
+        self, rows: Any, start: int, weights: Any = None, own: Any = None, captured: Any = None
+    ) -> tuple[Any, ...]:
+        coordinates = self.function(self.by.look(rows, None, own, captured))
+        w = np.ones(len(coordinates)) if weights is None else weights
+        f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
+        sparse = scipy.sparse.issparse(rows)  # measured from 0: differences would not be sparse
+        x = rows if sparse else rows.astype(np.float64) - self.center
+        weighted = (f * w[:, None]).T
+        return w.sum(), w @ f, x.T @ w, weighted @ f, (x.T @ weighted.T).T
+
+
+def _ridge(
+    rows: Rows,
+    by: CoordinateMap,
+    kernel: Kernel,
+    geometry: Geometry,
+    function: Any,
+    some: Any,
+    alpha: float,
+) -> RidgeMap:
+    """Return the map back to inputs by ridge regression of all rows.
+
+    That of shapes and matrices, which become vectors only beside others, is that of some rows.
+    """
+    k = function.axes.shape[1] if isinstance(geometry, Flat) else function.frame.shape[1] - 1
+    shares = rows.spread(SAMPLE, rows.columns.get("weights"))[1]
+    shares = shares / shares.sum()
+    coordinates = geometry.regressors(function(by.look(some))[:, :k])
+    if not kernel.takes_vectors:
+        return decode_components(coordinates, kernel.as_vectors(some)[0], shares, alpha)
+    sparse = scipy.sparse.issparse(some)
+    center = np.zeros(some.shape[1]) if sparse else shares @ some
+    sums = _RidgeSums(by, function, k, geometry, shares @ coordinates, center)
+    count, first, mean, second, cross = rows.reduce(sums)
+    shift, moved = first / count, mean / count
+    return ridge_of_moments(
+        center + moved,
+        sums.origin + shift,
+        second / count - np.outer(shift, shift),
+        cross / count - np.outer(shift, moved),
+        alpha,
+    )
+
+
+# ---------------------------------------------------------------------- warnings
+
+
+def _warn_if_indefinite(
+    owner: str, components: Components, pairs: Eigenpairs, kernel: Kernel, problem: GramOperator
+) -> None:
+    """Warn where eigenvalues are negative: the kernel is not positive definite.
+
+    Only the leading eigenvalues are known in general. The others are looked at where the kernel is
+    not known to be positive definite.
+    """
+    smallest, largest = pairs.smallest, float(components.eigenvalues[0])
+    if smallest is None and not kernel.positive_definite and pairs.solver == "dense":
+        smallest = smallest_ritz_value(problem)
+    total = float(components.explained_variance_ratio.sum(dtype=np.float64))
+    negative = smallest is not None and smallest < -max(components.rounding, 1e-5 * largest)
+    if not negative and total <= 1 + 1e-6:
+        return
+    name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__
+    known = f", for instance {smallest:.3g} (the largest is {largest:.3g})" if negative else ""
+    warn_user(
+        f"{name} is not positive definite on these data: {owner} has found negative "
+        f"eigenvalues{known}. Their components are left out. "
+        "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
+        "so the ratios are too large and may add up to more than 1.",
+        UserWarning,
+    )
+
+
+def _warn_if_rounding(
+    eigenvalues: NDArray[Any],
+    rounding: float,
+    X: Any,
+    kernel: Kernel,
+) -> None:
+    """Warn where different points have become one: all that is left of them is rounding."""
+    if np.any(eigenvalues > 0) or isinstance(kernel, Precomputed):
+        return
+    difference = X[1:] != X[:-1]
+    if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
+        warn_user(
+            f"All components are zero: the variance of {type(kernel).__name__} over these data is "
+            f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), or centre "
+            "the data, or pass float64.",
+            UserWarning,
+        )
