@@ -63,7 +63,8 @@ class FitsClusters:
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            `GeodesicMixture` and `KernelSpectralClustering` also take dask arrays.
+            Rows in blocks are taken too, see :doc:`/streams`: zarr and dask arrays, lists of
+            batches, and objects that yield batches anew in every pass.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional

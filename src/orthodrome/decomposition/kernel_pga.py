@@ -101,14 +101,17 @@ class KernelPGA(SpectralDecomposition):
         Coefficients of the Karcher mean μ over the training points (brought to unit length).
     mean_cosines_ : ndarray of shape (n_samples,)
         ⟨Φ(x_n), μ⟩; their arccos are the distances from the mean.
+    mean_drift_ : float
+        After `partial_fit`: the angle between the mean of the first rows and that of all rows.
     mean_n_iter_, mean_gradient_norm_ : int, float
         Steps to the mean, and ‖Σ p_n Log_μ Φ(x_n)‖ there.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Coefficients of the components v_q over the training points (brought to unit length).
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the anchors. A copy, but for a memory map, which stays one: the model
-        needs its file as it is.
+        With nystroem, the anchors. With a linear or cosine kernel and more rows than columns, the
+        unit vectors of the inputs: `dual_coef_` and `mean_` are then vectors of the input space. A
+        copy, except for a memory map: the model needs its file as it is.
     n_anchors_ : int or None
         With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
         entries `mean_`.

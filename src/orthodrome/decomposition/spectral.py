@@ -289,20 +289,23 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     @available_if(works_on_features)
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with another batch of rows, of which only moments of their features are kept.
+        """Go on with another batch of rows, of which only sums over their features are kept.
 
-        The first batches are kept until there are eight rows for each anchor that is asked for;
-        then the parameters of the kernel and the anchors come from them, for good. Of every row,
-        also of those, the features enter the mean and the covariance: with the same anchors and
-        kernel the result is that of `fit` on all rows in any order, to rounding. No rows wait where
-        ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
+        The first batches are kept until there are eight rows for each anchor that is asked for.
+        Then the parameters of the kernel and the anchors are taken from them, and stay. No rows
+        wait if ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
         parameters.
 
-        Components are computed when they are next asked for, by `transform` or as attributes;
-        while rows wait for anchors, as if those rows were all. Signs are such that the third
-        moment over the anchors is positive (`fit`: over all rows), since the rows are gone, and
-        so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows
-        at once, and have no `partial_fit`.
+        For kernel PCA the result is that of `fit` on all rows, in any order, with the same anchors
+        and kernel, to rounding. For kernel PGA it is an approximation, as Log maps depend on the
+        mean of all rows: exact sums of the features are combined with a random sample of 2,048
+        rows. `mean_drift_` is the angle between the mean of the first rows and that of all rows; a
+        warning is given if it is above 0.5.
+
+        Components are computed when they are next asked for, by `transform` or as attributes. Signs
+        are such that the third moment over the anchors is positive (`fit`: over all rows), as the
+        rows are gone; so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem
+        need all rows at once, and have no `partial_fit`.
 
         Parameters
         ----------
