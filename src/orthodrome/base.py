@@ -10,23 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from ._core.canonical import Canonical, canonical_gram, canonical_rows
 from ._core.checks import RowError, check_choice
+from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
 from .kernels.wrappers import check_kernel_parameters
-from .rows import ArrayRows, Rows
+from .rows import ArrayRows, DaskRows, Rows
+from .rows.dask_blocks import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
 __all__ = [
     "SAMPLE",
     "SOLVER_PARAMETERS",
     "KernelEstimator",
+    "canonical_of",
+    "data_of",
     "fitted_kernel",
     "last_fit_kept",
     "nystroem_or",
+    "rows_of",
     "rows_renumbered",
 ]
 
@@ -69,6 +75,41 @@ def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
     numbers, counts = rows.spread(SAMPLE, weights)
     counted = None if weights is None and len(numbers) == rows.shape[0] else counts
     return fit_kernel(kernel, rows, rows.take(numbers), counted)
+
+
+def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
+    """Return the distinct rows of positive weight, sorted, if the rows are in memory.
+
+    Others are neither sorted nor merged; they stay rows. Those of a dask array lose the ones of
+    weight 0.
+    """
+    n, weights = rows.shape[0], rows.columns.get("weights")
+    if isinstance(rows, ArrayRows):
+        merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
+        return merged(rows.whole(), weights)
+    if is_dask_array(weights):
+        weights = np.concatenate(computed(*blocks_of(weights)))
+    every = np.arange(n)
+    if weights is None or np.all(weights > 0) or not isinstance(rows, DaskRows):
+        known = np.ones(n) if weights is None else weights
+        return Canonical(rows, known, every, every)
+    index, inverse = np.flatnonzero(weights), np.full(n, -1)
+    inverse[index] = np.arange(len(index))
+    kept = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
+    return Canonical(kept, weights[index], index, inverse)
+
+
+def rows_of(canonical: Canonical, kernel: Kernel) -> Rows:
+    """Return canonical data as rows with weights."""
+    if isinstance(canonical.data, Rows):
+        return canonical.data
+    rows = ArrayRows.of(canonical.data, serial=not kernel.threadsafe)
+    return rows.zip(weights=canonical.weights)
+
+
+def data_of(canonical: Canonical) -> Any:
+    """Return canonical data as one array."""
+    return canonical.data.whole() if isinstance(canonical.data, Rows) else canonical.data
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):

@@ -35,6 +35,8 @@ class Request:
         How many components.
     exact : bool
         Whether "auto" must not take coordinates.
+    own : bool
+        Whether "auto" may take a kernel's own coordinates.
     """
 
     owner: str
@@ -47,6 +49,7 @@ class Request:
     storage: str = "auto"
     random_state: Any = None
     exact: bool = False
+    own: bool = True
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Request:
@@ -174,7 +177,9 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
 
 def _has_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
     """Tell whether the kernel's own coordinates are to be used."""
-    if request.solver != "auto" or request.n_anchors is not None or request.exact:
+    if request.solver != "auto" or request.n_anchors is not None:
+        return False
+    if request.exact or not request.own:
         return False
     if not kernel.has_coordinates or len(rows.shape) != 2:
         return False

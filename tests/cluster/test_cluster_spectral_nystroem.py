@@ -212,7 +212,8 @@ def test_the_tolerance_is_that_of_the_trace():
 
 def test_the_uncertainty_of_degrees_is_a_bound():
     from orthodrome._core.canonical import canonical_rows
-    from orthodrome.cluster.training import rows_of, view_of
+    from orthodrome.base import rows_of
+    from orthodrome.decomposition.view import view_of
     from orthodrome.plan import Request, make_plan
 
     X = blobs()

@@ -25,19 +25,22 @@ from .._core.warn import warn_user
 from ..base import (
     SOLVER_PARAMETERS,
     KernelEstimator,
+    canonical_of,
+    data_of,
     fitted_kernel,
     last_fit_kept,
     nystroem_or,
+    rows_of,
     rows_renumbered,
 )
 from ..coordinates import CoordinateGram
+from ..decomposition.view import View, fitted_points
 from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan, Request, make_plan
 from ..rows import DaskRows, Rows, as_rows
 from ..sphere.lloyd import Centers, Run, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
-from .training import View, canonical_of, data_of, fitted_points, rows_of
 
 __all__ = ["MOST_RUNS", "CenterClustering", "FitsClusters", "number_of_clusters", "warn_if_fewer"]
 

@@ -13,8 +13,10 @@ from .._core.canonical import Canonical
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
+from ..base import rows_of
 from ..coordinates import AnchorMap
 from ..decomposition.geometry import SPHERE
+from ..decomposition.view import View, view_of
 from ..gram import Scaled, cross_operator, squared_radius
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
@@ -26,7 +28,6 @@ from ..rows import ArrayRows, Rows
 from ..sphere.lloyd import FlatCenters, GeodesicCenters
 from ..sphere.seeding import SEEDINGS
 from .base import CenterClustering
-from .training import View, rows_of, view_of
 
 __all__ = ["HypersphericalKMeans", "KernelKMeans"]
 

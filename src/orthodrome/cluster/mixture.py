@@ -24,7 +24,7 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, rows_renumbered
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
 from ..coordinates import CoordinateGram, anchor_coordinates, choose_anchors
 from ..decomposition import KernelPGA
 from ..decomposition.fits import table_fits
@@ -41,7 +41,6 @@ from ..sphere.mixture import COVARIANCES, MixtureFit, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
 from .base import MOST_RUNS, FitsClusters, number_of_clusters
 from .judgement import Judgement, unit_points
-from .training import canonical_of, rows_of
 
 __all__ = ["GeodesicMixture"]
 

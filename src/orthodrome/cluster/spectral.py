@@ -21,8 +21,17 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, fitted_kernel, rows_renumbered
+from ..base import (
+    SOLVER_PARAMETERS,
+    KernelEstimator,
+    canonical_of,
+    data_of,
+    fitted_kernel,
+    rows_of,
+    rows_renumbered,
+)
 from ..coordinates import AnchorMap, Anchors, CoordinateRows, Coordinates
+from ..decomposition.view import View, fitted_points, view_of
 from ..eigen import Dense, Eigenpairs, Krylov, leading
 from ..gram import GramOperator, cross_operator, gram_operator
 from ..kernels import Kernel
@@ -32,7 +41,6 @@ from ..rows.dask_blocks import over_rows
 from ..sphere.lloyd import numbered_by_first
 from .base import MOST_RUNS, FitsClusters, number_of_clusters, warn_if_fewer
 from .laplacians import LAPLACIANS, Points, SpectralEmbedding
-from .training import View, canonical_of, data_of, fitted_points, rows_of, view_of
 
 __all__ = ["KernelSpectralClustering"]
 

@@ -4,40 +4,43 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_numbers, check_power, check_sample_weight
+from .._core.canonical import Canonical
+from .._core.checks import RowError, check_numbers, check_power
+from .._core.kinds import refuse_unread
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_renumbered
-from ..coordinates import (
-    Isometry,
-    anchor_coordinates,
-    isometric_coordinates,
-    principal_coordinates,
+from .._core.warn import warn_user
+from ..base import (
+    KernelEstimator,
+    canonical_of,
+    fitted_kernel,
+    last_fit_kept,
+    rows_of,
+    rows_renumbered,
 )
-from ..eigen import Nystroem, orient
-from ..gram import (
-    GramOperator,
-    Scaled,
-    cross_operator,
-    gram_diagonal,
-    gram_operator,
-    squared_radius,
-)
-from ..kernels import Precomputed
-from .base import warn_if_left_out
+from ..coordinates import isometric_coordinates, principal_coordinates
+from ..eigen import orient
+from ..gram import Scaled, cross_operator, gram_diagonal, gram_operator, squared_radius
+from ..kernels import Kernel, Precomputed
+from ..plan import Plan, Request, make_plan
+from ..rows import as_rows
+from .view import view_of
 
 __all__ = ["ExplicitDecomposition", "oriented"]
+
+# What of squared lengths may be rounding.
+_LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 # Of the progress bar: about what the Gram matrix and its factors take of a fit.
 _GRAM_SHARE = 0.1
@@ -46,9 +49,7 @@ _GRAM_SHARE = 0.1
 class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """A decomposition of points that get exact coordinates first, from the Gram matrix.
 
-    A subclass looks at the Gram matrix (`_checked_gram`), fits itself to coordinates
-    (`_fit_points`), and embeds coordinates (`_embedded`). Coordinates of training data and of new
-    ones go through `_placed`.
+    A subclass fits itself to coordinates (`_fit_points`) and embeds coordinates (`_embedded`).
     """
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
@@ -69,18 +70,12 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     # ------------------------------------------------------------------ what a subclass supplies
 
-    def _features_of(self, n: int) -> Nystroem | None:
-        """Return what chooses anchors for n points; None where all of them are to be taken."""
-        return None
+    #: Whether coordinates are brought to unit length.
+    _unit_points: ClassVar[bool] = False
 
     def _on_sphere(self) -> bool:
         """Tell whether k(x, x) must be constant; it is then divided out."""
-        return False
-
-    def _checked_gram(self, gram: GramOperator) -> GramOperator:
-        """Return the Gram operator to be factored; note what it was divided by."""
-        self._squared_radius_ = squared_radius(gram.diagonal()) if self._on_sphere() else 1.0
-        return gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
+        return self._unit_points
 
     @abstractmethod
     def _fit_points(
@@ -94,16 +89,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     @abstractmethod
     def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the embedding of coordinates, shape (n, n_components_)."""
-
-    def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where the coordinates of points are; NaN for a point that has no place."""
-        return points
-
-    def _refuse_unplaced(self, points: NDArray[np.float64]) -> None:
-        """Raise where a point has no place."""
-
-    def _check_new(self, X: Any) -> None:
-        """Raise where new data do not belong to the training data."""
 
     # ------------------------------------------------------------------ fitting
 
@@ -133,27 +118,29 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
         kernel = self._kernel_object()
-        X = kernel.validate(X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
-        precomputed = isinstance(kernel, Precomputed)
-        canonical = (canonical_gram if precomputed else canonical_rows)(X, weights)
-        solver = self._features_of(len(canonical.weights))
-        self._refuse_large_matrix(len(canonical.weights), solver)
+        refuse_unread(X, self)
+        rows: Any = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
+        canonical = canonical_of(rows, kernel)
+        distinct = rows_of(canonical, kernel)
+        plan = make_plan(distinct, kernel, self._request())
+        self._refuse_large_matrix(len(canonical.weights), plan)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             with rows_renumbered(canonical.index):
-                self.kernel_ = self._fit_kernel(canonical.data, canonical.weights)
-                self.X_fit_ = None if precomputed else canonical.data
-                self._columns_ = canonical.index if precomputed else None
-                if solver is None:
-                    found = self._coordinates_of(canonical)
-                else:
-                    found = self._feature_coordinates_of(canonical, solver)
-                points = self._placed(found.points)
-            warn_if_left_out(found.left_out, points, self.kernel_)
+                self.kernel_ = fitted_kernel(kernel, distinct)
+                on_sphere = self._on_sphere()
+                found = explicit_points(canonical, self.kernel_, plan, on_sphere=on_sphere)
+            points = self._placed(found.points)
+            _warn_if_left_out(found.left_out, points, self.kernel_)
+            self.__dict__.update(found.attributes)
             progress.advance(_GRAM_SHARE, "Gram matrix")
             with rows_renumbered(canonical.index):
                 self._fit_points(points, canonical.weights, self._rest_of(progress))
-        self._keep(X, canonical, points)
+        self._keep(rows.whole(), canonical, points)
+
+    def _request(self) -> Request:
+        """Return what the plan is made of: the whole Gram matrix, unless anchors are asked for."""
+        solver = getattr(self, "solver", "dense")
+        return Request.of(self, n_components=None, solver=solver, own=False)
 
     def _rest_of(self, progress: Progress) -> Callable[[float], None]:
         """Return what advances the progress bar from where the Gram matrix left it."""
@@ -166,54 +153,19 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
         return advance
 
-    def _refuse_large_matrix(self, n: int, solver: Nystroem | None) -> None:
+    def _refuse_large_matrix(self, n: int, plan: Plan) -> None:
         """Raise before any work if the matrices do not fit."""
-        m = n if solver is None else min(n, solver.most_anchors(1))
+        exact = plan.face == "gram"
+        m = n if exact else min(n, plan.solver.most_anchors(1))
         needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
         if needed > max(budget, 2**23):  # a few megabytes are never refused
-            what = "factors the Gram matrix" if solver is None else f"makes {m} features"
+            what = "factors the Gram matrix" if exact else f"makes {m} features"
             fewer = "anchors (n_anchors)" if hasattr(self, "n_anchors") else "points"
             raise ValueError(
                 f"{type(self).__name__} {what} of {n} points, which takes "
                 f"{format_bytes(needed)}, and memory_budget is {format_bytes(budget)}. Raise "
                 f"memory_budget, or fit to fewer {fewer}."
             )
-
-    def _coordinates_of(self, canonical: Canonical) -> Isometry:
-        """Return coordinates of the points."""
-        gram = gram_operator(self.kernel_, canonical.data, storage="recompute")
-        found = isometric_coordinates(self._checked_gram(gram))
-        self._decoder_ = found.decoder
-        self.anchor_indices_ = self.n_anchors_ = None
-        return found
-
-    def _feature_coordinates_of(self, canonical: Canonical, solver: Nystroem) -> Isometry:
-        """Return coordinates of the features of the points, of unit length."""
-        kernel, data = self.kernel_, canonical.data
-        diagonal = gram_diagonal(kernel, data)
-        self._squared_radius_ = squared_radius(diagonal)
-        scale = 1.0 / self._squared_radius_
-        anchors = solver.renumbered(canonical.inverse).anchors_of(
-            kernel, data, 1, sample_weight=canonical.weights, scale=scale
-        )
-        points = anchor_coordinates(
-            kernel,
-            data,
-            anchors,
-            unit=True,
-            scale=scale,
-            diagonal=diagonal * scale,
-            memory_budget=self.memory_budget,
-        )
-        found = principal_coordinates(points)
-        rows = None if anchors.indices is None else canonical.index[anchors.indices]
-        if self._columns_ is None:
-            self.X_fit_ = anchors.points.copy()
-        else:
-            self._columns_ = rows
-        self._decoder_ = found.decoder
-        self.anchor_indices_, self.n_anchors_ = rows, len(anchors.decoder)
-        return found
 
     def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:
         """Set what belongs to training rows: that of its twin, or of a new point, for each."""
@@ -265,11 +217,31 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         """Return the coordinates of validated data, projected on the span of the training data."""
         if self._columns_ is not None:
             X = X[:, self._columns_]
-        else:
-            self._check_new(X)
+        elif self._unit_points:
+            squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
         cross = cross_operator(self.kernel_, X, self.X_fit_)
         products = np.asarray(cross @ self._decoder_, dtype=np.float64)
         return self._placed(products / self._squared_radius_)
+
+    def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return coordinates as they are used: of unit length if asked, NaN if there is none."""
+        if not self._unit_points:
+            return points
+        lengths = np.linalg.norm(points, axis=1)
+        lengths[lengths <= 1e-12] = np.nan
+        return points / lengths[:, None]
+
+    @staticmethod
+    def _refuse_unplaced(points: NDArray[np.float64]) -> None:
+        """Raise where a point has no place."""
+        lost = ~np.isfinite(points[:, 0])
+        if lost.any():
+            raise RowError(
+                "Row {0} of X has no similarity to any training point that has a weight: it has no "
+                "place on their sphere. Choose a larger scale (sigma) of the kernel, or leave it "
+                "out.",
+                int(np.argmax(lost)),
+            )
 
     def _check_coordinates(self, X: Data) -> NDArray[np.float64]:
         given = check_numbers(X, "X", type(self).__name__, dtype=np.float64, estimator=self)
@@ -299,3 +271,56 @@ def oriented(
 ) -> NDArray[np.float64]:
     """Return directions with the signs that give coordinates along them positive third moments."""
     return directions * orient(coordinates - share @ coordinates, share)
+
+
+@dataclass(frozen=True)
+class ExplicitPoints:
+    """Points with exact coordinates, or those of their vectors by anchors.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, rank)
+        The coordinates.
+    left_out : float
+        The sum of squares of the points along directions that were left out.
+    attributes : dict
+        Fitted attributes that give new points their coordinates.
+    """
+
+    points: NDArray[np.float64]
+    left_out: float
+    attributes: dict[str, Any]
+
+
+def explicit_points(
+    canonical: Canonical, kernel: Kernel, plan: Plan, *, on_sphere: bool
+) -> ExplicitPoints:
+    """Give points coordinates: by the whole Gram matrix, or by anchors and of unit length."""
+    data, precomputed = canonical.data, isinstance(kernel, Precomputed)
+    radius = squared_radius(gram_diagonal(kernel, data)) if on_sphere else 1.0
+    kept: dict[str, Any] = {"_squared_radius_": radius, "anchor_indices_": None, "n_anchors_": None}
+    if plan.face == "gram":
+        gram = gram_operator(kernel, data, storage="recompute")
+        found = isometric_coordinates(gram if radius == 1.0 else Scaled(gram, 1.0 / radius))
+        kept |= {"X_fit_": None if precomputed else data}
+        kept |= {"_columns_": canonical.index if precomputed else None}
+    else:
+        view = view_of(canonical, kernel, plan, 1, radius=radius)
+        found = principal_coordinates(view.points)
+        kept |= view.attributes(canonical)
+    return ExplicitPoints(found.points, found.left_out, kept | {"_decoder_": found.decoder})
+
+
+def _warn_if_left_out(left_out: float, points: NDArray[np.float64], kernel: Kernel) -> None:
+    """Warn where coordinates lack much of the variance, which is near rounding beside lengths."""
+    size = float(np.einsum("ij,ij->", points, points))
+    if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
+        return  # rows that differ by rounding, and nobody knows whether the points do
+    spread = float(np.sum((points - points.mean(axis=0)) ** 2))
+    if left_out > 0.01 * (left_out + spread):
+        warn_user(
+            f"{left_out / (left_out + spread):.0%} of the variance of {type(kernel).__name__} over "
+            "these data is left out: beside the lengths of the points it is near rounding. Choose "
+            "a smaller scale (sigma), or centre the data, or pass float64.",
+            UserWarning,
+        )

@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import RowError
 from .._core.parameters import choice, integer, optional, positive, seed
 from .._core.types import Data
 from ..base import nystroem_or
-from ..eigen import Nystroem
-from ..gram import squared_radius
 from ..sphere import exp, log, nested_spheres
 from ..sphere.nested import CHOICES
-from .base import feature_solver
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import image_of
 
@@ -145,6 +141,7 @@ class KernelPNS(ExplicitDecomposition):
     array([1., 0.])
     """
 
+    _unit_points = True
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
         "sphere": choice(*CHOICES),
         "negligible": positive(or_zero=True),
@@ -180,31 +177,6 @@ class KernelPNS(ExplicitDecomposition):
         self.memory_budget = memory_budget
         self.random_state = random_state
         self.verbose = verbose
-
-    def _features_of(self, n: int) -> Nystroem | None:
-        return feature_solver(self, n, n)
-
-    def _on_sphere(self) -> bool:
-        return True
-
-    def _check_new(self, X: Any) -> None:
-        squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
-
-    def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring coordinates to unit length; NaN where there is none."""
-        lengths = np.linalg.norm(points, axis=1)
-        lengths[lengths <= 1e-12] = np.nan
-        return points / lengths[:, None]
-
-    def _refuse_unplaced(self, points: NDArray[np.float64]) -> None:
-        lost = ~np.isfinite(points[:, 0])
-        if lost.any():
-            raise RowError(
-                "Row {0} of X has no similarity to any training point that has a weight: it has no "
-                "place on their sphere. Choose a larger scale (sigma) of the kernel, or leave it "
-                "out.",
-                int(np.argmax(lost)),
-            )
 
     def _fit_points(
         self,

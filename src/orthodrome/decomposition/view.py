@@ -8,61 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.kinds import is_dask_array
+from .._core.canonical import Canonical
 from .._core.status import Status, warn_unless_converged
+from ..base import data_of, rows_of
 from ..coordinates import AnchorMap, Anchors, CoordinateGram, Coordinates
 from ..coordinates.pivots import PARTS
 from ..coordinates.points import refuse_large_coordinates
 from ..gram import gram_diagonal
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
-from ..rows import ArrayRows, DaskRows, Rows
-from ..rows.dask_blocks import blocks_of, computed, lazy_rows_of
 
-__all__ = [
-    "View",
-    "canonical_of",
-    "data_of",
-    "fitted_points",
-    "rows_of",
-    "view_of",
-]
-
-
-def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
-    """Return the distinct rows of positive weight, sorted, if the rows are in memory.
-
-    Others are neither sorted nor merged; they stay rows. Those of a dask array lose the ones of
-    weight 0.
-    """
-    n, weights = rows.shape[0], rows.columns.get("weights")
-    if isinstance(rows, ArrayRows):
-        merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
-        return merged(rows.whole(), weights)
-    if is_dask_array(weights):
-        weights = np.concatenate(computed(*blocks_of(weights)))
-    every = np.arange(n)
-    if weights is None or np.all(weights > 0) or not isinstance(rows, DaskRows):
-        known = np.ones(n) if weights is None else weights
-        return Canonical(rows, known, every, every)
-    index, inverse = np.flatnonzero(weights), np.full(n, -1)
-    inverse[index] = np.arange(len(index))
-    kept = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
-    return Canonical(kept, weights[index], index, inverse)
-
-
-def rows_of(canonical: Canonical, kernel: Kernel) -> Rows:
-    """Return canonical data as rows with weights."""
-    if isinstance(canonical.data, Rows):
-        return canonical.data
-    rows = ArrayRows.of(canonical.data, serial=not kernel.threadsafe)
-    return rows.zip(weights=canonical.weights)
-
-
-def data_of(canonical: Canonical) -> Any:
-    """Return canonical data as one array."""
-    return canonical.data.whole() if isinstance(canonical.data, Rows) else canonical.data
+__all__ = ["View", "fitted_points", "view_of"]
 
 
 def fitted_points(canonical: Canonical, kernel: Kernel, view: View | None) -> dict[str, Any]:
