@@ -188,6 +188,31 @@ def test_the_fit_does_not_depend_on_storage(name, kind, storage, weights, dtype,
     check(fitted, in_memory(name, weights, dtype), rows(60, 5, dtype), DTYPES[dtype])
 
 
+@pytest.mark.parametrize("init", ["k-means++", "farthest-first", "random"])
+@pytest.mark.parametrize("make", [k_means, hyperspherical])
+@pytest.mark.parametrize("kind", KINDS)
+def test_starts_from_rows_in_blocks(kind, make, init, tmp_path):
+    """Starts depend on the order of the rows, and on a sample; clear groups are found anyway."""
+    X, y = rows(), np.repeat(np.arange(K), [160, 100, 60])
+    X = 6 * np.eye(D)[y] + 0.1 * X
+    w = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
+    outliers = np.flatnonzero(w == 0)[:5]
+    X[outliers] = 60.0  # of weight 0: as if they were not there
+    model = make(kernel=Gaussian(sigma=6.0), n_anchors=60, storage="recompute")
+    model.set_params(init=init, n_init=4, random_state=0)
+    fitted = model.fit(KINDS[kind](X, tmp_path), sample_weight=w)
+    assert same_partition(np.asarray(fitted.labels_)[w > 0], y[w > 0])
+    np.testing.assert_array_equal(fitted.predict(X), np.asarray(fitted.labels_))
+
+
+@pytest.mark.parametrize("kind", ["memory", "batches", "dask"])
+def test_more_clusters_than_rows_of_positive_weight_are_refused(kind, tmp_path):
+    w = np.zeros(N)
+    w[:2] = 1.0
+    with pytest.raises(ValueError, match="must not exceed the number of points"):
+        KernelKMeans(3, n_anchors=5).fit(KINDS[kind](rows(), tmp_path), sample_weight=w)
+
+
 @pytest.mark.parametrize("make", [mixture, spectral, k_means, hyperspherical])
 def test_numbers_of_anchors_are_those_of_the_rows_given(make):
     X = rows()

@@ -18,9 +18,10 @@ __all__ = ["Plan", "Request", "make_plan"]
 # Components that are solved for first where only a part of the variance is asked for.
 _FIRST = 16
 
-# The most coordinates of a kernel's own: beyond, all eigenvectors of their covariance take longer
-# than a few products with the Gram matrix.
+# Where a kernel's own coordinates are used: if they are at most so many, with so many rows each.
+# Otherwise the eigenvectors of their covariance take longer than products with the Gram matrix.
 _MOST_COORDINATES = 2048
+_ROWS_PER_COORDINATE = 3
 
 
 @dataclass(frozen=True)
@@ -134,17 +135,17 @@ class Plan:
 def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     """Decide how a fit to these rows is done.
 
-    Points have coordinates of their own (linear and cosine kernels) where they are more than the
-    coordinates; they get coordinates by anchors where `n_anchors` or ``solver="nystroem"`` asks for
-    them, where the rows are read in blocks, and beyond 200,000 rows. Otherwise, and wherever a
-    solver of the Gram matrix is asked for, it is the Gram matrix.
+    Linear and cosine kernels have coordinates of their own, which are used if there are more than
+    three rows for each. Points get coordinates by anchors if `n_anchors` or ``solver="nystroem"``
+    asks for them, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and if a
+    solver of the Gram matrix is asked for, the Gram matrix is used.
     """
     n, k = rows.shape[0], request.count(rows.shape[0])
     budget = request.memory_budget
     if _has_own_coordinates(rows, kernel, request):
         d = rows.shape[1]
         solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
-        reason = f"the kernel has {d} coordinates, fewer than the {n} rows"
+        reason = f"the kernel has {d} coordinates, and the {n} rows are many more"
         return Plan("coordinates", "coordinates", solver, k, request.storage, reason, request)
     in_blocks = not isinstance(rows, ArrayRows)
     asked = "nystroem" if in_blocks and request.solver == "auto" and not request.exact else None
@@ -184,4 +185,4 @@ def _has_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
     if not kernel.has_coordinates or len(rows.shape) != 2:
         return False
     n, d = rows.shape
-    return n > d and d <= _MOST_COORDINATES
+    return n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES

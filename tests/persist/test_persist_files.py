@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import laws_persist as laws
-from orthodrome import KernelPCA, load, save
+from orthodrome import KernelKMeans, KernelPCA, KernelPGA, load, save
 from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Embedded, Gaussian, Normalized
 from orthodrome.persist import archive
@@ -704,3 +704,26 @@ def test_a_kernel_that_was_saved_evaluates(tmp_path):
     save(kernel, tmp_path / "k")
     X = laws.vectors()[1]
     np.testing.assert_array_equal(load(tmp_path / "k")(X), kernel(X))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
+def test_kernel_pga_goes_on_after_it_was_saved(kernel, tmp_path):
+    X = np.random.default_rng(0).standard_normal((600, 4)) + 3
+    model = KernelPGA(2, kernel=kernel, n_anchors=20, random_state=0)
+    model.partial_fit(X[:300])
+    save(model, tmp_path / "m.orthodrome")
+    again = load(tmp_path / "m.orthodrome").partial_fit(X[300:])
+    model.partial_fit(X[300:])
+    np.testing.assert_array_equal(again.eigenvalues_, model.eigenvalues_)
+    save(again, tmp_path / "n.orthodrome")
+    loaded = load(tmp_path / "n.orthodrome")
+    np.testing.assert_array_equal(loaded.transform(X[:5]), model.transform(X[:5]))
+
+
+def test_k_means_of_a_dask_array_is_saved_without_labels(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).standard_normal((90, 3))
+    model = KernelKMeans(3, n_anchors=20, random_state=0).fit(da.from_array(X, chunks=40))
+    save(model, tmp_path / "m.orthodrome")
+    again = load(tmp_path / "m.orthodrome")
+    np.testing.assert_array_equal(again.predict(X), np.asarray(model.labels_))

@@ -187,7 +187,8 @@ class CenterClustering(
         self.labels_ = labels[canonical.inverse]
         alone = np.flatnonzero(canonical.inverse < 0)
         if len(alone):
-            self.labels_[alone] = nearest(self._order()(rows.take(alone), 0))
+            with rows_renumbered(alone):
+                self.labels_[alone] = nearest(self._order()(rows.take(alone), 0))
         if isinstance(rows, DaskRows):
             self.labels_ = rows.as_dask(self.labels_)
         self._warn(best, len(kept), view)
@@ -399,7 +400,7 @@ def _starts_from_sample(
     """Choose starts among a sample of the rows; one pass gives the nearest start of each row."""
     rows = view.points.rows
     numbers, counts = rows.spread(_SAMPLE, view.weights)
-    sample = view.points.of(rows.take(numbers)).kept("memory", np.inf)
+    sample = view.points.of(rows.take(numbers)).stored("memory")
     few = type(geometry)(CoordinateGram(sample), counts)
     chosen = [seeding(few.squared_from, counts, k, random) for random in randoms]
     vectors = sample.take(np.concatenate(chosen)).astype(np.float64)
@@ -417,7 +418,7 @@ def number_of_clusters(estimator: Any, canonical: Canonical, name: str = "n_clus
 
     Rows count as often as their weights say, so that both ways to write copies are the same.
     """
-    n, wanted = len(canonical.weights), int(getattr(estimator, name))
+    n, wanted = int(np.count_nonzero(canonical.weights)), int(getattr(estimator, name))
     n_samples = max(n, canonical.weights.sum())
     if n_samples < wanted:
         raise ValueError(

@@ -88,9 +88,9 @@ n_features), default="k-means++"
         The weighted sum of squared distances from the centres, in feature space.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and more
-        rows than columns, the unit vectors of the inputs (`cluster_centers_` are then vectors of
-        the input space).
+        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and many
+        more rows than columns, the unit vectors of the inputs: `cluster_centers_` are then vectors
+        of the input space.
     n_anchors_ : int or None
         With nystroem, how many anchors there are.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
@@ -367,9 +367,9 @@ class HypersphericalKMeans(CenterClustering):
         The weighted sum of squared distances from the centres, along the sphere.
     X_fit_ : ndarray, sparse array or None
         The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and more
-        rows than columns, the unit vectors of the inputs (`cluster_centers_` are then vectors of
-        the input space).
+        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and many
+        more rows than columns, the unit vectors of the inputs: `cluster_centers_` are then vectors
+        of the input space.
     n_anchors_ : int or None
         With nystroem, how many anchors there are.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None

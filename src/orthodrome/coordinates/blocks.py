@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from .._core.checks import RowError
@@ -116,6 +117,9 @@ class AnchorMap:
         What k(x, x) must be, and is divided out; None allows any.
     scale : float
         What kernel values are multiplied by besides.
+    own : bool
+        Whether the anchors are the unit vectors of a kernel that has coordinates of its own: those
+        are then taken as they are.
     """
 
     kernel: Kernel
@@ -125,6 +129,7 @@ class AnchorMap:
     unit: bool = False
     radius: float | None = None
     scale: float = 1.0
+    own: bool = False
 
     @classmethod
     def by(
@@ -136,12 +141,13 @@ class AnchorMap:
         unit: bool,
         radius: float | None,
         scale: float = 1.0,
+        own: bool = False,
     ) -> AnchorMap:
         """Make the map by anchors that were chosen."""
         given = anchors.indices if anchors.points is None else anchors.points
         known = isinstance(given, Prepared) or anchors.points is None
         prepared = given if known else kernel.prepare(given)
-        return cls(kernel, prepared, anchors.decoder, np.dtype(dtype), unit, radius, scale)
+        return cls(kernel, prepared, anchors.decoder, np.dtype(dtype), unit, radius, scale, own)
 
     @property
     def rows_at_once(self) -> int:
@@ -174,9 +180,13 @@ class AnchorMap:
                     int(np.flatnonzero(~np.isfinite(diagonal))[0]),
                 )
             own = diagonal.astype(np.float64) * scale
-        values = rectangular_block(self.kernel, points, self.anchors)
+        if self.own:
+            given = points.coordinates
+            values = given.toarray() if scipy.sparse.issparse(given) else given
+        else:
+            values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
-            values *= values.dtype.type(scale)
+            values = values * values.dtype.type(scale)
         return SeenBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
 
 
@@ -193,7 +203,8 @@ class SeenBlock:
         self._map, self._values = by, values
         self.n, self.dtype = len(values), by.dtype
         self.weights, self.own, self._captured = weights, own, captured
-        self._projected: NDArray[Any] | None = None
+        # of own coordinates the decoder is a multiple of the identity
+        self._projected = values * values.dtype.type(by.decoder[0, 0]) if by.own else None
 
     # not functools.cached_property: on Python 3.11 threads would wait for each other there
 

@@ -156,12 +156,15 @@ class Coordinates:
             fits = n * m * self.dtype.itemsize <= parse_bytes(memory_budget)
             beyond = "disk" if getattr(self.rows, "serial", False) else "recompute"
             storage = "memory" if fits else beyond
-        weights = self.weights
         if storage == "recompute":
             known = not self.unit or "captured" in self.rows.columns
             return self if known else Coordinates(self.rows.zip(captured=self.captured), self.by)
-        vectors, captured, own = self.map(_everything, storage)
-        rows = ArrayRows.of(vectors).zip(weights=weights, captured=captured, own=own)
+        return self.stored(storage)
+
+    def stored(self, where: str) -> Coordinates:
+        """Return the same points with vectors that are kept in "memory" or on "disk"."""
+        vectors, captured, own = self.map(_everything, where)
+        rows = ArrayRows.of(vectors).zip(weights=self.weights, captured=captured, own=own)
         return Coordinates(rows, StoredMap(self.by))
 
     # ------------------------------------------------------------------ as a tall matrix

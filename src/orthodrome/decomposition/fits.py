@@ -184,7 +184,8 @@ def fit_coordinates(
         anchors = _anchors(rows, kernel, plan, 1.0 / (radius or 1.0))
         progress.advance(0.25, "anchors")
         unit = geometry.on_sphere and plan.solver.sphere == "unit"
-        by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius)
+        own = plan.name == "coordinates"
+        by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
         points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
         progress.advance(0.5, "features")
         origin = geometry.look(points, _most_steps(plan))

@@ -338,5 +338,4 @@ def _of_mean(mean: Any) -> dict[str, Any]:
     return {
         "mean_n_iter_": mean.n_iter,
         "mean_gradient_norm_": mean.gradient_norm,
-        "_mean_converged": mean.converged,
     }

@@ -109,9 +109,9 @@ class KernelPGA(SpectralDecomposition):
         Coefficients of the components v_q over the training points (brought to unit length).
     X_fit_ : ndarray, sparse array or None
         The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the anchors. With a linear or cosine kernel and more rows than columns, the
-        unit vectors of the inputs: `dual_coef_` and `mean_` are then vectors of the input space. A
-        copy, except for a memory map: the model needs its file as it is.
+        With nystroem, the anchors. With a linear or cosine kernel and many more rows than columns,
+        the unit vectors of the inputs: `dual_coef_` and `mean_` are then vectors of the input
+        space. A copy, except for a memory map: the model needs its file as it is.
     n_anchors_ : int or None
         With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
         entries `mean_`.

@@ -23,8 +23,8 @@ from ..preimage import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..rows import ArrayRows, as_rows, kind_of
 from ..rows.base import rows_named, stacked
-from ..sphere import karcher_mean
 from ..sphere.incremental import TangentMoments
+from ..sphere.karcher import find_mean
 from .fits import Found, attributes_of, find_axes
 from .geometry import FLAT, Flat, Origin, Sphere
 
@@ -41,6 +41,9 @@ _ROWS_PER_ANCHOR = 8
 
 # Points whose mean is the first that others are measured from.
 _FIRST = 256
+
+# Points whose Karcher mean is the base point of sums of Log maps.
+_FOR_BASE = 2048
 
 # The angle between the mean of the first rows and that of all, in radians, beyond which the
 # estimate of Log maps from sums and a sample has been seen to be off by a per cent.
@@ -88,9 +91,12 @@ class PartialFit:
         if self.anchors is not None:
             if weights is not None and not np.any(weights):
                 return replace(self, n_seen=seen)
-            return replace(self, n_seen=seen, moments=self._moments_with(X, weights))
+            with rows_named(X, self.n_seen, plan.request.owner):
+                moments = self._moments_with(X, weights)
+            return replace(self, n_seen=seen, moments=moments)
         w = np.ones(X.shape[0]) if weights is None else weights
-        _refuse_overflow(clone(kernel), X)
+        with rows_named(X, self.n_seen, plan.request.owner):
+            _refuse_overflow(clone(kernel), X)
         # copies: the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
         waiting = replace(self, n_seen=seen, rows=rows, weights=counts)
@@ -114,9 +120,11 @@ class PartialFit:
         anchors = plan.solver.anchors_of(fitted, rows, plan.k, sample_weight=w, scale=scale)
         fresh = PartialFit(self.n_seen, kernel=fitted, anchors=anchors, radius=radius)
         if geometry.on_sphere:
-            used = w > 0
-            vectors = fresh.by(unit=True).look(X[used]).vectors().astype(np.float64)
-            base = karcher_mean(vectors / np.linalg.norm(vectors, axis=1)[:, None], w[used])
+            some, counts = rows.spread(_FOR_BASE, w)
+            used = counts > 0
+            vectors = fresh.by(unit=True).look(rows.take(some[used])).vectors().astype(np.float64)
+            unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+            base = find_mean(unit, counts[used], tol=1e-6, max_iter=100)
             fresh = replace(fresh, moments=TangentMoments.at(base.point))
         return replace(fresh, moments=fresh._moments_with(X, w))
 
@@ -133,11 +141,10 @@ class PartialFit:
             by, moments = self.by(unit=True), self.moments
             for start in range(0, X.shape[0], by.rows_at_once):
                 part = slice(start, start + by.rows_at_once)
+                w = None if weights is None else weights[part]
                 with rows_named(X[part], start, ""):
                     block = by.look(X[part])
-                    lengths = block.lengths
-                w = None if weights is None else weights[part]
-                moments = moments.with_part(block.vectors(), w, lengths)
+                    moments = moments.with_part(block.vectors(), w, block.lengths)
             return moments
         by = self.by(unit=False)
         if self.moments is None:
@@ -240,6 +247,10 @@ def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) 
     """Return what is known with the rows of X, which are checked on behalf of an estimator."""
     owner, kernel = type(estimator).__name__, estimator._kernel_object()
     plan = partial_plan(Request.of(estimator), kernel)
+    if estimator._geometry.on_sphere and plan.solver.sphere == "angles":
+        raise ValueError(
+            f"partial_fit of {owner} brings features to unit length: take sphere='unit'."
+        )
     if kind_of(X, kernel) == "dask":
         raise ValueError(f"partial_fit of {owner} takes no dask array; give it to fit.")
     with rows_named(X, state.n_seen, owner):
@@ -256,7 +267,7 @@ def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) 
         if isinstance(rows, ArrayRows):
             part = given
         weights = check_sample_weight(part, block.shape[0], owner, block.dtype, all_zero=True)
-        with rows_named(block, state.n_seen, owner), single_threaded_blas():
+        with single_threaded_blas():
             state = state.with_batch(block, weights, kernel, estimator._geometry, plan)
         start = stop
     if state.n_seen == 0:
@@ -336,7 +347,7 @@ def _origin(moments: FeatureMoments | TangentMoments, owner: str) -> Origin:
             "mean_n_iter_": found.n_iter,
             "mean_gradient_norm_": found.gradient_norm,
             "mean_drift_": found.drift,
-            "_mean_converged": True,
             "geodesic_variance_": found.total,
         },
+        converged=found.converged,
     )

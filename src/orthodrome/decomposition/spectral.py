@@ -124,8 +124,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         if self.verbose:
             print(f"plan: {plan}")  # noqa: T201
         earlier = self._earlier_solution(rows.shape[0], plan.face)
-        for name in (*OF_ROWS, "_partial_", "n_samples_seen_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if _is_fitted(name)]:  # of an earlier fit
+            del self.__dict__[name]
         if plan.face == "gram":
             found, last = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
         else:
@@ -152,7 +152,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _earlier_solution(self, n: int, face: str) -> Any:
         """Return what the last fit ended with, if this one is to go on from there."""
-        earlier = getattr(self, "_solution_", None) if self.warm_start else None
+        earlier = vars(self).get("_solution_") if self.warm_start else None
         if earlier is None or face != "gram":
             return None
         if len(self.eigenvectors_) != n:

@@ -137,6 +137,7 @@ def view_of(
         )
     weights = canonical.weights
     anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
-    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=radius is not None, radius=radius)
+    unit, own = radius is not None, plan.name == "coordinates"
+    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
     points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
     return View(anchors, points, points.own, weights, plan)

@@ -33,6 +33,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from ..eigen import FeatureMoments
 from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import has_profile
@@ -91,7 +92,7 @@ GeodesicMixture
     n_modes_: size(q); _floor_: number; _assignment_: text; _mixture_: Mixture:c,q
     weights_: weights(c); means_: float(c,q+1); covariances_: any; labels_: -int(_)<c
 CenterClustering
-    _decoder_: float(m,m)?; inertia_: number; labels_: int(_)<c
+    _decoder_: float(m,m)?; inertia_: number; labels_: -int(_)<c
 KernelKMeans
     cluster_centers_: float(c,m); _center_squares_: float(c); _mean_diagonal_: number
 HypersphericalKMeans
@@ -580,7 +581,8 @@ def _check_partial(part: Any, scope: Scope, where: str) -> None:
     _check_same_form(part.rows, f"{where}.rows")
     if isinstance(part.kernel, Precomputed):
         raise ValueError(f"{where}.kernel is precomputed")
-    if part.moments and (part.moments.cross is None) != (part.moments.input_mean is None):
+    flat = isinstance(part.moments, FeatureMoments)
+    if flat and (part.moments.cross is None) != (part.moments.input_mean is None):
         raise ValueError(f"{where}.moments has only one of input_mean and cross")
 
 

@@ -45,7 +45,7 @@ def farthest_first(
     chosen = [_draw(weights, random)]
     nearest = squared(np.array(chosen))[:, 0]
     for _ in range(1, k):
-        farthest = int(np.argmax(nearest))
+        farthest = int(np.argmax(np.where(weights > 0, nearest, -np.inf)))
         if not nearest[farthest] > 0:
             break
         chosen.append(farthest)
