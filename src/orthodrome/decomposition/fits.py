@@ -42,6 +42,7 @@ from .geometry import Flat, Origin, Sphere, constant
 
 __all__ = [
     "OF_ROWS",
+    "Fit",
     "Found",
     "attributes_of",
     "find_axes",
@@ -69,6 +70,22 @@ _MEAN_STEPS = 200
 Geometry = Flat | Sphere
 
 
+@dataclass(frozen=True)
+class Fit:
+    """What a fit has found.
+
+    Attributes
+    ----------
+    attributes : dict
+        Fitted attributes by name.
+    resume : object or None
+        What a later fit can go on from.
+    """
+
+    attributes: dict[str, Any]
+    resume: Any = None
+
+
 def _most_steps(plan: Plan) -> int:
     """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
     wanted = plan.request.max_iter
@@ -80,11 +97,10 @@ def _most_steps(plan: Plan) -> int:
 
 def fit_gram(
     rows: Any, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, initial: Any
-) -> tuple[dict[str, Any], Any]:
+) -> Fit:
     """Fit components to the Gram matrix, which is kept or not as the plan says.
 
-    `initial` is what an earlier fit ended with, to go on from there. Returned are the fitted
-    attributes, and what a later fit can go on from.
+    `initial` is what an earlier fit ended with, to go on from there.
     """
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
     n = X.shape[0]
@@ -136,7 +152,7 @@ def fit_gram(
         f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
         f"tol={plan.with_count(n, k).tol:g}",
     )
-    return kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume
+    return Fit(kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
 
 
 _NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "_ridge_": None}
@@ -169,11 +185,10 @@ class Found:
 
 def fit_coordinates(
     rows: Rows, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, alpha: float
-) -> dict[str, Any]:
+) -> Fit:
     """Fit components to coordinates of the points, by passes over the rows.
 
     The anchors are all that is kept of the data. `alpha` is the ridge of the way back to inputs.
-    Returned are the fitted attributes.
     """
     request = plan.request
     with single_threaded_blas():
@@ -199,7 +214,7 @@ def fit_coordinates(
         elif not has_fixed_point(kernel, some):
             kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, some, alpha)
     _warn_if_rounding(kept["eigenvalues_"], found.rounding, some, kernel)
-    return kept
+    return Fit(kept)
 
 
 def _anchors(rows: Rows, kernel: Kernel, plan: Plan, scale: float) -> Anchors:

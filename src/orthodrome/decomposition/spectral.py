@@ -127,11 +127,12 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         for name in [name for name in vars(self) if _is_fitted(name)]:  # of an earlier fit
             del self.__dict__[name]
         if plan.face == "gram":
-            found, last = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
+            fit = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
         else:
-            alpha, last = self.inverse_alpha, None
-            found = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
-        self.__dict__.update(found, _solution_=last if self.warm_start else None)
+            alpha = self.inverse_alpha
+            fit = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
+        resume = fit.resume if self.warm_start else None
+        self.__dict__.update(fit.attributes, _solution_=resume)
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None

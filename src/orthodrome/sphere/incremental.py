@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
 from .karcher import find_mean
 from .maps import distance, exp
+from .newton import LEAST_CURVATURE, bending_matrix
 
 __all__ = ["MomentOrigin", "TangentMoments"]
 
 _TOL = 1e-10  # of the norm of the gradient
 _MAX_ITER = 100
 _RANK_TOL = 1e-6  # relative; keeps coefficients small where functions of the rows nearly coincide
-_LEAST_CURVATURE = 0.1  # where points lie so far out that the mean of θ cot θ is about 0 or less
 
 
 @dataclass(frozen=True)
@@ -344,10 +344,6 @@ def _second_derivative(
 ) -> NDArray[np.float64]:
     """Return half the second derivative of Σ p θ²; see :func:`coordinate_mean`."""
     cosines = vectors @ point
-    angles, stretches = angles_from_cosines(cosines)
-    small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding
-    bend = np.where(small, 1 / 3, (1 - cosines * stretches) / np.where(small, 1, angles**2))
-    logs = stretches[:, None] * (vectors - np.outer(cosines, point))
-    second = (logs * (p * np.clip(bend, 0.0, 1.0))[:, None]).T @ logs
-    level = max(float(p @ (cosines * stretches)), _LEAST_CURVATURE)
-    return np.asarray(second + level * np.eye(len(point)))
+    _, stretches = angles_from_cosines(cosines)
+    level = max(float(p @ (cosines * stretches)), LEAST_CURVATURE)
+    return bending_matrix(vectors, point, p) + level * np.eye(len(point))

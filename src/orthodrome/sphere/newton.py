@@ -18,12 +18,19 @@ from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes,
 from ..coordinates import Block, Coordinates, Sample
 from .karcher import find_mean
 
-__all__ = ["CoordinateMean", "LogSums", "PullSums", "coordinate_mean"]
+__all__ = [
+    "LEAST_CURVATURE",
+    "CoordinateMean",
+    "LogSums",
+    "PullSums",
+    "bending_matrix",
+    "coordinate_mean",
+]
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective
 _PATIENCE = 3  # passes with neither progress nor hope of it: only rounding is left
 _SAMPLE_TOL = 1e-6  # of the mean of a sample, which is no nearer to that of all rows
-_LEAST_CURVATURE = 0.1  # of points that lie so far out that θ cot θ is about 0 or less
+LEAST_CURVATURE = 0.1  # of points that lie so far out that θ cot θ is about 0 or less
 
 # Points of the sample whose second derivative is used: more where a pass is expensive.
 _SAMPLE = {True: 4096, False: 2048}
@@ -122,7 +129,7 @@ def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> Coordi
     idle, n_iter, step = 0, 0, np.zeros_like(first)
     while (status := _ended(best.norm, tol, idle, n_iter, max_iter)) is None:
         if view is best:
-            level = max(view.level, _LEAST_CURVATURE)
+            level = max(view.level, LEAST_CURVATURE)
             hessian = bend + level * np.eye(len(bend))
             step = scipy.linalg.solve(hessian, view.gradient, assume_a="pos")
             step -= (step @ view.point) * view.point
@@ -199,16 +206,23 @@ def _sample_mean(sample: Sample, max_iter: int) -> tuple[NDArray[np.float64], ND
     seen = lengths > np.finfo(np.float64).tiny  # what anchors do not show has no direction
     directions, p = vectors[seen] / lengths[seen, None], sample.shares[seen]
     mean = find_mean(directions, p, tol=_SAMPLE_TOL, max_iter=max_iter).point.astype(np.float64)
+    return mean, bending_matrix(vectors, mean, sample.shares)
+
+
+def bending_matrix(
+    vectors: NDArray[np.float64], mean: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Σ p (1 - θ cot θ)/θ² z zᵀ, the part of H that is not a multiple of the identity."""
     cosines = vectors @ mean
     angles, stretches = angles_from_cosines(cosines)
     small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding
     bend = np.where(small, 1 / 3, (1 - cosines * stretches) / np.where(small, 1, angles**2))
     # θ cot θ of points behind the mean is -∞ in the end: no more weight than others
-    share = sample.shares * np.clip(bend, 0.0, 1.0)
+    share = shares * np.clip(bend, 0.0, 1.0)
     finite = np.isfinite(stretches)
     root = np.sqrt(share[finite])[:, None]
     z = root * stretches[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
-    return mean, z.T @ z
+    return np.asarray(z.T @ z)
 
 
 # ---------------------------------------------------------------------- sums over blocks
