@@ -208,11 +208,11 @@ def fit_coordinates(
         found, of_rows, function = _signed(found, points, geometry, _keeps_table(rows, plan, found))
         kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
         kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
-        some = rows.take(rows.spread(SAMPLE, points.weights)[0])
+        some = rows.take(rows.spread(_FEW, points.weights)[0])
         if isinstance(kernel, Precomputed):
             kept["_constant_diagonal"] = constant(rows.columns["own"])
         elif not has_fixed_point(kernel, some):
-            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, some, alpha)
+            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, alpha)
     _warn_if_rounding(kept["eigenvalues_"], found.rounding, some, kernel)
     return Fit(kept)
 
@@ -399,7 +399,6 @@ def _ridge(
     kernel: Kernel,
     geometry: Geometry,
     function: Any,
-    some: Any,
     alpha: float,
 ) -> RidgeMap:
     """Return the map back to inputs by ridge regression of all rows.
@@ -407,8 +406,9 @@ def _ridge(
     That of shapes and matrices, which become vectors only beside others, is that of some rows.
     """
     k = function.axes.shape[1] if isinstance(geometry, Flat) else function.frame.shape[1] - 1
-    shares = rows.spread(SAMPLE, rows.columns.get("weights"))[1]
-    shares = shares / shares.sum()
+    most = _FEW if kernel.takes_vectors else SAMPLE
+    chosen, counts = rows.spread(most, rows.columns.get("weights"))
+    some, shares = rows.take(chosen), counts / counts.sum()
     coordinates = geometry.regressors(function(by.look(some))[:, :k])
     if not kernel.takes_vectors:
         return decode_components(coordinates, kernel.as_vectors(some)[0], shares, alpha)
