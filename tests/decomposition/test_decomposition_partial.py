@@ -290,6 +290,8 @@ def test_refusals_say_what_to_do():
     with pytest.raises(ValueError, match="anchors as points"):
         KernelPCA(2, solver=Nystroem(anchors=[1, 2])).partial_fit(X)
     assert not hasattr(KernelPGA(solver="dense"), "partial_fit")
+    with pytest.raises(AttributeError, match="partial_fit"):
+        KernelPGA(solver=Nystroem(sphere="angles")).partial_fit(X)
     changed = model().partial_fit(X).set_params(n_components="many")
     with pytest.raises(ValueError, match=r"n_components of KernelPCA must be .* got 'many'"):
         changed.transform(X)

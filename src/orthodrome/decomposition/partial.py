@@ -218,6 +218,11 @@ def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
 
 def works_on_features(estimator: Any) -> bool:
     """Tell whether the solver of an estimator works on features, or raise to say that it must."""
+    if estimator._geometry.on_sphere and getattr(estimator.solver, "sphere", "") == "angles":
+        raise AttributeError(
+            f"{type(estimator).__name__} has partial_fit for features of unit length: take "
+            "sphere='unit'."
+        )
     if estimator.solver in ("auto", "nystroem") or isinstance(estimator.solver, Nystroem):
         return True
     raise AttributeError(
@@ -247,10 +252,6 @@ def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) 
     """Return what is known with the rows of X, which are checked on behalf of an estimator."""
     owner, kernel = type(estimator).__name__, estimator._kernel_object()
     plan = partial_plan(Request.of(estimator), kernel)
-    if estimator._geometry.on_sphere and plan.solver.sphere == "angles":
-        raise ValueError(
-            f"partial_fit of {owner} brings features to unit length: take sphere='unit'."
-        )
     if kind_of(X, kernel) == "dask":
         raise ValueError(f"partial_fit of {owner} takes no dask array; give it to fit.")
     with rows_named(X, state.n_seen, owner):
