@@ -16,6 +16,7 @@ from orthodrome import (
 )
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian
+from orthodrome.sphere.seeding import SEEDINGS
 
 N, D, K = 320, 5, 3
 DTYPES = {"float64": 1e-12, "float32": 5e-6}  # tolerances: 4,500 and 42 units of rounding
@@ -137,6 +138,13 @@ EVERY_PAIR = [
 # ------------------------------------------------------------------ the law
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Let so few rows be several blocks of every kind."""
+    monkeypatch.setattr("orthodrome.rows.local._BLOCK", 64)
+    monkeypatch.setattr("orthodrome.rows.local._SMALL", 100)
+
+
 def close(actual, expected, tol):
     """Compare relative to the largest entry."""
     expected = np.asarray(expected, dtype=np.float64)
@@ -203,6 +211,15 @@ def test_starts_from_rows_in_blocks(kind, make, init, tmp_path):
     fitted = model.fit(KINDS[kind](X, tmp_path), sample_weight=w)
     assert same_partition(np.asarray(fitted.labels_)[w > 0], y[w > 0])
     np.testing.assert_array_equal(fitted.predict(X), np.asarray(fitted.labels_))
+
+
+def test_points_of_weight_0_are_no_starts():
+    squared = (np.arange(6.0)[:, None] - np.arange(6.0)) ** 2
+    weights = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    for name, seeding in SEEDINGS.items():
+        for seed in range(5):
+            chosen = seeding(lambda c: squared[:, c], weights, 2, np.random.RandomState(seed))
+            assert np.all(weights[chosen] > 0), name
 
 
 @pytest.mark.parametrize("kind", ["memory", "batches", "dask"])
