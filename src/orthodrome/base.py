@@ -8,10 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 
 from ._core.canonical import Canonical, canonical_gram, canonical_rows
-from ._core.checks import RowError, check_choice
+from ._core.checks import RowError, check_choice, check_numbers
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
@@ -26,6 +31,7 @@ from .rows.moments import fit_kernel
 __all__ = [
     "SAMPLE",
     "SOLVER_PARAMETERS",
+    "EmbeddingMixin",
     "KernelEstimator",
     "canonical_of",
     "data_of",
@@ -142,6 +148,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _kernel_object(self) -> Kernel:
         return as_kernel(self.kernel, type(self).__name__)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        return hasattr(self, "kernel_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
@@ -150,6 +160,32 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             return tags
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
         tags.input_tags.sparse = kernel.accepts_sparse
+        return tags
+
+
+class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Methods of estimators that return `n_components_` coordinates for each row."""
+
+    n_components_: int
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _check_coordinates(self, X: Any, dtype: Any) -> NDArray[Any]:
+        """Return coordinates that are to be mapped back, or raise."""
+        owner = type(self).__name__
+        coordinates = check_numbers(X, "X", owner, dtype=dtype, estimator=self)
+        if coordinates.shape[1] != self.n_components_:
+            raise ValueError(
+                f"inverse_transform of {owner} takes {self.n_components_} coordinates per sample, "
+                f"as transform returns; got {coordinates.shape[1]}."
+            )
+        return coordinates
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -1,27 +1,32 @@
-"""The one decision of a fit: how points are represented, which solver runs, and why."""
+"""Decide once per fit how points are represented, which solver runs, and why."""
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ._core.memory import format_bytes
 from .eigen import Nystroem, Options, choose_solver, resolve_solver
 from .gram import choose_storage
+from .gram.tiled import stored_bytes
 from .kernels import Kernel, Precomputed
 from .rows import ArrayRows, Rows
 
 __all__ = ["Plan", "Request", "make_plan"]
 
-# Components that are solved for first where only a part of the variance is asked for.
+# Components that are solved for first if a part of the variance is asked for.
 _FIRST = 16
 
-# Where a kernel's own coordinates are used: if they are at most so many, with so many rows each.
-# Otherwise the eigenvectors of their covariance take longer than products with the Gram matrix.
+# Use a kernel's own coordinates up to this many, and only with this many rows for each. Otherwise
+# the eigenvectors of their covariance take longer than products with the Gram matrix.
 _MOST_COORDINATES = 2048
 _ROWS_PER_COORDINATE = 3
+
+# Passes over the Gram matrix that Krylov usually needs.
+_KRYLOV_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,9 @@ class Request:
     n_components : int, float or None
         How many components.
     exact : bool
-        Whether "auto" must not take coordinates.
+        Whether "auto" must not use coordinates.
     own : bool
-        Whether "auto" may take a kernel's own coordinates.
+        Whether "auto" may use a kernel's own coordinates.
     """
 
     owner: str
@@ -60,17 +65,6 @@ class Request:
             if name in vars(estimator):
                 given[name] = getattr(estimator, name)
         return cls(**given | others)
-
-    def count(self, n: int) -> int:
-        """Return how many components are computed first, of n points."""
-        if self.n_components is None:
-            return n
-        return min(int(self.n_components) if self.is_number else _FIRST, n)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether a number of components is asked for, not a part of the variance."""
-        return isinstance(self.n_components, numbers.Integral)
 
     def resolved(self, n: int, k: int, solver: Any = None) -> Any:
         """Return the solver object that runs for k components of n points."""
@@ -98,13 +92,19 @@ class Plan:
     solver : solver object
         What finds the components.
     k : int
-        How many are computed first.
+        How many components are computed first.
     storage : str
         Where the Gram matrix, or the vectors, live.
+    passes : int
+        About how many passes over the Gram matrix, or over the rows, the fit makes.
+    memory : int
+        About how many bytes the largest arrays take, without the data.
     reason : str
-        Why.
+        Why this solver, and why this storage.
     request : Request
         What was asked for.
+    tol : float
+        The tolerance of a solver of the Gram matrix; 1e-8 for LAPACK, which has none.
     """
 
     face: str
@@ -112,24 +112,16 @@ class Plan:
     solver: Any
     k: int
     storage: str
+    passes: int
+    memory: int
     reason: str
     request: Request
+    tol: float = 1e-8
 
     def __str__(self) -> str:
         where = {"gram": "the Gram matrix", "coordinates": "vectors"}[self.face]
-        return f"{self.name} on {where} ({self.storage}): {self.reason}"
-
-    @property
-    def tol(self) -> float:
-        """The tolerance of the solver; LAPACK has none and is as good as any."""
-        tol = getattr(self.solver, "tol", None)
-        return 1e-8 if tol is None else float(tol)
-
-    def with_count(self, n: int, k: int) -> Plan:
-        """Return the plan for another number of components."""
-        if k == self.k:
-            return self
-        return replace(self, k=k, solver=self.request.resolved(n, k))
+        size = f"about {format_bytes(self.memory)}, passes: about {self.passes}"
+        return f"{self.name} on {where} ({self.storage}, {size}): {self.reason}"
 
 
 def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
@@ -140,49 +132,61 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     asks for them, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and if a
     solver of the Gram matrix is asked for, the Gram matrix is used.
     """
-    n, k = rows.shape[0], request.count(rows.shape[0])
-    budget = request.memory_budget
-    if _has_own_coordinates(rows, kernel, request):
+    n, wanted, automatic = rows.shape[0], request.n_components, request.solver == "auto"
+    few = min(int(wanted) if isinstance(wanted, numbers.Integral) else _FIRST, n)
+    k = n if wanted is None else few
+    free = automatic and not request.exact and request.n_anchors is None
+    if free and request.own and kernel.has_coordinates and len(rows.shape) == 2:
         d = rows.shape[1]
-        solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
-        reason = f"the kernel has {d} coordinates, and the {n} rows are many more"
-        return Plan("coordinates", "coordinates", solver, k, request.storage, reason, request)
+        if n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES:
+            solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
+            reason = f"the kernel has {d} coordinates, and there are many more rows, {n}"
+            return _on_vectors(rows, "coordinates", solver, d, k, reason, request)
     in_blocks = not isinstance(rows, ArrayRows)
-    asked = "nystroem" if in_blocks and request.solver == "auto" and not request.exact else None
-    few = min(_FIRST, n) if request.n_components is None else k
-    found = request.resolved(n, few, asked)
+    found = request.resolved(n, few, "nystroem" if in_blocks and free else None)
     if isinstance(found, Nystroem):
-        if request.solver != "auto":
+        reason = f"n_anchors={request.n_anchors} is given"
+        if not automatic:
             reason = "asked for"
-        elif request.n_anchors is not None:
-            reason = f"n_anchors={request.n_anchors} is given"
-        elif in_blocks:
-            reason = "the rows are read in blocks"
-        else:
-            reason = choose_solver(n, few).reason
-        return Plan("coordinates", found.name, found, k, request.storage, reason, request)
+        elif request.n_anchors is None:
+            reason = "the rows are read in blocks" if in_blocks else choose_solver(n, few).reason
+        m = min(n, found.most_anchors(few))
+        return _on_vectors(rows, found.name, found, m, k, reason, request)
     if in_blocks and not rows.lazy:
         raise ValueError(
             f"solver={request.solver!r} of {request.owner} compares all rows with all others, and "
             "does not take rows that are read in blocks. Take solver='nystroem', or give an array "
             "in memory or a memory map."
         )
-    solver = found if k == few else request.resolved(n, k)
-    reason = "asked for" if request.solver != "auto" else choose_solver(n, k, exact=True).reason
+    return _on_gram(rows, kernel, found if k == few else request.resolved(n, k), k, request)
+
+
+def _on_vectors(
+    rows: Rows, name: str, solver: Nystroem, m: int, k: int, reason: str, request: Request
+) -> Plan:
+    """Return the plan of a fit to m coordinates of each row."""
+    memory = rows.shape[0] * m * rows.dtype.itemsize
+    return Plan("coordinates", name, solver, k, request.storage, 2, memory, reason, request)
+
+
+def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) -> Plan:
+    """Return the plan of a fit to the Gram matrix."""
+    n, size, name = rows.shape[0], rows.dtype.itemsize, getattr(solver, "name", "")
+    wanted, reason = request.n_components, "asked for"
+    if getattr(solver, "checkpoint", None) is not None and 0 < (wanted or 1) < 1:
+        raise ValueError(
+            f"n_components of {request.owner} must be an integer with a checkpoint, which keeps "
+            f"one run; a fraction takes several. Got {wanted!r}."
+        )
+    if request.solver == "auto":
+        reason = choose_solver(n, k, exact=True).reason
     storage = "recompute" if rows.lazy else request.storage
     if not rows.lazy and not isinstance(kernel, Precomputed):
-        storage, why = choose_storage(kernel, rows, budget, storage)
+        storage, why = choose_storage(kernel, rows, request.memory_budget, storage)
         reason = f"{reason}; {why}"
-    return Plan("gram", getattr(solver, "name", ""), solver, k, storage, reason, request)
-
-
-def _has_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
-    """Tell whether the kernel's own coordinates are to be used."""
-    if request.solver != "auto" or request.n_anchors is not None:
-        return False
-    if request.exact or not request.own:
-        return False
-    if not kernel.has_coordinates or len(rows.shape) != 2:
-        return False
-    n, d = rows.shape
-    return n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES
+    memory = n * n * size if name == "dense" else n * k * size
+    if storage == "memory":
+        memory += stored_bytes(n, size)
+    passes = 1 if name == "dense" else getattr(solver, "n_passes", _KRYLOV_PASSES)
+    tol = getattr(solver, "tol", 1e-8)
+    return Plan("gram", name, solver, k, storage, passes, memory, reason, request, tol)

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
-from .._core.checks import RowError, check_numbers, check_power
+from .._core.checks import RowError, check_power
 from .._core.kinds import refuse_unread
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
@@ -22,6 +21,7 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
 from ..base import (
+    EmbeddingMixin,
     KernelEstimator,
     canonical_of,
     fitted_kernel,
@@ -46,7 +46,7 @@ _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _GRAM_SHARE = 0.1
 
 
-class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     """A decomposition of points that get exact coordinates first, from the Gram matrix.
 
     A subclass fits itself to coordinates (`_fit_points`) and embeds coordinates (`_embedded`).
@@ -59,7 +59,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     n_components: int | None
     p: float
-    n_components_: int
     embedding_: NDArray[Any]
     # Of fits on features; else there are none.
     n_anchors_: int | None = None
@@ -242,28 +241,6 @@ class ExplicitDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 "out.",
                 int(np.argmax(lost)),
             )
-
-    def _check_coordinates(self, X: Data) -> NDArray[np.float64]:
-        given = check_numbers(X, "X", type(self).__name__, dtype=np.float64, estimator=self)
-        if given.shape[1] != self.n_components_:
-            raise ValueError(
-                f"inverse_transform of {type(self).__name__} takes {self.n_components_} "
-                f"coordinates per sample, as transform returns; got {given.shape[1]}."
-            )
-        return given
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "kernel_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def oriented(

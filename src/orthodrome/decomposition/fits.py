@@ -86,12 +86,6 @@ class Fit:
     resume: Any = None
 
 
-def _most_steps(plan: Plan) -> int:
-    """Return the most steps to the mean; with hebbian `max_iter` counts passes instead."""
-    wanted = plan.request.max_iter
-    return _MEAN_STEPS if wanted is None or isinstance(plan.solver, Hebbian) else int(wanted)
-
-
 # ---------------------------------------------------------------------- on the Gram matrix
 
 
@@ -103,24 +97,25 @@ def fit_gram(
     `initial` is what an earlier fit ended with, to go on from there.
     """
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
-    n = X.shape[0]
-    if isinstance(plan.solver, Dense) and (request.n_components is None or request.is_number):
+    n, steps = X.shape[0], _MEAN_STEPS
+    if isinstance(plan.solver, Dense):
         plan.solver.check_memory(n, X.dtype)
+    if request.max_iter is not None and not isinstance(plan.solver, Hebbian):
+        steps = int(request.max_iter)  # with hebbian, max_iter counts passes
     with single_threaded_blas():
         kernel = fitted_kernel(kernel, rows)
         gram = gram_operator(kernel, X, memory_budget=request.memory_budget, storage=plan.storage)
-        operator, kept, mean_converged = geometry.wrap(gram, weights, _most_steps(plan))
+        operator, kept, mean_converged = geometry.wrap(gram, weights, steps)
     progress.advance(_GRAM_SHARE, "Gram matrix")
     problem = weighted_problem(operator, weights)
 
     def solve(k: int, start: NDArray[Any] | None) -> Eigenpairs:
-        now = plan.with_count(n, k)
         return leading(
             problem,
             k,
-            solver=now.solver,
+            solver=plan.solver if k == plan.k else request.resolved(n, k),
             initial=initial if start is None else start,
-            callback=progress.residual_callback(now.tol, _GRAM_SHARE),
+            callback=progress.residual_callback(plan.tol, _GRAM_SHARE),
         )
 
     pairs = solve_components(problem, request.n_components, solve)
@@ -144,13 +139,13 @@ def fit_gram(
         "X_fit_": None if isinstance(kernel, Precomputed) else X if rows.mapped else X.copy(),
         "sample_weight_": weights,
     }
-    _warn_if_rounding(components.eigenvalues, components.rounding, X, kernel)
+    if not np.any(components.eigenvalues > 0):
+        _warn_if_distinct(X, components.rounding, kernel)
     _warn_if_indefinite(request.owner, components, pairs, kernel, problem)
     warn_unless_converged(
         pairs.status,
         f"{request.owner} ({pairs.solver})",
-        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, "
-        f"tol={plan.with_count(n, k).tol:g}",
+        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={plan.tol:g}",
     )
     return Fit(kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
 
@@ -203,7 +198,7 @@ def fit_coordinates(
         by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
         points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
         progress.advance(0.5, "features")
-        origin = geometry.look(points, _most_steps(plan))
+        origin = geometry.look(points, request.max_iter or _MEAN_STEPS)
         found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
         found, of_rows, function = _signed(found, points, geometry, _keeps_table(rows, plan, found))
         kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
@@ -213,7 +208,8 @@ def fit_coordinates(
             kept["_constant_diagonal"] = constant(rows.columns["own"])
         elif not has_fixed_point(kernel, some):
             kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, alpha)
-    _warn_if_rounding(kept["eigenvalues_"], found.rounding, some, kernel)
+    if not np.any(kept["eigenvalues_"] > 0):
+        _warn_if_distinct(some, found.rounding, kernel)
     return Fit(kept)
 
 
@@ -455,14 +451,9 @@ def _warn_if_indefinite(
     )
 
 
-def _warn_if_rounding(
-    eigenvalues: NDArray[Any],
-    rounding: float,
-    X: Any,
-    kernel: Kernel,
-) -> None:
-    """Warn where different points have become one: all that is left of them is rounding."""
-    if np.any(eigenvalues > 0) or isinstance(kernel, Precomputed):
+def _warn_if_distinct(X: Any, rounding: float, kernel: Kernel) -> None:
+    """Warn that all components are zero, unless all points are equal."""
+    if isinstance(kernel, Precomputed):
         return
     difference = X[1:] != X[:-1]
     if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):

@@ -256,7 +256,7 @@ class KernelPNS(ExplicitDecomposition):
             Unit vectors, in the coordinates of `sphere_coordinates_`.
         """
         check_is_fitted(self)
-        given = self._check_coordinates(X)
+        given = self._check_coordinates(X, np.float64)
         tangents = image_of(given, lambda Z: Z @ self._directions_.T)
         below = exp(tangents, base_point=self._mean_)
         return self.nested_spheres_.raised(below)

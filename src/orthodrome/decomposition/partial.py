@@ -244,8 +244,10 @@ def partial_plan(request: Request, kernel: Kernel) -> Plan:
             f"{owner} takes anchors as points, or by the name of a rule: batches have no numbers "
             "of rows."
         )
-    k = int(request.n_components or 1) if request.is_number else 1
-    return Plan("coordinates", solver.name, solver, k, "recompute", "rows come once", request)
+    wanted = request.n_components
+    k = wanted if isinstance(wanted, numbers.Integral) else 1
+    why = "rows come once"
+    return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
 
 
 def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) -> PartialFit:

@@ -210,7 +210,7 @@ class RobustKernelPCA(ExplicitDecomposition):
             Approximate inputs.
         """
         check_is_fitted(self)
-        coordinates = self._check_coordinates(X)
+        coordinates = self._check_coordinates(X, np.float64)
         training = training_inputs(self.X_fit_, inputs, len(self.embedding_))
         if self._columns_ is not None:
             training = training[self._columns_]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_flag, check_numbers
+from .._core.checks import check_flag
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import LockOfOneProcess
 from .._core.types import Data
-from ..base import SOLVER_PARAMETERS, KernelEstimator, last_fit_kept
+from ..base import SOLVER_PARAMETERS, EmbeddingMixin, KernelEstimator, last_fit_kept
 from ..kernels import Kernel
 from ..plan import Request, make_plan
 from ..rows import Rows, as_rows
@@ -29,11 +27,14 @@ from .partial import PartialFit, partial_attributes, partial_plan, with_batches,
 
 __all__ = ["SpectralDecomposition"]
 
-# Held while the components of batches are computed, by whoever asks for them first.
+# Attributes that say what the input looks like; scikit-learn sets them.
+_OF_INPUT = ("n_features_in_", "feature_names_in_")
+
+# Held by the thread that computes the components of batches.
 _computing = LockOfOneProcess()
 
 
-class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     """Principal components of points in a geometry, with a map for new points.
 
     A subclass sets the geometry, and documents what its parameters and attributes mean there.
@@ -123,16 +124,21 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         plan = make_plan(rows, kernel, Request.of(self, owner=owner))
         if self.verbose:
             print(f"plan: {plan}")  # noqa: T201
-        earlier = self._earlier_solution(rows.shape[0], plan.face)
-        for name in [name for name in vars(self) if _is_fitted(name)]:  # of an earlier fit
-            del self.__dict__[name]
         if plan.face == "gram":
+            earlier = self._earlier_solution(rows.shape[0]) if self.warm_start else None
             fit = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
         else:
             alpha = self.inverse_alpha
             fit = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
-        resume = fit.resume if self.warm_start else None
-        self.__dict__.update(fit.attributes, _solution_=resume)
+        self._replace_fitted(fit.attributes)
+        self._solution_ = fit.resume if self.warm_start else None
+
+    def _replace_fitted(self, attributes: dict[str, Any]) -> None:
+        """Replace all fitted attributes, except what is known of the input, by new ones."""
+        for name in list(vars(self)):
+            if name.endswith("_") and name not in _OF_INPUT:
+                del self.__dict__[name]
+        self.__dict__.update(attributes)
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -142,21 +148,10 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         # where the coordinates of all rows were too many to be kept beside the rest
         return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        wanted, checkpoint = self.n_components, getattr(self.solver, "checkpoint", None)
-        if checkpoint is not None and not isinstance(wanted, numbers.Integral | None):
-            raise ValueError(
-                f"n_components of {type(self).__name__} must be an integer with a checkpoint, "
-                f"which keeps one run; a fraction takes several. Got {wanted!r}."
-            )
-
-    def _earlier_solution(self, n: int, face: str) -> Any:
-        """Return what the last fit ended with, if this one is to go on from there."""
-        earlier = vars(self).get("_solution_") if self.warm_start else None
-        if earlier is None or face != "gram":
-            return None
-        if len(self.eigenvectors_) != n:
+    def _earlier_solution(self, n: int) -> Any:
+        """Return what the last fit on the Gram matrix ended with, if there was one."""
+        earlier = vars(self).get("_solution_")
+        if earlier is not None and len(self.eigenvectors_) != n:
             raise ValueError(
                 f"warm_start of {type(self).__name__} goes on with the data of the last fit, which "
                 f"had {len(self.eigenvectors_)} samples; got {n}. Set warm_start=False to start "
@@ -214,7 +209,7 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             Approximate inputs.
         """
         check_is_fitted(self)
-        coordinates = self._check_coordinates(X)
+        coordinates = self._check_coordinates(X, [np.float64, np.float32])
         training = self._training_inputs(inputs)
         return inputs_of(
             coordinates,
@@ -232,17 +227,6 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _known_coordinates(self) -> NDArray[Any]:
         """Return the coordinates of the training rows, or of those that were kept."""
         return self.embedding_ if "embedding_" in vars(self) else new_points(self)(self.X_fit_)
-
-    def _check_coordinates(self, X: Data) -> NDArray[Any]:
-        coordinates = check_numbers(
-            X, "X", type(self).__name__, dtype=[np.float64, np.float32], estimator=self
-        )
-        if coordinates.shape[1] != self.n_components_:
-            raise ValueError(
-                f"inverse_transform of {type(self).__name__} takes {self.n_components_} "
-                f"coordinates per sample, as transform returns; got {coordinates.shape[1]}."
-            )
-        return coordinates
 
     def _training_inputs(self, inputs: ArrayLike | None) -> NDArray[Any]:
         n = len(self.embedding_) if self.X_fit_ is None else 0
@@ -337,9 +321,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             self._check_parameters()
             state = vars(self).get("_partial_", PartialFit())
             state = with_batches(state, X, sample_weight, self)
-            for name in [name for name in vars(self) if _is_fitted(name)]:  # computed when asked
-                delattr(self, name)
-            self._partial_, self.n_samples_seen_ = state, state.n_seen
+            # components are computed when they are asked for
+            self._replace_fitted({"_partial_": state, "n_samples_seen_": state.n_seen})
         return self
 
     def _ready(self) -> None:
@@ -361,7 +344,8 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return "_partial_" in vars(self) and "kernel_" not in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        if "_partial_" in vars(self) and _is_fitted(name) and name not in OF_ROWS:
+        fitted = name.endswith("_") and not name.startswith("__") and name not in _OF_INPUT
+        if fitted and "_partial_" in vars(self) and name not in OF_ROWS:
             self._ready()  # or another thread has just come to it
             if name in vars(self):
                 return vars(self)[name]
@@ -372,22 +356,3 @@ class SpectralDecomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 "transform(X) returns the coordinates of rows."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "kernel_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _is_fitted(name: str) -> bool:
-    """Tell whether an attribute is what a fit has computed, not what it has seen of the input."""
-    of_input = ("n_features_in_", "feature_names_in_")
-    return name.endswith("_") and not name.startswith("__") and name not in of_input
