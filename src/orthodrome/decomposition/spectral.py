@@ -177,15 +177,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             Coordinates; of a dask array, one that has not been computed.
         """
         check_is_fitted(self)
-        return self._transform(X, self)
-
-    def _transform(self, X: Any, owner: Any) -> Any:
-        """Return the coordinates of rows that are checked on behalf of `owner`.
-
-        It is another estimator where this one is a part of it: then that one knows the names of the
-        columns, and is named if rows are refused.
-        """
-        rows = as_rows(X, self.kernel_, owner, reset=False)
+        rows = as_rows(X, self.kernel_, self, reset=False)
         function, rows = attach_products(new_points(self), rows)
         return rows.map(function)
 
@@ -210,27 +202,20 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         """
         check_is_fitted(self)
         coordinates = self._check_coordinates(X, [np.float64, np.float32])
-        training = self._training_inputs(inputs)
+        n = len(self.embedding_) if self.X_fit_ is None else 0
+        kept = "embedding_" in vars(self)
         return inputs_of(
             coordinates,
             self.kernel_,
-            training,
+            training_inputs(self.X_fit_, inputs, n),
             expansion=lambda Z: self._geometry.expansion(Z, self.dual_coef_, self.mean_),
             features=self._geometry.regressors,
-            embedding=self._known_coordinates(),
+            embedding=self.embedding_ if kept else new_points(self)(self.X_fit_),
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
             decode=self._ridge_,
         )
-
-    def _known_coordinates(self) -> NDArray[Any]:
-        """Return the coordinates of the training rows, or of those that were kept."""
-        return self.embedding_ if "embedding_" in vars(self) else new_points(self)(self.X_fit_)
-
-    def _training_inputs(self, inputs: ArrayLike | None) -> NDArray[Any]:
-        n = len(self.embedding_) if self.X_fit_ is None else 0
-        return training_inputs(self.X_fit_, inputs, n)
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         r"""Return the fraction of the feature-space variance of X that the components explain.
