@@ -75,6 +75,10 @@ class Guarded:
         self.largest = max(self.largest, rows.stop - rows.start)
         return self.X[rows].copy()
 
+    @property
+    def oindex(self):
+        return self.X
+
     def __array__(self, *_, **__):
         raise AssertionError("all rows were asked for at once")
 

@@ -1,8 +1,7 @@
 """Rows in blocks: sums and rows of every kind of data are those of the whole array."""
 
 import itertools
-import pickle
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,8 +13,8 @@ from orthodrome.gram import gram_operator
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.degree import Degree
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
-from orthodrome.rows import ArrayRows, as_rows, kind_of
-from orthodrome.rows.base import RowCheck, added, block_rows, block_sums, rows_named, spread_rows
+from orthodrome.rows import as_rows, kind_of
+from orthodrome.rows.base import rows_named, spread_rows
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -174,7 +173,7 @@ def test_a_missing_value_in_the_first_row_is_named(kind, tmp_path):
 
 def test_batches_of_another_width_are_refused_by_name():
     batches = [np.ones((5, 3)), np.ones((20_000, 3)), np.ones((2, 4))]
-    with pytest.raises(ValueError, match=r"row 20005 has \(4,\)"):
+    with pytest.raises(ValueError, match=r"begins at row 20005 has \(4,\)"):
         as_rows(batches, Gaussian(), KernelPCA()).zip(weights=np.ones(20_007)).reduce(Moments(1))
     with pytest.raises(ValueError, match=r"begins at row 5 has \(4,\)"):
         as_rows([batches[0], batches[2]], Gaussian(), KernelPCA())
@@ -267,18 +266,11 @@ def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
     assert not as_rows(given, Gaussian(), KernelPCA()).serial
 
 
-def test_blocks_alone_and_empty_ones():
-    X = data(n=30)
-    check = RowCheck.of(Gaussian(), X[:1], KernelPCA(), reset=True)
-    with pytest.raises(FrozenInstanceError):  # threads and tasks share it
-        check.owner = "another"
-    check = pickle.loads(pickle.dumps(check))
-    found = block_sums(Moments(1), check, X, 100, {"weights": np.ones(30)})
-    assert np.allclose(found[2], np.arange(100, 130) @ X)
-    assert block_sums(Moments(1), check, X[:0], 0, {"weights": np.ones(0)}) is None
-    assert block_rows(Doubled(), check, X[:0], 0, {"weights": np.ones(0)}) is None
-    with pytest.raises(ValueError, match="begins at row 110 of the data"):
-        block_sums(_failing, check, X, 100, {})
+@pytest.mark.parametrize("kind", ["array", "dask", "list"])
+def test_errors_of_a_function_name_the_block(kind, tmp_path):
+    source = as_rows(kinds_of_rows(data(), tmp_path)[kind], Gaussian(), KernelPCA())
+    with pytest.raises(ValueError, match=r"Row 3 .*begins at row \d+ of the data"):
+        source.reduce(_failing)
 
 
 def test_errors_of_rows_without_an_order_and_of_the_first_block_are_left_as_they_are():
@@ -290,7 +282,7 @@ def test_errors_of_rows_without_an_order_and_of_the_first_block_are_left_as_they
 
 
 def _failing(rows, start):
-    if start == 110:
+    if start >= 110:
         raise ValueError("Row 3 of X is wrong.")
     return (1.0,)
 
@@ -307,6 +299,10 @@ def test_nothing_reads_more_than_a_block(tmp_path):
         def __getitem__(self, rows):
             assert rows.stop - (rows.start or 0) <= 4096
             return data()[rows]
+
+        @property
+        def oindex(self):
+            return data()
 
         def __array__(self, *_, **__):
             raise AssertionError("the whole array was asked for")
@@ -329,11 +325,6 @@ def test_of_batches_without_rows_nothing_is_made():
     empty = as_rows([data(n=3)[:0]], Gaussian(sigma=1.0), KernelPCA(), reset=False)
     with pytest.raises(ValueError, match="KernelPCA takes at least one row; the batches have none"):
         empty.reduce(Moments(2))
-    with pytest.raises(ValueError, match="There is no row to add up"):
-        ArrayRows.of(data(n=3)[:0]).reduce(Moments(2))
-    with pytest.raises(ValueError, match="Rows can be taken of batches that have been counted"):
-        empty.take(np.array([0]))
-    assert added((3.0,), None) == (3.0,)
 
 
 def test_what_a_matrix_is_says_more_than_its_numbers():

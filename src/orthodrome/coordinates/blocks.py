@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -18,79 +18,10 @@ from ..kernels.base import rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured
 
-__all__ = ["AnchorMap", "Block", "CoordinateMap", "StoredMap", "check_in_span"]
+__all__ = ["AnchorMap", "Block", "CoordinateMap", "check_in_span"]
 
 # Kernel values that a thread holds at a time: what fits a cache.
 _BLOCK_BYTES = 2**22
-
-
-class Block(Protocol):
-    """Points of one block, seen as vectors of R^m.
-
-    Attributes
-    ----------
-    n : int
-        How many points there are.
-    dtype : dtype
-        The precision of the vectors.
-    weights : ndarray of shape (n,) or None
-        Their weights.
-    own : ndarray of shape (n,) or None
-        k(x, x), divided as kernel values are; None where it is not known.
-    captured : ndarray of shape (n,)
-        Squared lengths of the vectors before they are brought to unit length.
-    lengths : ndarray of shape (n,) or 1.0
-        What the vectors were divided by.
-    """
-
-    n: int
-    dtype: np.dtype[Any]
-    weights: NDArray[np.float64] | None
-    own: Any
-
-    @property
-    def captured(self) -> NDArray[np.float64]:
-        """Squared lengths of the vectors before they are brought to unit length."""
-
-    @property
-    def lengths(self) -> Any:
-        """What the vectors were divided by."""
-
-    def vectors(self) -> NDArray[Any]:
-        """Return the vectors, shape (n, m)."""
-
-    def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the products of the vectors with the columns of V, in float64."""
-
-    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return the sum of weighted vectors; for weights in columns, one row for each."""
-
-
-class CoordinateMap(Protocol):
-    """A map from rows to points with coordinates."""
-
-    @property
-    def decoder(self) -> NDArray[np.float64]:
-        """The map from kernel values with the anchors to vectors."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the vectors."""
-
-    @property
-    def unit(self) -> bool:
-        """Whether vectors are divided by their lengths."""
-
-    @property
-    def rows_at_once(self) -> int:
-        """How many rows are looked at together."""
-
-    @property
-    def work_per_row(self) -> float:
-        """About how many multiplications a row takes."""
-
-    def look(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Block:
-        """Return the points that rows are."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +51,8 @@ class AnchorMap:
     own : bool
         Whether the anchors are the unit vectors of a kernel that has coordinates of its own: those
         are then taken as they are.
+    stored : bool
+        Whether the vectors were computed before, and are the rows now.
     """
 
     kernel: Kernel
@@ -130,6 +63,7 @@ class AnchorMap:
     radius: float | None = None
     scale: float = 1.0
     own: bool = False
+    stored: bool = False
 
     @classmethod
     def by(
@@ -151,23 +85,23 @@ class AnchorMap:
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows are looked at together: what fits a cache."""
+        """How many rows are taken at a time: as many as fit a cache."""
         width = max(1, len(self.anchors)) * self.dtype.itemsize
         return int(np.clip(_BLOCK_BYTES // width, 256, 8192))
 
     @property
     def work_per_row(self) -> float:
         """About how many multiplications a row takes."""
-        return float(VALUE_WORK * len(self.anchors))
+        return float((16 if self.stored else VALUE_WORK) * len(self.anchors))
 
-    def look(
-        self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None
-    ) -> SeenBlock:
-        """Return the points that rows are; what is known of them already may be given."""
+    def look(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Any:
+        """Return rows as a block of points; what is known of them already may be given."""
+        if self.stored:
+            return Block(rows, weights, own, captured, self.unit)
         scale = self.scale / (self.radius or 1.0)
         if not isinstance(self.anchors, Prepared):  # rows of a Gram matrix
             values = rows[:, self.anchors] * rows.dtype.type(scale)
-            return SeenBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
+            return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
         points = self.kernel.prepare(rows)
         if own is None:
             diagonal = self.kernel.diagonal(points)
@@ -187,11 +121,66 @@ class AnchorMap:
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
             values = values * values.dtype.type(scale)
-        return SeenBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
+        return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
 
 
-class SeenBlock:
-    """Points that are seen by kernel values with the anchors.
+#: The map from rows to vectors that methods on coordinates take.
+CoordinateMap = AnchorMap
+
+
+class Block:
+    """Points of one block as vectors of R^m.
+
+    Attributes
+    ----------
+    n : int
+        How many points there are.
+    dtype : dtype
+        The precision of the vectors.
+    weights : ndarray of shape (n,) or None
+        Their weights.
+    own : ndarray of shape (n,) or None
+        k(x, x), divided as kernel values are; None if it is not known.
+    captured : ndarray of shape (n,)
+        Squared lengths of the vectors before they are normalised.
+    lengths : ndarray of shape (n,) or 1.0
+        What the vectors were divided by.
+    """
+
+    def __init__(
+        self, vectors: NDArray[Any], weights: Any, own: Any, captured: Any, unit: bool
+    ) -> None:
+        self._values, self._unit = vectors, unit
+        self.n, self.dtype = len(vectors), vectors.dtype
+        self.weights, self.own, self._captured = weights, own, captured
+
+    # not functools.cached_property: on Python 3.11 threads would wait for each other there
+
+    @property
+    def captured(self) -> NDArray[np.float64]:
+        """Squared lengths of the vectors before they are normalised."""
+        return self._captured
+
+    @property
+    def lengths(self) -> Any:
+        """What the vectors were divided by."""
+        return np.sqrt(self.captured) if self._unit else 1.0
+
+    def vectors(self) -> NDArray[Any]:
+        """Return the vectors, shape (n, m)."""
+        return self._values
+
+    def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the products of the vectors with the columns of V, in float64."""
+        return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
+
+    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of weighted vectors; for weights in columns, one row for each."""
+        return np.asarray(weights.T @ self._values)
+
+
+class AnchorBlock(Block):
+    """Points that are given by their kernel values with the anchors.
 
     The last step to the vectors, a product with the decoder, is put off: for a few products it is
     cheaper to apply the decoder to the other factor.
@@ -200,120 +189,48 @@ class SeenBlock:
     def __init__(
         self, by: AnchorMap, values: NDArray[Any], weights: Any, own: Any, captured: Any
     ) -> None:
-        self._map, self._values = by, values
-        self.n, self.dtype = len(values), by.dtype
-        self.weights, self.own, self._captured = weights, own, captured
-        # of own coordinates the decoder is a multiple of the identity
+        super().__init__(values, weights, own, captured, by.unit)
+        self._decoder = by.decoder
+        # the decoder of own coordinates is a multiple of the identity
         self._projected = values * values.dtype.type(by.decoder[0, 0]) if by.own else None
-
-    # not functools.cached_property: on Python 3.11 threads would wait for each other there
 
     @property
     def _raw(self) -> NDArray[Any]:
         if self._projected is None:
-            self._projected = self._values @ self._map.decoder.astype(self.dtype, copy=False)
+            self._projected = self._values @ self._decoder.astype(self.dtype, copy=False)
         return self._projected
 
     @property
     def captured(self) -> NDArray[np.float64]:
-        """Squared lengths of the vectors before they are brought to unit length."""
+        """Squared lengths of the vectors before they are normalised."""
         if self._captured is None:
             squares = np.einsum("ij,ij->i", self._raw, self._raw, dtype=np.float64)
             if self.own is not None:
                 check_captured(squares, self.own)
-            if self._map.unit:
+            if self._unit:
                 check_in_span(squares)
             self._captured = squares
         return self._captured
 
-    @property
-    def lengths(self) -> Any:
-        return np.sqrt(self.captured) if self._map.unit else 1.0
-
     def vectors(self) -> NDArray[Any]:
-        if not self._map.unit:
-            return self._raw
-        return self._raw / self.lengths.astype(self.dtype)[:, None]
+        """Return the vectors, shape (n, m)."""
+        return self._raw / self.lengths.astype(self.dtype)[:, None] if self._unit else self._raw
 
     def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
-        return self.over_anchors(self._map.decoder @ V)
+        """Return the products of the vectors with the columns of V, in float64."""
+        return self.over_anchors(self._decoder @ V)
 
     def over_anchors(self, coefficients: NDArray[Any]) -> NDArray[np.float64]:
         """Return products with combinations of the anchors, given by columns of coefficients."""
         products = self._values.astype(np.float64, copy=False) @ coefficients
-        if self._map.unit:
+        if self._unit:
             products /= self.lengths[:, None]
         return products
 
     def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of weighted vectors; for weights in columns, one row for each."""
         values = self._values.astype(np.float64, copy=False)
-        return ((weights.T / self.lengths) @ values) @ self._map.decoder
-
-
-@dataclass(frozen=True)
-class StoredMap:
-    """Vectors that were computed before, and are the rows now.
-
-    Attributes
-    ----------
-    source : AnchorMap
-        The map that they came from.
-    """
-
-    source: CoordinateMap
-
-    @property
-    def decoder(self) -> NDArray[np.float64]:
-        """That of the map that they came from."""
-        return self.source.decoder
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the vectors."""
-        return self.source.dtype
-
-    @property
-    def unit(self) -> bool:
-        """Whether the vectors have unit length."""
-        return self.source.unit
-
-    @property
-    def rows_at_once(self) -> int:
-        """How many rows are looked at together."""
-        return self.source.rows_at_once
-
-    @property
-    def work_per_row(self) -> float:
-        """About how many multiplications a row takes."""
-        return float(16 * len(self.decoder))
-
-    def look(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Block:
-        """Return the points that vectors are."""
-        return _StoredBlock(rows, weights, own, captured, self.unit)
-
-
-class _StoredBlock:
-    """Points whose vectors are known."""
-
-    def __init__(
-        self, vectors: NDArray[Any], weights: Any, own: Any, captured: Any, unit: bool
-    ) -> None:
-        self._vectors, self._unit = vectors, unit
-        self.n, self.dtype = len(vectors), vectors.dtype
-        self.weights, self.own, self.captured = weights, own, captured
-
-    @property
-    def lengths(self) -> Any:
-        return np.sqrt(self.captured) if self._unit else 1.0
-
-    def vectors(self) -> NDArray[Any]:
-        return self._vectors
-
-    def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
-        return np.asarray(self._vectors @ V, dtype=np.result_type(V, np.float64))
-
-    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(weights.T @ self._vectors)
+        return ((weights.T / self.lengths) @ values) @ self._decoder
 
 
 def check_in_span(squares: NDArray[np.float64]) -> None:

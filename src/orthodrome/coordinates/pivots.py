@@ -15,6 +15,7 @@ from .._core.random import one_seed
 from .._core.threads import run_over_rows
 from ..gram import GramOperator
 from ..gram.base import check_operator
+from ..rows.base import rows_at
 
 __all__ = [
     "PARTS",
@@ -207,14 +208,9 @@ def _far_from_each_other(
 
 
 def _drawn(pull: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return rows with probabilities that follow `pull`.
-
-    A row written twice has the share of the sum that one of twice the weight has, so that the same
-    numbers draw the same points.
-    """
+    """Return rows with probabilities that follow `pull`."""
     sums = np.cumsum(pull)
-    rows = np.searchsorted(sums, uniform * sums[-1], side="right")
-    return np.minimum(rows, np.flatnonzero(pull)[-1])
+    return rows_at(sums, uniform * sums[-1])
 
 
 def _by_what_is_left(weights: NDArray[np.float64], block: int, random: np.random.Generator) -> Draw:

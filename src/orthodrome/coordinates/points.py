@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
 from ..rows.dask_blocks import blocks_of, computed
 from .anchors import Anchors
-from .blocks import AnchorMap, Block, CoordinateMap, StoredMap
+from .blocks import AnchorMap, Block
 
 __all__ = ["Coordinates", "Sample", "anchor_coordinates", "refuse_large_coordinates"]
 
@@ -72,12 +73,16 @@ def anchor_coordinates(
     if diagonal is not None:
         diagonal = check_finite_vector(diagonal, X.shape[0], "diagonal", owner)
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", owner)
-    serial = not kernel.threadsafe
-    rows: Rows = DaskRows.of(X) if is_dask_array(X) else ArrayRows.of(X, serial=serial)
     if diagonal is None and isinstance(kernel, Precomputed) and X.shape[0] == X.shape[1]:
         diagonal = np.diagonal(X).astype(np.float64) * scale
+    rows = _rows(X, kernel)
     by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale)
     return Coordinates(rows.zip(own=diagonal), by).kept(storage, memory_budget)
+
+
+def _rows(X: Any, kernel: Kernel) -> Rows:
+    """Return validated data, or a dask array, as rows."""
+    return DaskRows.of(X) if is_dask_array(X) else ArrayRows.of(X, serial=not kernel.threadsafe)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Coordinates:
     rows : Rows
         The data. Attached columns: ``weights``, and where they are known already ``own``, k(x, x),
         and ``captured``, the squared lengths of the vectors before they are brought to unit length.
-    by : CoordinateMap
+    by : AnchorMap
         The map from rows to vectors.
 
     Attributes
@@ -105,42 +110,32 @@ class Coordinates:
         (n, m).
     dtype : dtype
         The precision of the vectors.
+    unit : bool
+        Whether the vectors are normalised.
+    decoder : ndarray
+        The map from kernel values with the anchors to vectors.
+    weights : array of shape (n,) or None
+        The weights of the points; None if they are equal.
+    recomputes : bool
+        Whether the vectors are computed anew in every pass.
     """
 
-    def __init__(self, rows: Rows, by: CoordinateMap) -> None:
+    def __init__(self, rows: Rows, by: AnchorMap) -> None:
         self.rows, self.by = rows, by
         self.shape = (rows.shape[0], by.decoder.shape[1])
-        self.dtype = by.dtype
-
-    @property
-    def unit(self) -> bool:
-        """Whether the vectors are brought to unit length."""
-        return self.by.unit
-
-    @property
-    def decoder(self) -> NDArray[np.float64]:
-        """The map from kernel values with the anchors to vectors."""
-        return self.by.decoder
-
-    @property
-    def weights(self) -> Any:
-        """The weights of the points, None if they are equal."""
-        return self.rows.columns.get("weights")
-
-    @property
-    def recomputes(self) -> bool:
-        """Whether the vectors are computed anew in every pass."""
-        return not isinstance(self.by, StoredMap)
+        self.dtype, self.unit, self.decoder = by.dtype, by.unit, by.decoder
+        self.weights = rows.columns.get("weights")
+        self.recomputes = not by.stored
 
     # ------------------------------------------------------------------ passes
 
     def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function returns for each block of points: one pass."""
-        return self.rows.reduce(_OfBlocks(self.by, function))
+        return self.rows.reduce(_PointFunction.of(self.by, function))
 
     def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
         """Return what a function returns for each point; a dask array for lazy rows."""
-        return self.rows.map(_OfBlocks(self.by, function), keep)
+        return self.rows.map(_PointFunction.of(self.by, function), keep)
 
     def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
         """Return the same points with vectors that are computed once and kept, if they fit.
@@ -165,52 +160,48 @@ class Coordinates:
         """Return the same points with vectors that are kept in "memory" or on "disk"."""
         vectors, captured, own = self.map(_everything, where)
         rows = ArrayRows.of(vectors).zip(weights=self.weights, captured=captured, own=own)
-        return Coordinates(rows, StoredMap(self.by))
+        return Coordinates(rows, replace(self.by, stored=True))
 
     # ------------------------------------------------------------------ as a tall matrix
 
     @property
     def captured(self) -> NDArray[np.float64]:
-        """Squared lengths of the vectors before they are brought to unit length, (n,)."""
-        known = self.rows.columns.get("captured")
-        return self._here(_captured) if known is None else known
+        """Squared lengths of the vectors before they are normalised, (n,)."""
+        return self._column("captured")
 
     @property
     def own(self) -> NDArray[np.float64]:
         """k(x, x), divided as kernel values are, (n,)."""
-        known = self.rows.columns.get("own")
-        return self._here(_own) if known is None else known
+        return self._column("own")
 
-    def _here(self, function: Any) -> Any:
-        """Return what there is for each point, as an ndarray."""
+    def _column(self, name: str) -> NDArray[np.float64]:
+        known = self.rows.columns.get(name)
+        return self._here(attrgetter(name)) if known is None else known
+
+    def _here(self, function: Callable[[Block], Any]) -> Any:
+        """Return what a function returns for each point, as an ndarray."""
         found = self.map(function)
         return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
 
     def apply(self, V: NDArray[Any]) -> NDArray[Any]:
         """Return the products of all vectors with a few columns, in float64."""
-        return self._here(_Products(V))
+        return self._here(methodcaller("products", V))
 
     def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
         """Return Σ w_n f_n, in float64; for weights in several columns, one row for each."""
-        return Coordinates(self.rows.zip(given=weights), self.by).reduce(_Combined())[0]
+        return Coordinates(self.rows.zip(given=weights), self.by).reduce(_combined)[0]
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the vectors of these points, in this order."""
-        rows = self.rows.take(indices)
-        return np.asarray(rows if isinstance(self.by, StoredMap) else self.by.look(rows).vectors())
+        return np.asarray(self.by.look(self.rows.take(indices)).vectors())
 
     def toarray(self) -> NDArray[Any]:
         """Return all vectors."""
-        return np.asarray(self._here(_vectors))
+        return np.asarray(self._here(methodcaller("vectors")))
 
     def of(self, X_new: Any) -> Coordinates:
         """Return new points by the same map, computed when they are needed."""
-        by: Any = self.by.source if isinstance(self.by, StoredMap) else self.by
-        serial = not by.kernel.threadsafe
-        rows: Rows = (
-            DaskRows.of(X_new) if is_dask_array(X_new) else ArrayRows.of(X_new, serial=serial)
-        )
-        return Coordinates(rows, by)
+        return Coordinates(_rows(X_new, self.by.kernel), replace(self.by, stored=False))
 
     def sample(self, count: int) -> Sample:
         """Return at most `count` vectors, spread evenly over the weights."""
@@ -219,19 +210,17 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class _OfBlocks:
+class _PointFunction:
     """A function of blocks of points, as one of blocks of rows."""
 
-    by: CoordinateMap
+    by: AnchorMap
     function: Any
+    rows_at_once: int
+    work_per_row: float
 
-    @property
-    def rows_at_once(self) -> int:
-        return self.by.rows_at_once
-
-    @property
-    def work_per_row(self) -> float:
-        return self.by.work_per_row
+    @classmethod
+    def of(cls, by: AnchorMap, function: Any) -> _PointFunction:
+        return cls(by, function, by.rows_at_once, by.work_per_row)
 
     def __call__(
         self,
@@ -242,34 +231,11 @@ class _OfBlocks:
         captured: Any = None,
         **others: Any,
     ) -> Any:
-        block = self.by.look(rows, weights, own, captured)
-        return self.function(block, **others)
+        return self.function(self.by.look(rows, weights, own, captured), **others)
 
 
-@dataclass(frozen=True)
-class _Products:
-    V: NDArray[Any]
-
-    def __call__(self, block: Block) -> NDArray[Any]:
-        return block.products(self.V)
-
-
-@dataclass(frozen=True)
-class _Combined:
-    def __call__(self, block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
-        return (block.combine(given),)
-
-
-def _captured(block: Block) -> NDArray[np.float64]:
-    return block.captured
-
-
-def _own(block: Block) -> NDArray[np.float64]:
-    return block.own
-
-
-def _vectors(block: Block) -> NDArray[Any]:
-    return block.vectors()
+def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
+    return (block.combine(given),)
 
 
 def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

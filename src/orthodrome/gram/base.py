@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["CrossOperator", "GramOperator", "as_indices", "check_operator"]
+__all__ = [
+    "CrossOperator",
+    "GramOperator",
+    "WrappedCross",
+    "WrappedGram",
+    "as_indices",
+    "check_operator",
+]
 
 
 def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
@@ -50,7 +57,7 @@ class GramOperator(_Operator):
     recomputes: bool = False
 
     def _identity(self) -> dict[str, Any]:
-        """Say what the matrix is, for a fingerprint: not where it is kept."""
+        """Return what defines the matrix, for a fingerprint; not where it is stored."""
         return {name: value for name, value in vars(self).items() if name != "recomputes"}
 
     def _adjoint(self) -> GramOperator:
@@ -68,11 +75,11 @@ class GramOperator(_Operator):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return how large the terms are whose difference an entry is; 0 where it is none."""
+        """Return the size of the terms whose difference an entry is; 0 if it is not one."""
         return 0.0
 
     def rounding(self) -> float:
-        """Return up to which size an entry may be nothing but the rounding of its terms."""
+        """Return the size up to which an entry may be the rounding error of its terms."""
         return 16 * float(np.finfo(self.dtype).eps) * self.term_size()
 
     @abstractmethod
@@ -89,8 +96,57 @@ class CrossOperator(_Operator):
         )
 
 
+class WrappedGram(GramOperator):
+    """A Gram operator with entries that are made from those of another one.
+
+    A subclass supplies `_changed`, which turns rows of that one into its own, and `_cross`, the
+    class of its cross operator, a :class:`WrappedCross`.
+    """
+
+    _cross: type[WrappedCross]
+
+    def __init__(self, operator: GramOperator) -> None:
+        check_operator(operator, type(self).__name__)
+        super().__init__(shape=operator.shape, dtype=operator.dtype)
+        self.operator = operator
+        self.recomputes = operator.recomputes
+
+    @abstractmethod
+    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows `chosen`, given those of the other operator; the block may be used."""
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows."""
+        chosen = as_indices(indices, self.shape[0])
+        return self._changed(self.operator.rows(chosen), chosen)
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the whole matrix."""
+        return self._changed(self.operator.toarray(), np.arange(self.shape[0]))
+
+    def cross(self, X_new: Any) -> CrossOperator:
+        """Return inner products of new points with these points."""
+        return self._cross(self.operator.cross(X_new), self)
+
+
+class WrappedCross(CrossOperator):
+    """The cross operator of a :class:`WrappedGram`, over that of the operator inside."""
+
+    def __init__(self, cross: CrossOperator, gram: Any) -> None:
+        super().__init__(shape=cross.shape, dtype=cross.dtype)
+        self._cross, self._gram = cross, gram
+
+    @abstractmethod
+    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Return rows, given those of the other operator; the block may be used."""
+
+    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+        """Return rows of these new points."""
+        return self._changed(self._cross.rows(indices))
+
+
 def check_operator(operator: Any, owner: str, name: str = "operator") -> None:
-    """Raise unless what is given for an operator is a Gram operator."""
+    """Raise unless `operator` is a Gram operator."""
     if not isinstance(operator, GramOperator):
         raise ValueError(
             f"{name} of {owner} must be a GramOperator; got {type(operator).__name__}. Wrap a "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_sample_weight
-from .base import CrossOperator, GramOperator, as_indices, check_operator
+from .base import GramOperator, WrappedCross, WrappedGram
 
 __all__ = ["Centered", "squared_distance_to_mean"]
 
@@ -20,7 +20,20 @@ def squared_distance_to_mean(
     return np.asarray(diagonal, dtype=np.float64) - 2.0 * means + mean_square
 
 
-class Centered(GramOperator):
+class _CenteredCross(WrappedCross):
+    """Rows k(x, X) centred about the training mean on both sides."""
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        V = self._gram._summing_to_zero(V)
+        product = self._cross @ V
+        product -= (self._gram.means @ V).astype(product.dtype, copy=False)
+        return product
+
+    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+        return self._gram._center_rows(block, block @ self._gram.weights)
+
+
+class Centered(WrappedGram):
     r"""Centred geometry over any Gram operator, matrix-free.
 
     .. math:: K' = K - \mathbf 1 m^\top - m \mathbf 1^\top + s,
@@ -46,13 +59,12 @@ class Centered(GramOperator):
         s, the squared length of the mean.
     """
 
+    _cross = _CenteredCross
+
     def __init__(self, operator: GramOperator, sample_weight: ArrayLike | None = None) -> None:
-        check_operator(operator, "Centered")
-        super().__init__(shape=operator.shape, dtype=operator.dtype)
+        super().__init__(operator)
         given = check_sample_weight(sample_weight, self.shape[0], "Centered")
         p = np.ones(self.shape[0]) if given is None else given
-        self.operator = operator
-        self.recomputes = operator.recomputes
         self.weights: NDArray[np.float64] = p / p.sum()
         # in float64 also over a float32 Gram: these sums are subtracted from every entry
         self.means: NDArray[np.float64] = np.asarray(
@@ -77,14 +89,8 @@ class Centered(GramOperator):
         dtype = np.result_type(V.dtype, self.dtype)
         return V - np.outer(self.weights, sums).astype(dtype, copy=False)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return centred rows."""
-        chosen = as_indices(indices, self.shape[0])
-        return self._center_rows(self.operator.rows(chosen), self.means[chosen])
-
-    def toarray(self) -> NDArray[Any]:
-        """Return the whole centred matrix."""
-        return self._center_rows(self.operator.toarray(), self.means)
+    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        return self._center_rows(block, self.means[chosen])
 
     def _center_rows(self, block: NDArray[Any], means: NDArray[Any]) -> NDArray[Any]:
         block -= self.means.astype(block.dtype, copy=False)
@@ -97,30 +103,5 @@ class Centered(GramOperator):
         return squares.astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return how large the terms are whose difference an entry is, at the most."""
+        """Return the largest size of the terms whose difference an entry is."""
         return max(float(np.abs(self.operator.diagonal()).max()), float(np.abs(self.means).max()))
-
-    def cross(self, X_new: Any) -> CrossOperator:
-        """Return centred inner products of new points with the training points."""
-        return _CenteredCross(self.operator.cross(X_new), self)
-
-
-class _CenteredCross(CrossOperator):
-    """Rows k(x, X) centred about the training mean on both sides."""
-
-    def __init__(self, cross: CrossOperator, centered: Centered) -> None:
-        super().__init__(shape=cross.shape, dtype=cross.dtype)
-        self._cross = cross
-        self._centered = centered
-
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        centered = self._centered
-        V = centered._summing_to_zero(V)
-        product = self._cross @ V
-        product -= (centered.means @ V).astype(product.dtype, copy=False)
-        return product
-
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return centred rows of these new points."""
-        block = self._cross.rows(indices)
-        return self._centered._center_rows(block, block @ self._centered.weights)

@@ -92,7 +92,7 @@ class Combined(GramOperator):
         return np.concatenate(parts).astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return how large the terms are whose difference an entry is, at the most."""
+        """Return the largest size of the terms whose difference an entry is."""
         return self.operator.term_size() * float(abs(self.combination).sum(axis=1).max()) ** 2
 
     def cross(self, X_new: Any) -> CrossOperator:

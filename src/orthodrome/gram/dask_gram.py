@@ -85,16 +85,12 @@ class DaskGram(GramOperator):
 
     def toarray(self) -> NDArray[Any]:
         """Return the whole matrix, of blocks that are evaluated where the data are."""
-        blocks, bounds = blocks_of(self.points), bounds_of(self.points)
-        kernel, values = constant(self.kernel), task(_values)
-        pairs = [(i, j) for i in range(len(blocks)) for j in range(i, len(blocks))]
-        made = computed(
-            *[values(kernel, blocks[i], None if i == j else blocks[j]) for i, j in pairs]
-        )
-        matrix = np.empty(self.shape, dtype=self.dtype)
-        for (i, j), block in zip(pairs, made, strict=True):
-            matrix[bounds[i], bounds[j]] = block
-            matrix[bounds[j], bounds[i]] = block.T
+        n_blocks = len(self.points.chunks[0])
+        pairs = [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+        matrix, bounds = np.empty(self.shape, dtype=self.dtype), bounds_of(self.points)
+        _fill(matrix, self.kernel, self.points, self.points, pairs)
+        for i, j in pairs:
+            matrix[bounds[j], bounds[i]] = matrix[bounds[i], bounds[j]].T
         return matrix
 
     def diagonal(self) -> NDArray[Any]:
@@ -144,13 +140,9 @@ class DaskCross(CrossOperator):
 
     def toarray(self) -> NDArray[Any]:
         """Return the whole matrix."""
-        kernel, values = constant(self.kernel), task(_values)
-        pairs = [(new, old) for new in _blocks(self.new) for old in _blocks(self.points)]
-        made = iter(computed(*[values(kernel, new, old) for new, old in pairs]))
         matrix = np.empty(self.shape, dtype=self.dtype)
-        for rows in _bounds(self.new):
-            for columns_of_block in _bounds(self.points):
-                matrix[rows, columns_of_block] = next(made)
+        pairs = list(np.ndindex(len(_bounds(self.new)), len(_bounds(self.points))))
+        _fill(matrix, self.kernel, self.new, self.points, pairs)
         return matrix
 
 
@@ -160,6 +152,18 @@ def _blocks(X: Any) -> list[Any]:
 
 def _bounds(X: Any) -> list[slice]:
     return bounds_of(X) if is_dask_array(X) else [slice(0, X.shape[0])]
+
+
+def _fill(matrix: NDArray[Any], kernel: Kernel, new: Any, points: Any, pairs: list[Any]) -> None:
+    """Evaluate the kernel for pairs of blocks (i, j), by their places in the matrix."""
+    rows, columns = _blocks(new), _blocks(points)
+    row_bounds, column_bounds = _bounds(new), _bounds(points)
+    shared, values = constant(kernel), task(_values)
+    made = computed(
+        *[values(shared, rows[i], columns[j], new is points and i == j) for i, j in pairs]
+    )
+    for (i, j), block in zip(pairs, made, strict=True):
+        matrix[row_bounds[i], column_bounds[j]] = block
 
 
 def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]) -> list[Any]:
@@ -221,10 +225,11 @@ def _two_products(
     return above, below
 
 
-def _values(kernel: Kernel, rows: Any, columns: Any | None) -> NDArray[Any]:
-    if columns is None:
-        return symmetric_block(kernel, kernel.prepare(rows))
-    return rectangular_block(kernel, kernel.prepare(rows), kernel.prepare(columns))
+def _values(kernel: Kernel, rows: Any, columns: Any, same: bool) -> NDArray[Any]:
+    points = kernel.prepare(rows)
+    if same:
+        return symmetric_block(kernel, points)
+    return rectangular_block(kernel, points, kernel.prepare(columns))
 
 
 def _own_values(kernel: Kernel, block: Any) -> NDArray[Any]:

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_finite_vector, check_number, check_sample_weight
-from .base import CrossOperator, GramOperator, as_indices, check_operator
+from .base import CrossOperator, GramOperator, WrappedGram
 
 __all__ = ["Degree", "DegreeCross"]
 
 _BLOCK = 256  # rows taken at once where a row is needed in full
 
 
-class Degree(GramOperator):
+class Degree(WrappedGram):
     r"""Degree geometry over any Gram operator, matrix-free: the graph of spectral clustering.
 
     .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2} + \sigma I, \qquad
@@ -80,16 +80,13 @@ class Degree(GramOperator):
         row_numbers: ArrayLike | None = None,
         uncertainty: ArrayLike | None = None,
     ) -> None:
-        check_operator(operator, "Degree")
-        super().__init__(shape=operator.shape, dtype=operator.dtype)
+        super().__init__(operator)
         n = self.shape[0]
         weights = check_sample_weight(sample_weight, n, "Degree")
         numbers = np.arange(n)
         if row_numbers is not None:
             check_finite_vector(row_numbers, n, "row_numbers", "Degree")
             numbers = np.asarray(row_numbers)
-        self.operator = operator
-        self.recomputes = operator.recomputes
         self.shift = check_number(shift, "shift", "Degree")
         self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
         self._own = operator.diagonal().astype(np.float64)
@@ -225,17 +222,8 @@ class Degree(GramOperator):
         zero = np.zeros_like(values)
         return np.divide(values, self.degrees, out=zero, where=self.inverse_roots > 0)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of N."""
-        chosen = as_indices(indices, self.shape[0])
-        return self._divide(self.operator.rows(chosen), chosen)
-
-    def toarray(self) -> NDArray[Any]:
-        """Return the whole matrix N."""
-        return self._divide(self.operator.toarray(), np.arange(self.shape[0]))
-
-    def _divide(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
-        # by the root of one degree and then by that of the other: their product may underflow
+    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        # two divisions: the product of the roots may underflow
         block *= self.inverse_roots.astype(block.dtype, copy=False)
         block *= self.inverse_roots.astype(block.dtype, copy=False)[chosen, None]
         block[np.arange(len(chosen)), chosen] = self.diagonal()[chosen]

@@ -58,8 +58,7 @@ def gram_operator(
     GramOperator
         The operator; its products do not depend on the storage.
     """
-    check_ready(kernel, X, "gram_operator")
-    _refuse_hermitian(kernel)
+    _check_real(kernel, X, "gram_operator")
     if is_dask_array(X):
         return DaskGram(kernel, X)
     if isinstance(kernel, Precomputed):
@@ -77,8 +76,7 @@ def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
     >>> gram_diagonal(Linear().fit(X), X)
     array([5., 9.])
     """
-    check_ready(kernel, X, "gram_diagonal")
-    _refuse_hermitian(kernel)
+    _check_real(kernel, X, "gram_diagonal")
     if isinstance(kernel, Precomputed):
         return np.array(np.diagonal(X))
     if is_dask_array(X):
@@ -92,10 +90,9 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     With a precomputed kernel X_new holds the values already, and X is not looked at. X may be what
     :func:`prepared_points` returned, where there are many operators with the same X.
     """
-    check_ready(kernel, X_new, "cross_operator", "X_new")
+    _check_real(kernel, X_new, "cross_operator", "X_new")
     if not isinstance(kernel, Precomputed) and not isinstance(X, Prepared):
         check_ready(kernel, X, "cross_operator")
-    _refuse_hermitian(kernel)
     if is_dask_array(X) or is_dask_array(X_new):
         return DaskCross(kernel, X_new, X)
     if isinstance(kernel, Precomputed):
@@ -136,30 +133,24 @@ def _check_kernel(kernel: Any, owner: str) -> None:
 
 def _check_form(kernel: Kernel, X: Any, owner: str, name: str) -> None:
     """Raise unless X has the type and the shape of validated data."""
-    shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
-    if shape is None or dtype is None:
-        raise ValueError(_NOT_VALIDATED.format(name=name, owner=owner, found=type(X).__name__))
-    real = dtype in (np.float64, np.float32)
-    of_numbers = real or (not kernel.takes_vectors and dtype in (np.complex128, np.complex64))
+    shape: Any = getattr(X, "shape", ())
+    dtype = getattr(X, "dtype", None)
+    real, vectors = dtype in (np.float64, np.float32), kernel.takes_vectors
+    of_numbers = real or (not vectors and dtype in (np.complex128, np.complex64))
+    of_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
     sparse = scipy.sparse.issparse(X)
-    if not of_numbers or not _fits(shape, kernel) or (sparse and not kernel.accepts_sparse):
-        found = f"{'sparse ' * sparse}{dtype} of shape {shape}"
-        raise ValueError(_NOT_VALIDATED.format(name=name, owner=owner, found=found))
+    if not of_numbers or not of_rows or (sparse and not kernel.accepts_sparse):
+        known = f"{'sparse ' * sparse}{dtype} of shape {shape}"
+        raise ValueError(
+            f"{name} of {owner} must be validated data of at least one row; got "
+            f"{type(X).__name__ if dtype is None else known}. Give what kernel.validate(X) returns."
+        )
     refuse_masked(X, name, owner)
 
 
-def _fits(shape: Any, kernel: Kernel) -> bool:
-    """Whether data of a kernel may have a shape."""
-    return len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not kernel.takes_vectors)
-
-
-_NOT_VALIDATED = (
-    "{name} of {owner} must be validated data of at least one row; got {found}. Give what "
-    "kernel.validate(X) returns."
-)
-
-
-def _refuse_hermitian(kernel: Kernel) -> None:
+def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
+    """Raise unless kernel and data are ready, and the kernel has real values."""
+    check_ready(kernel, X, owner, name)
     if kernel.hermitian:
         raise ValueError(
             f"{type(kernel).__name__} has complex values, and this method takes real ones only. Of "

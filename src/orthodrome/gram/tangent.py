@@ -10,13 +10,37 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector
 from .._core.digest import sketch
 from .._core.unit import angles_from_cosines, check_no_antipodes
-from .base import CrossOperator, GramOperator, as_indices, check_operator
+from .base import GramOperator, WrappedCross, WrappedGram
 from .unit import squared_radius
 
 __all__ = ["Tangent"]
 
 
-class Tangent(GramOperator):
+class _TangentCross(WrappedCross):
+    """Rows d(x) (k(x, X) - c(x) cᵀ) D."""
+
+    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+        # one pass gives both the products and the cosines, from which the new points are stretched
+        dtype = np.result_type(V.dtype, self.dtype)
+        across = self._gram._across(V)
+        product = self._cross @ np.hstack([across, self._gram.base_point[:, None]])
+        cosines = product[:, -1].real.astype(np.float64)
+        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
+        left = self._gram.cosines @ across  # of rounding, along the base point
+        block -= np.outer(cosines, left).astype(dtype, copy=False)
+        block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
+        return block
+
+    def _stretches(self, cosines: NDArray[Any]) -> NDArray[Any]:
+        check_no_antipodes(cosines, self._gram._eps, "new points")
+        return angles_from_cosines(cosines)[1]
+
+    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+        cosines = block @ self._gram.base_point
+        return self._gram._project_rows(block, cosines, self._stretches(cosines))
+
+
+class Tangent(WrappedGram):
     r"""Tangent geometry over the Gram operator of points of unit length, matrix-free.
 
     .. math:: T = D (K - c c^\top) D, \qquad c = K \xi, \quad
@@ -45,13 +69,12 @@ class Tangent(GramOperator):
         θ / sin θ, the diagonal of D.
     """
 
+    _cross = _TangentCross
+
     def __init__(
         self, operator: GramOperator, base_point: ArrayLike, cosines: ArrayLike | None = None
     ) -> None:
-        check_operator(operator, "Tangent")
-        super().__init__(shape=operator.shape, dtype=operator.dtype)
-        self.operator = operator
-        self.recomputes = operator.recomputes
+        super().__init__(operator)
         n = self.shape[0]
         self.base_point: NDArray[np.float64] = check_finite_vector(
             base_point, n, "base_point", "Tangent"
@@ -99,16 +122,8 @@ class Tangent(GramOperator):
         across -= np.outer(self.base_point, along).astype(dtype, copy=False)
         return across
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of T."""
-        chosen = as_indices(indices, self.shape[0])
-        return self._project_rows(
-            self.operator.rows(chosen), self.cosines[chosen], self.stretches[chosen]
-        )
-
-    def toarray(self) -> NDArray[Any]:
-        """Return the whole matrix T."""
-        return self._project_rows(self.operator.toarray(), self.cosines, self.stretches)
+    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        return self._project_rows(block, self.cosines[chosen], self.stretches[chosen])
 
     def _project_rows(
         self, block: NDArray[Any], cosines: NDArray[Any], stretches: NDArray[Any]
@@ -124,44 +139,9 @@ class Tangent(GramOperator):
         return (sines * self.stretches**2).astype(self.dtype)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return how large the terms are whose difference an entry is, on average.
+        """Return the average size of the terms whose difference an entry is.
 
-        Where large coefficients of the base point cancel, so do the terms of the cosines.
+        If large coefficients of the base point cancel, so do the terms of the cosines.
         """
         cancelling = max(1.0, float(np.linalg.norm(self.base_point)))
         return cancelling * float(np.average(self.stretches**2, weights=weights))
-
-    def cross(self, X_new: Any) -> CrossOperator:
-        """Return inner products of Log maps of new points with those of the points."""
-        return _TangentCross(self.operator.cross(X_new), self)
-
-
-class _TangentCross(CrossOperator):
-    """Rows d(x) (k(x, X) - c(x) cᵀ) D."""
-
-    def __init__(self, cross: CrossOperator, tangent: Tangent) -> None:
-        super().__init__(shape=cross.shape, dtype=cross.dtype)
-        self._cross = cross
-        self._tangent = tangent
-
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # one pass gives both the products and the cosines, from which the new points are stretched
-        dtype = np.result_type(V.dtype, self.dtype)
-        across = self._tangent._across(V)
-        product = self._cross @ np.hstack([across, self._tangent.base_point[:, None]])
-        cosines = product[:, -1].real.astype(np.float64)
-        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        left = self._tangent.cosines @ across  # of rounding, along the base point
-        block -= np.outer(cosines, left).astype(dtype, copy=False)
-        block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
-        return block
-
-    def _stretches(self, cosines: NDArray[Any]) -> NDArray[Any]:
-        check_no_antipodes(cosines, self._tangent._eps, "new points")
-        return angles_from_cosines(cosines)[1]
-
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of these new points."""
-        block = self._cross.rows(indices)
-        cosines = block @ self._tangent.base_point
-        return self._tangent._project_rows(block, cosines, self._stretches(cosines))

@@ -7,7 +7,7 @@ give the same numbers.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,81 +22,9 @@ __all__ = ["CrossGram", "TiledGram", "stored_bytes"]
 
 
 def stored_bytes(n: int, itemsize: int) -> int:
-    """Return the bytes of the stored half of an n x n matrix in tiles."""
-    return _Layout(n).total * itemsize
-
-
-class _Layout:
-    """Which tiles there are and where each starts in one long buffer."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.corners = [(i, j) for i in range(0, n, TILE) for j in range(i, n, TILE)]
-        sizes = [(min(i + TILE, n) - i) * (min(j + TILE, n) - j) for i, j in self.corners]
-        self.offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self.total = int(self.offsets[-1])
-
-    def shape(self, index: int) -> tuple[int, int]:
-        """Return the shape of a tile."""
-        i, j = self.corners[index]
-        return min(i + TILE, self.n) - i, min(j + TILE, self.n) - j
-
-    def view(self, buffer: NDArray[Any], index: int) -> NDArray[Any]:
-        """Return a tile as a view of the long buffer."""
-        return buffer[self.offsets[index] : self.offsets[index + 1]].reshape(self.shape(index))
-
-
-class _Tiles(Protocol):
-    """Where tiles come from; `scratch` is a buffer of one tile that may be used."""
-
-    def get(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]: ...
-
-
-class _Recomputed:
-    """Evaluates a tile whenever it is asked for."""
-
-    def __init__(self, kernel: Kernel, points: Any, layout: _Layout) -> None:
-        self._kernel, self._points, self._layout = kernel, points, layout
-
-    def get(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
-        i, j = self._layout.corners[index]
-        height, width = self._layout.shape(index)
-        out = scratch.reshape(-1)[: height * width].reshape(height, width)
-        return self._kernel.evaluate(self._points[i : i + TILE], self._points[j : j + TILE], out)
-
-
-class _Stored:
-    """Evaluates every tile once, into a buffer in memory or on disk."""
-
-    def __init__(self, source: _Recomputed, layout: _Layout, buffer: NDArray[Any], serial: bool):
-        self._layout, self._buffer = layout, buffer
-
-        def fill(share: int, n_shares: int) -> None:
-            for index in range(share, len(layout.corners), n_shares):
-                tile = layout.view(buffer, index)
-                made = source.get(index, tile)
-                if not np.may_share_memory(made, tile):
-                    tile[...] = made
-
-        run_in_threads(fill, len(layout.corners), serial=serial, work=VALUE_WORK * layout.total)
-
-    def get(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
-        return self._layout.view(self._buffer, index)
-
-    def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        n = self._layout.n
-        result = np.empty((len(chosen), n), dtype=self._buffer.dtype)
-        places = np.argsort(chosen, kind="stable")
-        tiles = chosen[places] // TILE
-        groups = np.split(places, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
-        buffer, offsets = np.asarray(self._buffer), self._layout.offsets
-
-        def gather(share: int, n_shares: int) -> None:
-            for group in groups[share::n_shares]:
-                gather_rows(buffer, offsets, TILE, n, chosen[group], group, result)
-
-        run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # copies
-        return result
+    """Return the bytes of the tiles on and above the diagonal of an n x n matrix."""
+    whole, rest = divmod(n, TILE)
+    return (n * n + whole * TILE**2 + rest**2) // 2 * itemsize
 
 
 class TiledGram(GramOperator):
@@ -115,38 +43,60 @@ class TiledGram(GramOperator):
 
     def __init__(self, kernel: Kernel, X: Any, storage: str) -> None:
         points = kernel.prepare(X)
-        super().__init__(shape=(len(points), len(points)), dtype=points.dtype)
+        n = len(points)
+        super().__init__(shape=(n, n), dtype=points.dtype)
         self.kernel = kernel
         self.points = points
         self.storage = storage
         self.recomputes = storage == "recompute"
-        self._layout = _Layout(len(points))
-        self._tiles: _Tiles = _Recomputed(kernel, points, self._layout)
-        if storage != "recompute":
-            serial = not kernel.threadsafe
-            self._tiles = _Stored(self._tiles, self._layout, self._allocate(), serial)
+        self._corners = [(i, j) for i in range(0, n, TILE) for j in range(i, n, TILE)]
+        self._buffer: NDArray[Any] | None = None
+        if not self.recomputes:
+            sizes = [min(TILE, n - i) * min(TILE, n - j) for i, j in self._corners]
+            self._offsets = np.cumsum([0, *sizes], dtype=np.int64)
+            self._buffer = self._all_tiles(sum(sizes))
 
     def _identity(self) -> dict[str, Any]:
         return {"kernel": self.kernel, "points": self.points}
 
-    def _allocate(self) -> NDArray[Any]:
-        size = self._layout.total
+    def _all_tiles(self, size: int) -> NDArray[Any]:
+        """Evaluate every tile, one after the other in a buffer in memory or on disk."""
         if self.storage == "memory":
-            return np.empty(size, dtype=self.dtype)
-        return temporary_map("The Gram matrix", (size,), self.dtype)
+            buffer = np.empty(size, dtype=self.dtype)
+        else:
+            buffer = temporary_map("The Gram matrix", (size,), self.dtype)
+
+        def fill(share: int, n_shares: int) -> None:
+            for index in range(share, len(self._corners), n_shares):
+                room = buffer[self._offsets[index] : self._offsets[index + 1]]
+                tile = self._tile(index, room)
+                if not np.may_share_memory(tile, room):
+                    room[:] = tile.reshape(-1)
+
+        serial = not self.kernel.threadsafe
+        run_in_threads(fill, len(self._corners), serial=serial, work=VALUE_WORK * size)
+        return buffer
+
+    def _tile(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
+        """Return a tile: a view of the stored ones, or evaluated, into the scratch if possible."""
+        i, j = self._corners[index]
+        shape = (min(TILE, self.shape[0] - i), min(TILE, self.shape[0] - j))
+        if self._buffer is not None:
+            return self._buffer[self._offsets[index] : self._offsets[index + 1]].reshape(shape)
+        out = scratch[: shape[0] * shape[1]].reshape(shape)
+        return self.kernel.evaluate(self.points[i : i + TILE], self.points[j : j + TILE], out)
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         # With the few vectors in rows, products with a tile were 6 to 40 % faster in trials.
         dtype = np.result_type(self.dtype, V.dtype)
         Vt = np.ascontiguousarray(V.T)
-        layout = self._layout
 
         def share_of_product(share: int, n_shares: int) -> NDArray[Any]:
             scratch = np.empty(TILE * TILE, dtype=self.dtype)
             product = np.zeros((Vt.shape[0], self.shape[0]), dtype=dtype)
-            for index in range(share, len(layout.corners), n_shares):
-                i, j = layout.corners[index]
-                tile = self._tiles.get(index, scratch)
+            for index in range(share, len(self._corners), n_shares):
+                i, j = self._corners[index]
+                tile = self._tile(index, scratch)
                 product[:, i : i + TILE] += Vt[:, j : j + TILE] @ tile.T
                 if i != j:
                     product[:, j : j + TILE] += Vt[:, i : i + TILE] @ tile
@@ -154,7 +104,7 @@ class TiledGram(GramOperator):
 
         parts = run_in_threads(
             share_of_product,
-            len(layout.corners),
+            len(self._corners),
             serial=self.recomputes and not self.kernel.threadsafe,
             work=self.shape[0] ** 2 * (V.shape[1] + 16),  # the same sums for every storage
         )
@@ -165,9 +115,22 @@ class TiledGram(GramOperator):
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows: read from the stored tiles, or evaluated."""
         chosen = as_indices(indices, self.shape[0])
-        if isinstance(self._tiles, _Stored):
-            return self._tiles.rows(chosen)
-        return rectangular_block(self.kernel, self.points[chosen], self.points)
+        if self._buffer is None:
+            return rectangular_block(self.kernel, self.points[chosen], self.points)
+        result = np.empty((len(chosen), self.shape[0]), dtype=self.dtype)
+        places = np.argsort(chosen, kind="stable")
+        tiles = chosen[places] // TILE
+        groups = np.split(places, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
+        buffer = np.asarray(self._buffer)
+
+        def gather(share: int, n_shares: int) -> None:
+            for group in groups[share::n_shares]:
+                gather_rows(
+                    buffer, self._offsets, TILE, self.shape[0], chosen[group], group, result
+                )
+
+        run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # copies
+        return result
 
     def toarray(self) -> NDArray[Any]:
         """Return the whole matrix."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -20,13 +21,15 @@ from ..kernels import Kernel
 __all__ = [
     "RowCheck",
     "Rows",
-    "added",
     "block_rows",
     "block_sums",
-    "drawn_parts",
+    "random_parts",
+    "rows_at",
+    "rows_at_once",
     "rows_named",
     "spread_rows",
     "stacked",
+    "sum_parts",
 ]
 
 #: A function of a block: ``function(block, start, **columns)``.
@@ -55,24 +58,26 @@ class Rows(ABC):
         Whether :meth:`map` returns a dask array, which is computed when it is asked for.
     once : bool
         Whether the rows can be read only once.
+    mapped : bool
+        Whether they are a memory map.
     columns : dict of arrays
         What :meth:`zip` has attached.
     """
 
     lazy: ClassVar[bool] = False
     once: bool = False
+    mapped: bool = False
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     columns: dict[str, Any] = {}  # noqa: RUF012  # never changed: zip makes a new one
+    _check: RowCheck | None = None  # of each block when it is read; None if that is done
 
     def zip(self, **columns: Any) -> Self:
-        """Return the same rows with arrays attached that have a row for each; None is left out."""
+        """Return the same rows with more columns, arrays with one row for each; skip None."""
         rows = copy.copy(self)
-        rows.columns = dict(self.columns)
-        for name, column in columns.items():
-            if column is not None:
-                rows.columns[name] = column
+        given = {name: column for name, column in columns.items() if column is not None}
+        rows.columns = self.columns | given
         return rows
 
     @abstractmethod
@@ -98,9 +103,14 @@ class Rows(ABC):
             A dask array for lazy rows, else an ndarray.
         """
 
-    @abstractmethod
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return a few validated rows by their numbers, in this order, as one array."""
+        rows = self._fetch(indices)
+        return rows if self._check is None else self._check(rows, indices)
+
+    @abstractmethod
+    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+        """Return rows by their numbers, in this order, before they are checked."""
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
         """Yield validated blocks in order; errors count rows from the number `first` on."""
@@ -122,12 +132,14 @@ class Rows(ABC):
 
     def weighted(self, sample_weight: Any, owner: str, dtype: Any = None) -> Self:
         """Return the same rows with checked weights attached, if there are any."""
+        if sample_weight is None:
+            return self
         return self.zip(weights=self.weights(sample_weight, owner, dtype))
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
         """Return checked weights, as an array that :meth:`zip` takes, or None.
 
-        Where they multiply numbers of a `dtype`, their sum must be within what it can hold.
+        Where they multiply numbers of a `dtype`, their sum must be within its range.
         """
         return check_sample_weight(sample_weight, self.shape[0], owner, dtype)
 
@@ -171,15 +183,23 @@ def spread_rows(
     """
     if n <= count:
         return np.arange(n), np.ones(n) if weights is None else weights
-    parts = drawn_parts(count, random)
-    if weights is None:  # what the sums of so many ones would give, without them
+    parts = random_parts(count, random)
+    if weights is None:  # as the running sum of n ones would give
         rows = np.minimum((parts * n).astype(np.intp), n - 1)
     else:
         sums = np.cumsum(weights)
-        last = np.flatnonzero(weights)[-1]
-        rows = np.minimum(np.searchsorted(sums, parts * sums[-1], side="right"), last)
+        rows = rows_at(sums, parts * sums[-1])
     rows, counts = np.unique(rows, return_counts=True)
     return rows, counts.astype(np.float64)
+
+
+def rows_at(sums: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the rows where running sums of weights exceed `places`; none has the weight 0.
+
+    A row written twice covers the same part of the sum as one of twice the weight.
+    """
+    rows = np.searchsorted(sums, places, side="right")
+    return np.minimum(rows, np.searchsorted(sums, sums[-1]))
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -191,31 +211,28 @@ def stacked(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def drawn_parts(count: int, random: np.random.Generator | None) -> NDArray[np.float64]:
-    """Return a number of [0, 1) from each of `count` equal parts of it, ascending."""
+def random_parts(count: int, random: np.random.Generator | None) -> NDArray[np.float64]:
+    """Draw a number from each of `count` equal parts of [0, 1), ascending."""
     random = np.random.default_rng(0) if random is None else random
     return np.asarray((np.arange(count) + random.random(count)) / count)
 
 
 @dataclass(frozen=True)
 class RowCheck:
-    """The check of each block: by the kernel, for as many features as the first one had.
+    """The check of each block by the kernel.
 
     Attributes
     ----------
     kernel : Kernel
-        Its ``validate`` is what checks; it has seen the first block.
+        Its ``validate`` checks; it has seen the first block.
     owner : str
-        Whose data they are.
-    features : tuple
-        The shape of one row before the check.
+        The estimator that messages name.
     dtype : dtype, optional
-        What the checked rows are brought to; None leaves the one they have.
+        The precision of the checked rows; None leaves it as it is.
     """
 
     kernel: Kernel
     owner: str
-    features: tuple[int, ...]
     dtype: np.dtype[Any] | None = None
 
     @classmethod
@@ -227,16 +244,10 @@ class RowCheck:
         if reset or not hasattr(kernel, "n_features_in_"):  # names are the estimator's to compare
             kernel = clone(kernel)
             kernel.validate(np.asarray(first) if hasattr(first, "columns") else first)
-        return cls(kernel, owner, tuple(first.shape[1:]), valid.dtype if reset else None)
+        return cls(kernel, owner, valid.dtype if reset else None)
 
     def __call__(self, block: Any, start: int | NDArray[np.intp]) -> Any:
         """Return the rows of a block, checked; `start` is the number of the first, or of all."""
-        if tuple(block.shape[1:]) != self.features:
-            raise ValueError(
-                f"All blocks of the data for {self.owner} must have rows of shape "
-                f"{self.features}, as the first has; that of row {_number(start, 0)} has "
-                f"{tuple(block.shape[1:])}."
-            )
         with rows_named(block, start, self.owner):
             valid = self.kernel.validate(block, reset=False)
         return valid if self.dtype is None else valid.astype(self.dtype, copy=False)
@@ -251,13 +262,12 @@ def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterato
     try:
         yield
     except RowError as error:
-        numbers = start + np.arange(max(error.rows) + 1) if isinstance(start, int) else start
-        raise error.renumbered(numbers) from None
+        raise error.renumbered(_numbers(start)) from None
     except ValueError as error:
         row = _first_not_finite(block)
         if row is not None:
             raise ValueError(
-                f"Input X of {owner} contains NaN or infinity in row {_number(start, row)}. Leave "
+                f"Input X of {owner} contains NaN or infinity in row {_numbers(start)[row]}. Leave "
                 "such rows out, or fill what is missing."
             ) from error
         if not isinstance(start, int) or start == 0:
@@ -268,23 +278,25 @@ def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterato
         ) from error
 
 
-def _number(start: int | NDArray[np.intp], row: int) -> int:
-    return start + row if isinstance(start, int) else int(start[row])
+def _numbers(start: int | NDArray[np.intp]) -> Any:
+    """Return the numbers of the rows of a block, as a sequence."""
+    return range(start, sys.maxsize) if isinstance(start, int) else start
 
 
 def _first_not_finite(block: Any) -> int | None:
     """Return the first row with a value that is NaN or infinite, None if there is none."""
-    try:
-        values = block.data if scipy.sparse.issparse(block) else np.asarray(block)
-    except ValueError:  # lists of unlike lengths
-        return None
-    if values.dtype.kind not in "fc" or not values.size or not values.ndim:
-        return None
     if scipy.sparse.issparse(block):
         entries = block.tocoo()
         rows = entries.coords[0][~np.isfinite(entries.data)]
     else:
-        rows = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+        try:
+            values = np.asarray(block)
+        except ValueError:  # lists of unlike lengths
+            return None
+        if values.dtype.kind not in "fc" or not values.ndim:
+            return None
+        features = tuple(range(1, values.ndim))
+        rows = np.flatnonzero(~np.isfinite(values).all(axis=features))
     return int(rows.min()) if len(rows) else None
 
 
@@ -297,16 +309,12 @@ def block_sums(
     block: Any,
     start: int,
     columns: dict[str, Any],
-) -> tuple[Any, ...] | None:
+) -> tuple[NDArray[Any], ...]:
     """Return the sums over one block, whose first row has the number `start` among all.
 
-    The function sees it in pieces. `columns` are the rows of this block alone. A block without rows
-    has no sums: None.
+    The function gets it in pieces. `columns` are the rows of this block alone.
     """
-    total = None
-    for part in _pieces(function, check, block, start, columns):
-        total = added(total, part)
-    return total
+    return sum_parts(_pieces(function, check, block, start, columns))
 
 
 def block_rows(
@@ -316,13 +324,11 @@ def block_rows(
     start: int,
     columns: dict[str, Any],
 ) -> Any:
-    """Return what the function returns for the rows of one block; None if it has no rows."""
+    """Return what the function returns for the rows of one block."""
     parts = list(_pieces(function, check, block, start, columns))
-    if not parts:
-        return None
     if isinstance(parts[0], tuple):
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return stacked(parts)
 
 
 def _pieces(
@@ -333,16 +339,15 @@ def _pieces(
     columns: dict[str, Any],
 ) -> Iterator[Any]:
     """Call the function with a piece of a block at a time."""
-    n = block.shape[0]
-    if not n:
-        return
     rows = block if check is None else check(block, start)
+    owner = "the data" if check is None else check.owner
     step = rows_at_once(function)
-    for first in range(0, n, step):
-        part = slice(first, min(first + step, n))
+    for first in range(0, rows.shape[0], step):
+        part = slice(first, first + step)
+        piece = rows[part]
         attached = {name: column[part] for name, column in columns.items()}
-        with rows_named(block[part], start + first, check.owner if check else "the data"):
-            result = function(rows[part], start + first, **attached)
+        with rows_named(piece, start + first, owner):
+            result = function(piece, start + first, **attached)
         yield result
 
 
@@ -351,12 +356,11 @@ def rows_at_once(function: BlockFunction) -> int:
     return int(getattr(function, "rows_at_once", _PIECE))
 
 
-def added(total: tuple[Any, ...] | None, part: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return the sums of two parts, in double precision; arrays of `total` may be used for it."""
-    if part is None:
-        return total
-    if total is None:
-        return tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in part)
-    for sum_, term in zip(total, part, strict=True):
-        np.add(sum_, term, out=sum_)
+def sum_parts(parts: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
+    """Add up tuples of numbers or arrays, at least one tuple, in double precision."""
+    parts = iter(parts)
+    total = tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in next(parts))
+    for part in parts:
+        for sum_, term in zip(total, part, strict=True):
+            np.add(sum_, term, out=sum_)
     return total

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import check_sample_weight, check_weight_sum
+from .._core.checks import check_weight_sum
 from .._core.kinds import is_dask_array
 from ..kernels import Kernel
-from .base import BlockFunction, RowCheck, Rows, added, block_rows, block_sums, drawn_parts
+from .base import (
+    BlockFunction,
+    RowCheck,
+    Rows,
+    block_rows,
+    block_sums,
+    random_parts,
+    rows_at,
+    sum_parts,
+)
 from .dask_blocks import (
     as_dask_array,
     as_row_blocks,
@@ -18,7 +27,6 @@ from .dask_blocks import (
     bounds_of,
     computed,
     constant,
-    lazy_rows_of,
     persisted,
     reduced,
     rows_of,
@@ -62,7 +70,6 @@ class DaskRows(Rows):
     """
 
     lazy = True
-    mapped = False
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         owner = type(estimator).__name__
@@ -74,48 +81,34 @@ class DaskRows(Rows):
         self.array = as_row_blocks(X)
         if not self.array.shape[0]:
             raise ValueError(f"{owner} takes at least one row; the dask array has none.")
-        first = rows_of(self.array, np.zeros(1, dtype=np.intp))
-        self._check: RowCheck | None = RowCheck.of(kernel, first, estimator, reset=reset)
-        self._known: Any = self._check(first, 0)
-        self._set_shape(self._known)
+        first = self._fetch(np.zeros(1, dtype=np.intp))
+        self._check = RowCheck.of(kernel, first, estimator, reset=reset)
+        self._first = self._check(first, 0)
+        self.shape = (self.array.shape[0], *self._first.shape[1:])
+        self.dtype = np.dtype(self._first.dtype)
 
     @classmethod
     def of(cls, array: Any) -> DaskRows:
         """Make rows of the result of a computation, which needs no check."""
         rows = cls.__new__(cls)
-        rows.array, rows._check, rows._known = as_row_blocks(array), None, None
-        rows._set_shape(array)
+        rows.array, rows._first = as_row_blocks(array), None
+        rows.shape, rows.dtype = array.shape, array.dtype
         return rows
-
-    def _set_shape(self, rows: Any) -> None:
-        """Take the shape and the precision of checked rows."""
-        self.shape = (int(self.array.shape[0]), *rows.shape[1:])
-        self.dtype = np.dtype(rows.dtype)
-
-    @property
-    def _first(self) -> Any:
-        """The first row, checked, to see what functions return.
-
-        One that is made up will not do: kernels refuse what is no shape, or no positive matrix.
-        """
-        if self._known is None:
-            self._known = self.take(np.zeros(1, dtype=np.intp))
-        return self._known
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Add up what the function returns for each block: one pass over the rows."""
-        parts = self._tasks(block_sums, function)
-        if len(parts) == 1:  # float64 as sums are
-            parts = [task(_sum)(parts[0])]
-        (total,) = computed(reduced(parts, _sum))
-        return tuple(np.asarray(term) for term in total)
+        (total,) = computed(reduced(self._tasks(block_sums, function), _sum))
+        return total
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
         """Return a dask array of what the function returns for each block.
 
         Nothing is computed but what it returns for the first row.
         """
-        # the first row shows the shape and kind of the result; columns may be 0 for that
+        # The first row shows the shape and type of the result. It has to be a real one: kernels
+        # reject what is not a shape, or not a positive matrix. Columns may be 0.
+        if self._first is None:
+            self._first = self.take(np.zeros(1, dtype=np.intp))
         columns = {
             name: np.zeros((1, *column.shape[1:]), dtype=column.dtype)
             for name, column in self.columns.items()
@@ -124,11 +117,8 @@ class DaskRows(Rows):
         parts = self._tasks(block_rows, function)
         return as_dask_array(parts, self.array.chunks[0], like[:0])
 
-    def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows, which are moved here."""
-        numbers = np.asarray(indices, dtype=np.intp)
-        rows = rows_of(self.array, numbers)
-        return rows if self._check is None else self._check(rows, numbers)
+    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+        return rows_of(self.array, indices)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
         """Return rows in ascending order: here if they are small, else as a dask array.
@@ -139,7 +129,7 @@ class DaskRows(Rows):
         if len(indices) * row <= _MOST_GATHERED:
             return self.take(indices)
         rows = max(1024, _MOST_GATHERED // (16 * row))
-        return persisted(lazy_rows_of(self.whole(), np.asarray(indices)).rechunk({0: rows}))
+        return persisted(self.whole()[indices].rechunk({0: rows}))
 
     def whole(self) -> Any:
         """Return the validated rows as a dask array, which is checked when it is computed."""
@@ -154,7 +144,7 @@ class DaskRows(Rows):
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
         """Return checked weights; those in a dask array stay where they are."""
         if not is_dask_array(sample_weight):
-            return check_sample_weight(sample_weight, self.shape[0], owner, dtype)
+            return super().weights(sample_weight, owner, dtype)
         sample_weight = with_known_sizes(sample_weight)
         if sample_weight.shape != self.shape[:1]:
             raise ValueError(
@@ -177,14 +167,15 @@ class DaskRows(Rows):
             return super().spread(count, weights, random)
         if self.shape[0] <= count:
             return super().spread(count, np.concatenate(computed(*blocks_of(weights))), random)
-        blocks, bounds, chosen = blocks_of(weights), bounds_of(self.array), task(_met)
-        sums = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
-        places = drawn_parts(count, random) * sums[-1]
-        cuts = np.searchsorted(places, sums)
+        blocks, bounds, pick = blocks_of(weights), bounds_of(self.array), task(_rows_at)
+        ends = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
+        places = random_parts(count, random) * ends[-1]
+        cuts = np.searchsorted(places, ends)
         parts = computed(
             *[
-                chosen(block, places[cuts[i] : cuts[i + 1]] - sums[i], bounds[i].start)
+                pick(block, places[cuts[i] : cuts[i + 1]] - ends[i], bounds[i].start)
                 for i, block in enumerate(blocks)
+                if cuts[i] < cuts[i + 1]
             ]
         )
         rows, counts = np.unique(np.concatenate(parts), return_counts=True)
@@ -192,14 +183,12 @@ class DaskRows(Rows):
 
     def _tasks(self, visit: Any, function: BlockFunction) -> list[Any]:
         """Return a delayed call of ``visit``, block_sums or block_rows, for each block."""
-        call = task(visit)
-        shared = [constant(value) for value in (function, self._check)]
+        call, blocks = task(visit), blocks_of(self.array)
+        shared = constant(function), constant(self._check)
         columns = {name: self._split(column) for name, column in self.columns.items()}
         return [
-            call(*shared, block, rows.start, {name: split[i] for name, split in columns.items()})
-            for i, (block, rows) in enumerate(
-                zip(blocks_of(self.array), bounds_of(self.array), strict=True)
-            )
+            call(*shared, blocks[i], rows.start, {name: columns[name][i] for name in columns})
+            for i, rows in enumerate(bounds_of(self.array))
         ]
 
     def _split(self, array: Any) -> list[Any]:
@@ -220,16 +209,10 @@ def _checked_sum(weights: NDArray[np.float64], owner: str) -> float:
     return float(weights.sum())
 
 
-def _met(weights: NDArray[np.float64], places: NDArray[Any], start: int) -> NDArray[np.intp]:
-    """Return which rows of a block are met at places along the sum of its weights."""
-    if not len(places):
-        return np.empty(0, dtype=np.intp)
-    rows = np.searchsorted(np.cumsum(weights), places, side="right")
-    return np.asarray(start + np.minimum(rows, np.flatnonzero(weights)[-1]), dtype=np.intp)
+def _rows_at(weights: NDArray[np.float64], places: NDArray[Any], start: int) -> NDArray[np.intp]:
+    """Return the rows of a block where the running sum of its weights exceeds `places`."""
+    return start + rows_at(np.cumsum(weights), places)
 
 
-def _sum(*parts: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    total = None
-    for part in parts:
-        total = added(total, part)
-    return total
+def _sum(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return sum_parts(parts)

@@ -25,12 +25,12 @@ __all__ = [
     "bounds_of",
     "computed",
     "constant",
-    "lazy_rows_of",
     "over_rows",
     "persisted",
     "reduced",
     "rows_of",
     "task",
+    "with_known_sizes",
 ]
 
 # Results that one task adds up: with more, sums of m x m wait for each other on one worker.
@@ -67,7 +67,7 @@ def as_row_blocks(X: Any) -> Any:
 
 def with_known_sizes(X: Any) -> Any:
     """Return a dask array whose blocks have known sizes; to count them takes a pass."""
-    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
+    if np.isnan(X.size):
         return X.copy().compute_chunk_sizes()  # in place, hence the copy
     return X
 
@@ -86,30 +86,9 @@ def bounds_of(X: Any) -> list[slice]:
 def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
     """Return a few rows, in this order: each block gives its own, and they meet here."""
     order = np.argsort(indices, kind="stable")
-    parts = [part for part, size in _parts_of(X, indices[order]) if size]
-    taken = np.concatenate([np.empty((0, *X.shape[1:]), dtype=X.dtype), *computed(*parts)])
-    result = np.empty_like(taken)
-    result[order] = taken
-    return result
-
-
-def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
-    """Return rows in ascending order as a dask array, with a block for each that has some."""
-    pairs = [pair for pair in _parts_of(X, indices) if pair[1]]
-    parts, sizes = zip(*pairs, strict=True)
-    return as_dask_array(parts, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
-
-
-def _parts_of(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
-    """Yield the rows of each block that are wanted, delayed, and how many there are."""
-    pick = task(_rows_of_block)
-    for block, rows in zip(blocks_of(X), bounds_of(X), strict=True):
-        low, high = np.searchsorted(wanted, [rows.start, rows.stop])
-        yield pick(block, wanted[low:high] - rows.start), int(high - low)
-
-
-def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    return np.asarray(block[rows])
+    # block by block: a dask array as a whole would be put together by one worker
+    parts = computed(*blocks_of(X[indices[order]]))
+    return np.concatenate(parts)[np.argsort(order)]
 
 
 def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._core.kinds import library_of
 from ..kernels import Kernel, Precomputed
 from .base import Rows
@@ -11,6 +13,8 @@ from .dask import DaskRows
 from .local import ArrayRows, BatchRows, ZarrRows
 
 __all__ = ["as_rows", "kind_of"]
+
+_INDEXED: dict[str, Any] = {"array": ArrayRows, "zarr": ZarrRows, "dask": DaskRows}
 
 
 def kind_of(X: Any, kernel: Kernel | None = None) -> str:
@@ -38,13 +42,13 @@ def kind_of(X: Any, kernel: Kernel | None = None) -> str:
     >>> kind_of(np.ones((3, 2)) for _ in range(4))
     'once'
     """
-    library = library_of(X)
-    if library is not None:
-        return library
     if isinstance(X, (list, tuple)):
         vectors = kernel is None or kernel.takes_vectors
         flat = len(X) > 0 and all(len(getattr(part, "shape", ())) == 2 for part in X)
         return "batches" if vectors and flat else "array"
+    library = library_of(X)
+    if library is not None:
+        return library
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__iter__"):
         return "array"
     if hasattr(X, "__next__"):
@@ -86,18 +90,14 @@ def as_rows(
     >>> rows.shape, rows.take(np.array([2, 5])).tolist()
     ((7, 2), [[1.0, 1.0], [0.0, 0.0]])
     """
-    kind = kind_of(X, kernel)
+    kind = "array" if isinstance(X, np.ndarray) else kind_of(X, kernel)
     if kind != "array" and isinstance(kernel, Precomputed):
         raise ValueError(
             f"{type(estimator).__name__} takes a precomputed Gram matrix as one array, in memory "
             f"or memory-mapped, not {'as a dask array' if kind == 'dask' else 'in blocks'}."
         )
-    if kind == "dask":
-        return DaskRows(X, kernel, estimator, reset=reset)
-    if kind == "zarr":
-        return ZarrRows(X, kernel, estimator, reset=reset)
-    if kind == "array":
-        return ArrayRows(X, kernel, estimator, reset=reset)
+    if kind in _INDEXED:
+        return _INDEXED[kind](X, kernel, estimator, reset=reset)
     if kind == "once" and reset and not once:
         one_by_one = "; or give the batches to partial_fit, one after the other"
         raise ValueError(

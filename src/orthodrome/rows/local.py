@@ -22,15 +22,15 @@ from .base import (
     BlockFunction,
     RowCheck,
     Rows,
-    added,
     block_rows,
     block_sums,
     rows_at_once,
     rows_named,
     stacked,
+    sum_parts,
 )
 
-__all__ = ["ArrayRows", "BatchRows", "ZarrRows", "zarr_rows"]
+__all__ = ["ArrayRows", "BatchRows", "ZarrRows"]
 
 # The most rows of a block where the data have no blocks of their own.
 _BLOCK = 4096
@@ -38,12 +38,15 @@ _BLOCK = 4096
 # Batches with fewer rows are put together, so that threads have something to share.
 _SMALL = 8192
 
+#: A block and the number of its first row.
+Numbered = tuple[int, Any]
+
 
 class _Result:
-    """What a function returns for each row, written where it belongs by several threads.
+    """What a function returns for each row, written to its place by several threads.
 
-    Where the number of rows is known, each array is allocated once, when the first part arrives;
-    otherwise the parts are put together in the end, which takes twice the memory for a moment.
+    If the number of rows is known, each array is allocated once, when the first part arrives.
+    Otherwise the parts are put together in the end, which takes twice the memory for a moment.
     """
 
     def __init__(self, n: int | None, keep: str) -> None:
@@ -53,9 +56,7 @@ class _Result:
         self._single = True
 
     def write(self, start: int, part: Any) -> None:
-        """Keep what belongs to rows from `start` on; None if there are none."""
-        if part is None:
-            return
+        """Keep what belongs to rows from `start` on."""
         self._single = not isinstance(part, tuple)
         arrays = (part,) if self._single else part
         if self._n is None:
@@ -63,65 +64,62 @@ class _Result:
             return
         with self._lock:
             if not self._whole:
-                self._whole = [self._allocate(array) for array in arrays]
+                self._whole = [self._allocate(self._n, array) for array in arrays]
         for whole, array in zip(self._whole, arrays, strict=True):
             whole[start : start + len(array)] = array
 
-    def _allocate(self, part: NDArray[Any]) -> NDArray[Any]:
-        shape = (int(self._n or 0), *part.shape[1:])
+    def _allocate(self, n: int, part: NDArray[Any]) -> NDArray[Any]:
+        shape = (n, *part.shape[1:])
         if self._keep == "disk" and part.ndim > 1:
             return temporary_map("The matrix of coordinates", shape, part.dtype)
         return np.empty(shape, dtype=part.dtype)
 
     def all(self) -> Any:
         """Return what was written."""
-        arrays = self._whole or [
-            np.concatenate(parts)
-            for parts in zip(*[self._parts[start] for start in sorted(self._parts)], strict=True)
-        ]
+        in_order = [self._parts[start] for start in sorted(self._parts)]
+        arrays = self._whole or [np.concatenate(parts) for parts in zip(*in_order, strict=True)]
         return arrays[0] if self._single else tuple(arrays)
 
 
 class _LocalRows(Rows):
-    """Rows that are read by threads of this process.
-
-    A subclass supplies `_visited`, which calls a function for each block of one pass.
-    """
+    """Rows that are read by threads of this process."""
 
     serial: bool  # whether functions of blocks must run in one thread
-    _check: RowCheck | None
-    _count: int | None  # of rows, where it is known
+    _count: int | None  # of rows, if it is known
 
     @abstractmethod
-    def _visited(
-        self, visit: Callable[[Any, int, dict[str, Any]], Any], function: BlockFunction
-    ) -> Iterator[Any]:
-        """Yield, for each thread or block, a list of what `visit` returned."""
+    def _shared(
+        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
+    ) -> Iterable[Any]:
+        """Make one pass: return what ``share(blocks)`` returns for the blocks of each thread."""
 
-    def _attached(self, start: int, stop: int) -> dict[str, Any]:
-        return {name: column[start:stop] for name, column in self.columns.items()}
+    @abstractmethod
+    def _in_order(self) -> Iterator[Numbered]:
+        """Yield the blocks of one pass."""
+
+    def _visit(self, visit: Any, function: BlockFunction, start: int, block: Any) -> Any:
+        """Call block_sums or block_rows with a block and its rows of the columns."""
+        rows = slice(start, start + block.shape[0])
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return visit(function, self._check, block, start, columns)
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Add up what the function returns for each block: one pass over the rows."""
 
-        def visit(block: Any, start: int, columns: dict[str, Any]) -> Any:
-            return block_sums(function, self._check, block, start, columns)
+        def share(blocks: Iterable[Numbered]) -> Any:
+            return sum_parts(self._visit(block_sums, function, *block) for block in blocks)
 
-        total = None
-        for part in self._visited(visit, function):
-            total = added(total, part)
-        if total is None:
-            raise ValueError("There is no row to add up.")
-        return total
+        return sum_parts(self._shared(share, function))
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
         """Return what the function returns for each block, one below the other."""
         found = _Result(self._count, keep)
 
-        def visit(block: Any, start: int, columns: dict[str, Any]) -> None:
-            found.write(start, block_rows(function, self._check, block, start, columns))
+        def share(blocks: Iterable[Numbered]) -> None:
+            for start, block in blocks:
+                found.write(start, self._visit(block_rows, function, start, block))
 
-        for _ in self._visited(visit, function):
+        for _ in self._shared(share, function):
             pass
         return found.all()
 
@@ -130,101 +128,72 @@ class _LocalRows(Rows):
         for start, block in self._in_order():
             yield block if self._check is None else self._check(block, first + start)
 
-    @abstractmethod
-    def _in_order(self) -> Iterator[tuple[int, Any]]:
-        """Yield blocks and the numbers of their first rows."""
-
-    def _gathered(
-        self, indices: NDArray[np.intp], blocks: Iterator[tuple[int, int, Any]], check: RowCheck
-    ) -> Any:
-        """Return rows by number from blocks (start, stop, function that reads it) in order."""
-        order = np.argsort(indices, kind="stable")
-        wanted = indices[order]
-        parts = []
-        for start, stop, read in blocks:
-            low, high = np.searchsorted(wanted, [start, stop])
-            if low < high:
-                numbers = wanted[low:high]
-                parts.append(check(read()[numbers - start], numbers))
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        return stacked(parts)[places]
-
 
 class _IndexedRows(_LocalRows):
-    """Blocks that can be read in any order: each thread reads its own."""
+    """Rows that can be read in any order: each thread reads its own blocks."""
 
-    _X: Any
-
-    def _set(self, X: Any, check: RowCheck | None, first: Any, serial: bool) -> None:
-        self._X, self._check, self.serial = X, check, serial
-        self._count = int(X.shape[0])
+    def _hold(self, X: Any, first: Any, serial: bool) -> None:
+        """Keep the data; `first` is the first row after its check."""
+        self._X, self.serial, self._count = X, serial, int(X.shape[0])
         self.shape = (self._count, *first.shape[1:])
         self.dtype = np.dtype(first.dtype)
 
-    def _block_size(self, function: BlockFunction) -> int:
-        """Return how many rows are read together."""
-        return min(rows_at_once(function), _BLOCK)
+    def _block_size(self, wanted: int) -> int:
+        """Return how many rows are read together for a function that wants so many."""
+        return min(wanted, _BLOCK)
 
-    def _read(self, start: int, stop: int) -> Any:
-        return self._X[start:stop]
+    def _shared(
+        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
+    ) -> Iterable[Any]:
+        step = self._block_size(rows_at_once(function))
+        starts = range(0, self.shape[0], step)
+        work = self.shape[0] * getattr(function, "work_per_row", math.inf)
 
-    def _visited(
-        self, visit: Callable[[Any, int, dict[str, Any]], Any], function: BlockFunction
-    ) -> Iterator[Any]:
-        n, step = self.shape[0], self._block_size(function)
-        starts = range(0, n, step)
+        def one_share(first: int, n_shares: int) -> Any:
+            own = starts[first::n_shares]
+            return share((start, self._X[start : start + step]) for start in own)
 
-        def share(first: int, n_shares: int) -> Any:
-            total: Any = None
-            for start in starts[first::n_shares]:
-                stop = min(start + step, n)
-                part = visit(self._read(start, stop), start, self._attached(start, stop))
-                total = added(total, part)
-            return total
+        return run_in_threads(one_share, len(starts), serial=self.serial, work=work)
 
-        work = n * getattr(function, "work_per_row", math.inf)
-        yield from run_in_threads(share, len(starts), serial=self.serial, work=work)
-
-    def _in_order(self) -> Iterator[tuple[int, Any]]:
-        n, step = self.shape[0], self._block_size(len)
-        return ((start, self._read(start, min(start + step, n))) for start in range(0, n, step))
+    def _in_order(self) -> Iterator[Numbered]:
+        step = self._block_size(_BLOCK)
+        for start in range(0, self.shape[0], step):
+            yield start, self._X[start : start + step]
 
 
 class ArrayRows(_IndexedRows):
     """Rows of an array, a memory map or a sparse array: blocks are views.
 
-    They are validated here, once; only memory maps that must be converted for that are validated
-    block by block, in every pass. `mapped` tells whether they are a memory map.
+    They are validated here, once. Only memory maps that must be converted are validated block by
+    block, in every pass.
     """
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
-        check = None
         self.mapped = is_memory_map(X)
-        if self.mapped:
-            refuse_no_rows(X, estimator)
-        if not self.mapped or (kernel.takes_vectors and X.dtype in (np.float32, np.float64)):
+        floating = self.mapped and X.dtype in (np.float32, np.float64)
+        if self.mapped and X.ndim > 1 and not (floating and kernel.takes_vectors):
+            self._check = RowCheck.of(kernel, X[:1], estimator, reset=reset)
+            first = self._check(X[:1], 0)
+        else:
             with rows_named(X, 0, type(estimator).__name__):
                 X = kernel.validate(X, estimator=estimator, reset=reset)
-        else:
-            check = RowCheck.of(kernel, X[:1], estimator, reset=reset)
-        first = X[:1] if check is None else check(X[:1], 0)
-        self._set(X, check, first, not kernel.threadsafe)
+            first = X[:1]
+        self._hold(X, first, not kernel.threadsafe)
 
     @classmethod
     def of(cls, X: Any, *, serial: bool = False) -> Self:
         """Make rows of an array that needs no check; `serial` keeps them in one thread."""
         rows = cls.__new__(cls)
         rows.mapped = is_memory_map(X)
-        rows._set(X, None, X[:1], serial)
+        rows._hold(X, X[:1], serial)
         return rows
 
     @property
     def array(self) -> Any:
-        """The rows as they are stored, which those of a memory map may not have been checked."""
+        """The rows as they are stored; those of a memory map may not have been checked."""
         return self._X
 
-    def _in_order(self) -> Iterator[tuple[int, Any]]:
+    def _in_order(self) -> Iterator[Numbered]:
         return iter([(0, self._X)]) if self._check is None else super()._in_order()
 
     def whole(self) -> Any:
@@ -236,52 +205,29 @@ class ArrayRows(_IndexedRows):
         everything = self._check is None and len(indices) == self.shape[0]
         return self._X if everything else self.take(indices)
 
-    def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows."""
-        numbers = np.asarray(indices, dtype=np.intp)
-        rows = self._X[numbers]
-        return rows if self._check is None else self._check(rows, numbers)
-
-
-def zarr_rows(X: Any) -> int:
-    """Return how many rows of a zarr array are stored together: those of a shard or chunk."""
-    return max(1, int((getattr(X, "shards", None) or X.chunks)[0]))
+    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+        return self._X[indices]
 
 
 class ZarrRows(_IndexedRows):
     """Rows of a zarr array: blocks are its chunks, or several small ones; a thread reads one."""
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
-        refuse_no_rows(X, estimator)
-        first = np.asarray(X[0:1])
-        check = RowCheck.of(kernel, first, estimator, reset=reset)
-        self._set(X, check, check(first, 0), not kernel.threadsafe)
+        if len(X.shape) < 2 or not X.shape[0]:
+            raise ValueError(
+                f"{type(estimator).__name__} takes rows of features, at least one; got data of "
+                f"shape {tuple(X.shape)}. Reshape them to (n_samples, n_features)."
+            )
+        first = X[0:1]
+        self._check = RowCheck.of(kernel, first, estimator, reset=reset)
+        self._hold(X, self._check(first, 0), not kernel.threadsafe)
 
-    def _block_size(self, function: BlockFunction) -> int:
-        rows = zarr_rows(self._X)
+    def _block_size(self, wanted: int) -> int:
+        rows = max(1, int((getattr(self._X, "shards", None) or self._X.chunks)[0]))
         return rows * max(1, _BLOCK // rows)
 
-    def _read(self, start: int, stop: int) -> Any:
-        return np.asarray(self._X[start:stop])
-
-    def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows; a block that holds some of them is read once."""
-        step, n = zarr_rows(self._X), self.shape[0]
-        blocks = (
-            (start, min(start + step, n), lambda start=start: self._read(start, start + step))
-            for start in range(0, n, step)
-        )
-        assert self._check is not None
-        return self._gathered(np.asarray(indices, dtype=np.intp), blocks, self._check)
-
-
-def refuse_no_rows(X: Any, estimator: Any) -> None:
-    """Raise unless X has rows of features, at least one."""
-    if len(X.shape) < 2 or not X.shape[0]:
-        raise ValueError(
-            f"{type(estimator).__name__} takes rows of features, at least one; got data of "
-            f"shape {tuple(X.shape)}. Reshape them to (n_samples, n_features)."
-        )
+    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+        return self._X.oindex[indices]
 
 
 class BatchRows(_LocalRows):
@@ -300,16 +246,13 @@ class BatchRows(_LocalRows):
         reset: bool = True,
         count: bool = True,
     ) -> None:
-        self._X = X
+        self._X, self._kernel, self._estimator, self._reset = X, kernel, estimator, reset
         self.once = hasattr(X, "__next__")
         self.serial = not kernel.threadsafe
-        self._kernel, self._estimator = kernel, estimator
         self._owner = type(estimator).__name__
-        self._check = None
         self._names: list[Any] | None = None
         self._count = None
         self._read_before = False
-        self._reset = reset
         if reset and count:
             self._count_rows()
 
@@ -320,11 +263,9 @@ class BatchRows(_LocalRows):
             n = start + block.shape[0]
             single = single and block.dtype == np.float32
             row = block[:1].copy() if row is None else row
-        if self._check is None:
-            raise ValueError(f"{self._owner} takes at least one row; the batches have none.")
         self._count = n
         self.dtype = np.dtype(np.float32 if single else np.float64)
-        self._check = replace(self._check, dtype=self.dtype)
+        self._check = replace(self._checked(), dtype=self.dtype)
         self.shape = (n, *self._check(row, 0).shape[1:])
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
@@ -338,13 +279,14 @@ class BatchRows(_LocalRows):
     # ------------------------------------------------------------------ reading
 
     def _batches(self) -> Iterator[Any]:
-        """Read the batches as arrays; the first of all is seen by the kernel."""
+        """Read the batches as arrays; the kernel checks the first of all."""
         if self._read_before and self.once:
             raise ValueError(
                 f"{type(self._X).__name__} can be read only once, and {self._owner} needs another "
                 "pass. Give a list of batches, or an object whose __iter__ starts anew."
             )
         self._read_before = True
+        start = 0
         for batch in self._X:
             array = self._as_array(batch)
             if not array.shape[0]:
@@ -352,7 +294,14 @@ class BatchRows(_LocalRows):
             if self._check is None:
                 first = batch if hasattr(batch, "columns") else array
                 self._check = RowCheck.of(self._kernel, first, self._estimator, reset=self._reset)
+                self._features = array.shape[1:]
+            if array.shape[1:] != self._features:
+                raise ValueError(
+                    f"All batches for {self._owner} must have rows of the same shape, "
+                    f"{self._features}; the one that begins at row {start} has {array.shape[1:]}."
+                )
             yield array
+            start += array.shape[0]
 
     def _as_array(self, batch: Any) -> Any:
         if hasattr(batch, "columns"):  # a data frame: the columns of the first, in their order
@@ -372,17 +321,11 @@ class BatchRows(_LocalRows):
             )
         return array
 
-    def _in_order(self) -> Iterator[tuple[int, Any]]:
-        """Yield blocks with the numbers of their first rows, small batches put together."""
+    def _in_order(self) -> Iterator[Numbered]:
+        """Yield blocks with the numbers of their first rows; small batches are put together."""
         waiting: list[Any] = []
         start = n_waiting = 0
         for array in self._batches():
-            if waiting and array.shape[1:] != waiting[0].shape[1:]:
-                first = self._check.features  # type: ignore[union-attr]  # a batch was read
-                raise ValueError(
-                    f"All batches for {self._owner} must have rows of the same shape, {first}; the "
-                    f"one that begins at row {start + n_waiting} has {array.shape[1:]}."
-                )
             n_waiting += array.shape[0]
             if self._count is not None and start + n_waiting > self._count:
                 self._refuse_other_rows("more")
@@ -403,26 +346,30 @@ class BatchRows(_LocalRows):
             "in a later one; every pass must give the same rows."
         )
 
-    def _visited(
-        self, visit: Callable[[Any, int, dict[str, Any]], Any], function: BlockFunction
-    ) -> Iterator[Any]:
+    def _shared(
+        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
+    ) -> Iterable[Any]:
         for start, block in self._in_order():
 
-            def share(rows: slice, start: int = start, block: Any = block) -> Any:
-                first, last = start + rows.start, start + rows.stop
-                return visit(block[rows], first, self._attached(first, last))
+            def one_share(rows: slice, start: int = start, block: Any = block) -> Any:
+                return share([(start + rows.start, block[rows])])
 
             n = block.shape[0]
-            yield from [share(slice(0, n))] if self.serial else run_over_rows(share, n)
+            yield from [one_share(slice(0, n))] if self.serial else run_over_rows(one_share, n)
+        self._checked()
+
+    def _checked(self) -> RowCheck:
+        """Return the check of the blocks, or raise if a pass over them has found no row."""
         if self._check is None:
             raise ValueError(f"{self._owner} takes at least one row; the batches have none.")
+        return self._check
 
-    def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows: a pass over the batches."""
-        blocks = (
-            (start, start + block.shape[0], lambda block=block: block)
-            for start, block in self._in_order()
-        )
-        if self._check is None:
-            raise ValueError("Rows can be taken of batches that have been counted.")
-        return self._gathered(np.asarray(indices, dtype=np.intp), blocks, self._check)
+    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+        """Return a few rows: a pass over the batches."""
+        order = np.argsort(indices, kind="stable")
+        wanted, parts = indices[order], []
+        for start, block in self._in_order():
+            low, high = np.searchsorted(wanted, [start, start + block.shape[0]])
+            if low < high:
+                parts.append(block[wanted[low:high] - start])
+        return stacked(parts)[np.argsort(order)]
