@@ -12,6 +12,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._core.checks import check_sample_weight, refuse_masked
+from .._core.types import Floats
 
 __all__ = ["clustering_error", "variation_of_information"]
 
@@ -64,7 +65,7 @@ def clustering_error(
     0.25
     """
     counts = _contingency_of(labels_true, labels_pred, sample_weight, "clustering_error")
-    table: NDArray[np.float64] = counts.toarray()
+    table: Floats = counts.toarray()
     total = table.sum()
     table[linear_sum_assignment(table, maximize=True)] = 0.0
     # what is left over, not 1 - what is matched: exactly 0 where all is matched
@@ -109,7 +110,7 @@ def variation_of_information(
     """
     counts = _contingency_of(labels_true, labels_pred, sample_weight, "variation_of_information")
     counts.eliminate_zeros()
-    cells: NDArray[np.float64] = counts.data / counts.data.sum()
+    cells: Floats = counts.data / counts.data.sum()
     rows, columns = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
     # each logarithm is of a number of at most 1: no cancellation between entropies
     given_row = np.log(np.minimum(counts.data / rows[counts.row], 1.0))
@@ -160,9 +161,7 @@ def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _contingency(
-    first: NDArray[Any], second: NDArray[Any], weights: NDArray[np.float64] | None
-) -> Any:
+def _contingency(first: NDArray[Any], second: NDArray[Any], weights: Floats | None) -> Any:
     """Return the sparse matrix of the weight of the points in both clusters."""
     if weights is None:
         return contingency_matrix(first, second, sparse=True).tocoo().astype(np.float64)

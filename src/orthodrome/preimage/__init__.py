@@ -2,12 +2,7 @@
 
 from .centers import PreimageCenters
 from .fixed_point import FixedPoint, fixed_point
-from .karcher import (
-    KarcherPreimage,
-    geodesic_kernel,
-    karcher_mean_preimage,
-    left_out_preimages,
-)
+from .karcher import KarcherPreimage, geodesic_kernel, karcher_mean_preimage, left_out_preimages
 from .manifold import fixed_point_preimages, has_fixed_point
 from .preimage import preimage
 from .radial import Preimages, radial_preimages

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Floats, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
@@ -31,7 +32,7 @@ class _Preimages:
     """Centres in the domain, the labels they were made for, and those to begin at the mean."""
 
     points: NDArray[Any]
-    labels: NDArray[np.intp]
+    labels: Indices
     fresh: NDArray[np.bool_]
 
 
@@ -60,7 +61,7 @@ class PreimageCenters(Centers):
     """
 
     def __init__(
-        self, kernel: Kernel, X: NDArray[Any], weights: NDArray[np.float64], *, max_iter: int = 2000
+        self, kernel: Kernel, X: NDArray[Any], weights: Floats, *, max_iter: int = 2000
     ) -> None:
         self.domain = domain_of(kernel, X)
         self.kernel = self.domain.kernel
@@ -70,16 +71,16 @@ class PreimageCenters(Centers):
         eps = float(np.finfo(self.X.dtype).eps)
         self.rounding = 32 * eps * self.domain.largest_square
 
-    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared angles of all points from some of them, shape (n, m)."""
         squares = self.domain.squares(self.domain.prepared, self.domain.prepared[chosen])
         return self._angles(squares.astype(np.float64)) ** 2
 
-    def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    def nearest(self, chosen: Indices) -> Indices:
         """Return for every point which of the chosen ones is nearest to it."""
         return np.argmin(self.squared(self.X[chosen]), axis=1)
 
-    def squared(self, centers: NDArray[Any]) -> NDArray[np.float64]:
+    def squared(self, centers: NDArray[Any]) -> Floats:
         """Return what the nearest centre has least of: squared distances, or squared angles."""
         places = self.domain.prepare(centers)
         block = self.domain.squares(self.domain.prepared, places).astype(np.float64)
@@ -116,7 +117,7 @@ class PreimageCenters(Centers):
             run.squared = self.squared(run.centers.points)
             run.squared[:, sums == 0] = np.inf
 
-    def _step(self, run: Run, p: NDArray[np.float64]) -> None:
+    def _step(self, run: Run, p: Floats) -> None:
         """Move each centre by one step of the fixed point, or to the mean where it is fresh."""
         old = run.centers
         means = self.domain.means(self._scattered(run, p)) if old.fresh.any() else old.points
@@ -141,7 +142,7 @@ class PreimageCenters(Centers):
         idle = ~old.fresh & (after > before - rounding)
         old.points = np.where(idle[:, None], old.points, moved).astype(self.X.dtype)
 
-    def _settle(self, run: Run, p: NDArray[np.float64]) -> bool:
+    def _settle(self, run: Run, p: Floats) -> bool:
         """Iterate the fixed point of each centre to its end; return whether all came to it."""
         old = run.centers
         means = self.domain.means(self._scattered(run, p))
@@ -194,25 +195,23 @@ class PreimageCenters(Centers):
             point = moved
         return best, False
 
-    def _scattered(self, run: Run, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scattered(self, run: Run, values: Floats) -> Floats:
         """Return a (k, n) matrix with one value per column, in the row of its cluster."""
         members = np.zeros(run.squared.shape)
         members[np.arange(len(values)), run.labels] = values
         return members.T
 
-    def _own_squares(self, run: Run, centers: NDArray[Any]) -> NDArray[np.float64]:
+    def _own_squares(self, run: Run, centers: NDArray[Any]) -> Floats:
         """Return the squared distance of each point from the centre of its cluster."""
         return self.domain.paired(self.X, centers[run.labels]).astype(np.float64)
 
-    def _objectives(
-        self, run: Run, p: NDArray[np.float64], own: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _objectives(self, run: Run, p: Floats, own: Floats) -> Floats:
         """Return Σ p θ² of each cluster."""
         angles = self._angles(own)
         k = run.squared.shape[1]
         return np.bincount(run.labels, p * angles**2, minlength=k).astype(np.float64)
 
-    def _angles(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _angles(self, squares: Floats) -> Floats:
         return angles_from_complements(self.kernel.one_minus(squares))[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Indices
 from ..kernels import ComplexGaussian, Kernel, Radial, VeroneseWhitney
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import profile_of, squares_of
@@ -78,7 +79,7 @@ class Domain(ABC):
         """Return where the fixed point leads from one z, and how far, to all digits."""
 
     @abstractmethod
-    def subset(self, rows: NDArray[np.intp]) -> Self:
+    def subset(self, rows: Indices) -> Self:
         """Return the domain of some of the data."""
 
     @abstractmethod
@@ -148,7 +149,7 @@ class Vectors(Domain):
         self.embed, self.back, self.unit = embed, back, unit
         self.prepared = kernel.prepare(points)
 
-    def subset(self, rows: NDArray[np.intp]) -> Self:
+    def subset(self, rows: Indices) -> Self:
         """Return the domain of some of the data."""
         return type(self)(self.kernel, self.points[rows], self.embed, self.back, unit=self.unit)
 
@@ -257,7 +258,7 @@ class Shapes(Domain):
         self.dtype = dtype
         self.prepared = self.prepare(u)
 
-    def subset(self, rows: NDArray[np.intp]) -> Self:
+    def subset(self, rows: Indices) -> Self:
         """Return the domain of some of the data."""
         return type(self)(self.shape_kernel, self.points[rows], self.dtype)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.threads import n_threads, run_in_threads
+from .._core.types import Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Radial
 from .domains import Domain, Vectors
@@ -60,7 +61,7 @@ def fixed_point(
     coefficients: NDArray[Any],
     starts: NDArray[Any],
     *,
-    expansion: NDArray[np.intp] | None = None,
+    expansion: Indices | None = None,
     pull: Pull | None = None,
     tol: float,
     max_iter: int,
@@ -111,7 +112,7 @@ def climb(
     coefficients: NDArray[Any],
     starts: NDArray[Any],
     *,
-    expansion: NDArray[np.intp] | None = None,
+    expansion: Indices | None = None,
     pull: Pull | None = None,
     tol: float,
     max_iter: int,
@@ -171,11 +172,7 @@ def negated_squared_angles(
 
 
 def _evaluate(
-    domain: Domain,
-    coefficients: NDArray[Any],
-    owner: NDArray[np.intp],
-    pull: Pull,
-    z: NDArray[Any],
+    domain: Domain, coefficients: NDArray[Any], owner: Indices, pull: Pull, z: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
     n = len(domain.points)

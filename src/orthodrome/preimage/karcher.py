@@ -19,7 +19,7 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.status import Status, warn_unless_converged
-from .._core.types import Data
+from .._core.types import Data, Floats, Indices
 from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
 from ..kernels._profiles import has_profile
@@ -245,11 +245,7 @@ def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def left_out_preimages(
-    kernel: Kernel,
-    X: NDArray[Any],
-    weights: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    reference: NDArray[Any],
+    kernel: Kernel, X: NDArray[Any], weights: Floats, gram: Floats, reference: NDArray[Any]
 ) -> NDArray[Any]:
     """Return the pre-image of the Karcher mean of all points but one, for each of them.
 
@@ -285,11 +281,7 @@ def left_out_preimages(
 
 
 def _without_each(
-    domain: Domain,
-    weights: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    reference: NDArray[Any],
-    out: NDArray[np.intp],
+    domain: Domain, weights: Floats, gram: Floats, reference: NDArray[Any], out: Indices
 ) -> NDArray[Any]:
     """Return the pre-images of the means of all points but one, for some of them."""
     X, n, b = domain.points, len(domain.points), len(out)
@@ -325,11 +317,7 @@ def _without_each(
 
 
 def geodesic_kernel(
-    kernel: Any,
-    X: Data,
-    sample_weight: ArrayLike | None = None,
-    *,
-    reference: str = "preimage",
+    kernel: Any, X: Data, sample_weight: ArrayLike | None = None, *, reference: str = "preimage"
 ) -> Geodesic:
     """Return the geodesic kernel of data, with a reference that is fitted to them.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.status import Status, warn_unless_converged
+from .._core.types import Indices
 from ..gram import gram_operator
 from ..kernels import Kernel, Radial
 from .domains import Domain, Vectors
@@ -78,7 +79,7 @@ def radial_preimages(
 
 def domain_preimages(
     domain: Domain,
-    nearest: Callable[[NDArray[Any], int], NDArray[np.intp]],
+    nearest: Callable[[NDArray[Any], int], Indices],
     expansions: Callable[[slice], NDArray[Any]],
     n_expansions: int,
     *,
@@ -148,7 +149,7 @@ def _best_ends(
 
 def _starts(
     domain: Domain,
-    nearest: Callable[[NDArray[Any], int], NDArray[np.intp]],
+    nearest: Callable[[NDArray[Any], int], Indices],
     beta: NDArray[Any],
     n_starts: int,
 ) -> NDArray[Any]:
@@ -163,9 +164,7 @@ def _starts(
     return starts
 
 
-def most_similar(
-    kernel: Kernel, X: NDArray[Any], beta: NDArray[Any], number: int
-) -> NDArray[np.intp]:
+def most_similar(kernel: Kernel, X: NDArray[Any], beta: NDArray[Any], number: int) -> Indices:
     """Return, for each expansion, the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
     similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
     return np.argpartition(-similarity, number - 1, axis=1)[:, :number]

@@ -11,6 +11,8 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
+from .._core.types import Floats
+
 __all__ = ["Subsphere", "fit_subsphere", "folded", "reflected"]
 
 #: What keeps the penalty smooth at residual 0 (the paper's ε).
@@ -54,17 +56,17 @@ class Subsphere:
         Whether that search ended by its tolerance.
     """
 
-    axis: NDArray[np.float64]
+    axis: Floats
     radius: float
     objective: float
     n_iter: int
     converged: bool = True
 
-    def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def residuals(self, points: Floats) -> Floats:
         """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
         return _angles_from(self.axis, points)[0] - self.radius
 
-    def drop(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def drop(self, points: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Project points on the subsphere, and give it coordinates of its own, shape (n, m - 1).
 
         The projection goes along great circles through the axis. A point on the axis has none: it
@@ -73,9 +75,7 @@ class Subsphere:
         below, lost, _ = self.split(points)
         return below, lost
 
-    def split(
-        self, points: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+    def split(self, points: Floats) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Return what `drop` returns, and residuals that are accurate near the axis too."""
         turned = reflected(points, self.axis)
         cosines = -turned[:, -1] if self.axis[-1] >= 0 else turned[:, -1].copy()
@@ -88,9 +88,7 @@ class Subsphere:
         turned /= lengths[:, None]
         return turned, lost, residuals
 
-    def lift(
-        self, points: NDArray[np.float64], residuals: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def lift(self, points: Floats, residuals: Floats) -> Floats:
         """Undo `drop`: return the points of the sphere with these projections and residuals."""
         angles = residuals + self.radius
         sign = 1.0 if self.axis[-1] >= 0 else -1.0
@@ -99,7 +97,7 @@ class Subsphere:
         return reflected(turned, self.axis)
 
 
-def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray[np.float64]:
+def reflected(points: Floats, axis: Floats) -> Floats:
     """Reflect points so that an axis becomes the last coordinate axis, or its negative.
 
     Of the two the one is taken that leaves the other coordinates nearly as they are where the axis
@@ -114,8 +112,8 @@ def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray
 
 
 def fit_subsphere(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    points: Floats,
+    weights: Floats,
     *,
     p: float = 2.0,
     great: bool = False,
@@ -161,7 +159,7 @@ def fit_subsphere(
     share = weights / weights.sum()
     mean, squares = share @ points, share @ points**2
     search = _Search(points, share, squares - mean**2, great, epsilon, max_iter)
-    starts: list[tuple[NDArray[np.float64], float | None]] = [
+    starts: list[tuple[Floats, float | None]] = [
         (axis, None) for axis in _principal(points, share, mean, squares, great)
     ]
     if p < 2:
@@ -177,9 +175,7 @@ def fit_subsphere(
     return folded(best, points, share, great)
 
 
-def folded(
-    found: Subsphere, points: NDArray[np.float64], share: NDArray[np.float64], great: bool
-) -> Subsphere:
+def folded(found: Subsphere, points: Floats, share: Floats, great: bool) -> Subsphere:
     """Turn the axis so that the radius is at most π/2; of a great subsphere by third moments."""
     turn = share @ found.residuals(points) ** 3 < 0 if great else found.radius > np.pi / 2
     if not turn:
@@ -189,12 +185,8 @@ def folded(
 
 
 def _principal(
-    points: NDArray[np.float64],
-    share: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    great: bool,
-) -> list[NDArray[np.float64]]:
+    points: Floats, share: Floats, mean: Floats, squares: Floats, great: bool
+) -> list[Floats]:
     """Return directions of least spread, about the origin and about the mean.
 
     Of many coordinates the better one of the two that come nearest.
@@ -214,19 +206,15 @@ def _principal(
     return starts
 
 
-def _spread_of(angles: NDArray[np.float64], share: NDArray[np.float64], great: bool) -> float:
+def _spread_of(angles: Floats, share: Floats, great: bool) -> float:
     """Return the mean squared residual of the subsphere of the mean angle, or of a great one."""
     center = np.pi / 2 if great else share @ angles
     return float(share @ (angles - center) ** 2)
 
 
 def _through_points(
-    points: NDArray[np.float64],
-    share: NDArray[np.float64],
-    p: float,
-    great: bool,
-    epsilon: float,
-) -> list[tuple[NDArray[np.float64], float | None]]:
+    points: Floats, share: Floats, p: float, great: bool, epsilon: float
+) -> list[tuple[Floats, float | None]]:
     """Return the best of many subspheres through as many points as determine one."""
     n, m = points.shape
     size = m - 1 if great else m
@@ -252,9 +240,9 @@ class _Search:
 
     def __init__(
         self,
-        points: NDArray[np.float64],
-        share: NDArray[np.float64],
-        spread: NDArray[np.float64],
+        points: Floats,
+        share: Floats,
+        spread: Floats,
         great: bool,
         epsilon: float,
         max_iter: int,
@@ -266,7 +254,7 @@ class _Search:
         self.units = 1 / np.sqrt(spread - spread.min() + 0.1 * least)
         self.units /= self.units.max()
 
-    def run(self, axis: NDArray[np.float64], radius: float | None, p: float) -> Subsphere:
+    def run(self, axis: Floats, radius: float | None, p: float) -> Subsphere:
         if self.great:
             radius = np.pi / 2
         elif radius is None:
@@ -297,9 +285,7 @@ class _Search:
         objective = float(found.fun) * unit + self.epsilon ** (p / 2)
         return Subsphere(end, radius, objective, int(found.nit), bool(found.status != 1))
 
-    def _newton(
-        self, axis: NDArray[np.float64], radius: float, p: float, n_iter: int = 0
-    ) -> Subsphere:
+    def _newton(self, axis: Floats, radius: float, p: float, n_iter: int = 0) -> Subsphere:
         """Go down by Newton's method, with a line search, after so many other iterations."""
         v, r = axis / np.linalg.norm(axis), radius
         angles, sines = _angles_from(v, self.points)
@@ -323,9 +309,7 @@ class _Search:
             value = lower
         return Subsphere(v, r, value + self.epsilon ** (p / 2), n_iter, converged)
 
-    def _weights_of(
-        self, residuals: NDArray[np.float64], p: float
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    def _weights_of(self, residuals: Floats, p: float) -> tuple[Floats, list[Floats]]:
         """Return the slopes of the penalties, and two weights: safe second derivatives, and 1/ρ."""
         squares = residuals**2
         smooth = squares + self.epsilon
@@ -338,13 +322,13 @@ class _Search:
 
     def _descents(
         self,
-        jacobian: NDArray[np.float64],
-        slopes: NDArray[np.float64],
-        weights: list[NDArray[np.float64]],
-        angles: NDArray[np.float64],
-        sines: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> Iterator[tuple[NDArray[np.float64], float]]:
+        jacobian: Floats,
+        slopes: Floats,
+        weights: list[Floats],
+        angles: Floats,
+        sines: Floats,
+        v: Floats,
+    ) -> Iterator[tuple[Floats, float]]:
         """Return steps to try, and their slopes: Newton's, then two of weighted least squares."""
         gradient = (self.share * slopes) @ jacobian
         # the sphere bends: of an angle θ the second derivative across v is cot θ (I - t tᵀ)
@@ -354,9 +338,7 @@ class _Search:
             if step is not None:
                 yield step, float(gradient @ step)
 
-    def _jacobian(
-        self, v: NDArray[np.float64], angles: NDArray[np.float64], sines: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _jacobian(self, v: Floats, angles: Floats, sines: Floats) -> Floats:
         """Return how the residuals change with v, across it, and with r."""
         along = np.outer(np.cos(angles), v)
         along -= self.points
@@ -364,13 +346,7 @@ class _Search:
         return along if self.great else np.column_stack([along, np.full(len(along), -1.0)])
 
     def _shortened(
-        self,
-        v: NDArray[np.float64],
-        r: float,
-        value: float,
-        step: NDArray[np.float64],
-        slope: float,
-        p: float,
+        self, v: Floats, r: float, value: float, step: Floats, slope: float, p: float
     ) -> tuple[Any, ...] | None:
         """Return where a step, or a part of it, leads that goes down enough; None if none does."""
         length, m = 1.0, len(v)
@@ -391,18 +367,18 @@ class _Search:
             length /= 3
         return None
 
-    def _excess(self, squares: NDArray[np.float64], p: float) -> NDArray[np.float64]:
+    def _excess(self, squares: Floats, p: float) -> Floats:
         """Return (squares + ε)^(p/2) - ε^(p/2) without cancellation: ε is the larger part often."""
         if p == 2:
             return squares
         return self.epsilon ** (p / 2) * np.expm1(p / 2 * np.log1p(squares / self.epsilon))
 
     def _objective(
-        self, axis: NDArray[np.float64], p: float, unit: float
-    ) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
+        self, axis: Floats, p: float, unit: float
+    ) -> Callable[[Floats], tuple[float, Floats]]:
         m = len(axis)
 
-        def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def value_and_gradient(x: Floats) -> tuple[float, Floats]:
             direction = axis + self.units * x[:m]
             length = float(np.linalg.norm(direction))
             v = direction / length
@@ -423,12 +399,8 @@ class _Search:
 
 
 def _solved(
-    jacobian: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    bend: NDArray[np.float64] | None,
-    v: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
+    jacobian: Floats, gradient: Floats, weights: Floats, bend: Floats | None, v: Floats
+) -> Floats | None:
     """Return the step of Newton's method; None for large matrices that are not positive definite.
 
     For smaller ones the sizes of second derivatives take the place of negative ones.
@@ -459,9 +431,7 @@ def _solved(
     return -vectors @ ((vectors.T @ gradient) / sizes)
 
 
-def _angles_from(
-    axis: NDArray[np.float64], points: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _angles_from(axis: Floats, points: Floats) -> tuple[Floats, Floats]:
     """Return the angles of points from an axis, and their sines, which are not 0.
 
     Small angles, and those near π, come from differences: a cosine near 1 does not tell them.
@@ -479,7 +449,7 @@ def _angles_from(
     return angles, sines
 
 
-def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _angles(cosines: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return angles, and their sines, which are not 0."""
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,6 +23,7 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.threads import single_threaded_blas
+from .._core.types import Floats
 from .._core.unit import check_unit_length
 from .._core.warn import warn_user
 from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
@@ -65,7 +66,7 @@ class NestedSpheres:
         How many projections there were of points on an axis, which have none.
     """
 
-    basis: NDArray[np.float64]
+    basis: Floats
     subspheres: tuple[Subsphere, ...]
     mean_angle: float
     wrap: float
@@ -78,7 +79,7 @@ class NestedSpheres:
         return self.basis.shape[1] - 1
 
     @property
-    def radii(self) -> NDArray[np.float64]:
+    def radii(self) -> Floats:
         """Radii of the subspheres, from the outermost, shape (n_modes - 1,)."""
         return np.array([subsphere.radius for subsphere in self.subspheres])
 
@@ -93,7 +94,7 @@ class NestedSpheres:
         return all(subsphere.converged for subsphere in self.subspheres)
 
     @cached_property
-    def axes(self) -> NDArray[np.float64]:
+    def axes(self) -> Floats:
         """Axes of the subspheres in the coordinates of the data, orthonormal rows, as `radii`."""
         axes = np.empty((len(self.subspheres), self.basis.shape[0]))
         frame = self.basis
@@ -103,7 +104,7 @@ class NestedSpheres:
         return axes
 
     @property
-    def scales(self) -> NDArray[np.float64]:
+    def scales(self) -> Floats:
         """Radii of the spheres as they lie in the first one: Π sin r over all outer levels.
 
         Of shape (n_modes,), for the circle first, then from the innermost subsphere to the
@@ -113,11 +114,11 @@ class NestedSpheres:
         return outer[::-1].copy()
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """The mean at the end of the chain, a unit vector in the coordinates of the data."""
         return self.points(np.zeros((1, self.n_modes)))[0]
 
-    def scores(self, points: ArrayLike) -> NDArray[np.float64]:
+    def scores(self, points: ArrayLike) -> Floats:
         """Map points of the sphere to coordinates, principal modes first.
 
         The first is the signed angle from the mean on the circle, the others are the signed
@@ -137,9 +138,7 @@ class NestedSpheres:
         local, residuals = self._descend(points, 1)
         return np.column_stack([self._circle(local), *residuals[::-1]]) * self.scales
 
-    def features(
-        self, points: ArrayLike, n_features: int, *, circle: bool = False
-    ) -> NDArray[np.float64]:
+    def features(self, points: ArrayLike, n_features: int, *, circle: bool = False) -> Floats:
         """Return the last residuals of points, in the units of the subsphere that holds them all.
 
         They are `n_features` columns of :meth:`scores` over one of its `scales`: however far down
@@ -170,7 +169,7 @@ class NestedSpheres:
         found = np.column_stack([self._circle(local), *residuals[::-1][:m]]) * units
         return found if circle else found[:, 1:]
 
-    def points(self, scores: ArrayLike) -> NDArray[np.float64]:
+    def points(self, scores: ArrayLike) -> Floats:
         """Map coordinates to points of the sphere: the inverse of :meth:`scores`.
 
         Parameters
@@ -195,7 +194,7 @@ class NestedSpheres:
             local = subsphere.lift(local, residuals)
         return local @ self.basis.T
 
-    def projected(self, points: ArrayLike, dimension: int) -> NDArray[np.float64]:
+    def projected(self, points: ArrayLike, dimension: int) -> Floats:
         """Project points on the subsphere of a dimension, in coordinates of its own.
 
         Parameters
@@ -216,7 +215,7 @@ class NestedSpheres:
             )
         return self._descend(points, dimension)[0]
 
-    def raised(self, points: ArrayLike) -> NDArray[np.float64]:
+    def raised(self, points: ArrayLike) -> Floats:
         """Return the points of a subsphere as points of the sphere: the inverse of `projected`.
 
         Parameters
@@ -239,9 +238,7 @@ class NestedSpheres:
             local = subsphere.lift(local, np.zeros(len(local)))
         return local @ self.basis.T
 
-    def _descend(
-        self, points: ArrayLike, dimension: int
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
         given = check_numbers(points, "points", "the sphere", dtype=np.float64)
         if given.shape[1] != self.basis.shape[0]:
             raise ValueError(
@@ -257,7 +254,7 @@ class NestedSpheres:
             residuals.append(signed)
         return local, residuals
 
-    def _circle(self, local: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _circle(self, local: Floats) -> Floats:
         angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
         return self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
 
@@ -383,10 +380,7 @@ class _Rule:
 
 
 def _chain(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    rule: _Rule,
-    callback: Callable[[dict[str, Any]], None] | None,
+    points: Floats, weights: Floats, rule: _Rule, callback: Callable[[dict[str, Any]], None] | None
 ) -> NestedSpheres:
     share = weights / weights.sum()
     basis = _span(points, share)
@@ -430,14 +424,14 @@ def _chain(
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
 
 
-def _of_moderate_size(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_moderate_size(points: Floats) -> Floats:
     """Return points whose squares neither over- nor underflow: divided by a power of 2, or not."""
     powers = np.frexp(np.abs(points).max(axis=1))[1]
     powers[np.abs(powers) < _EXTREME] = 0
     return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
-def _refuse_outside(lengths: NDArray[np.float64]) -> None:
+def _refuse_outside(lengths: Floats) -> None:
     """Raise for a point without a part in the span: a new one, or one of next to no weight."""
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
@@ -448,7 +442,7 @@ def _refuse_outside(lengths: NDArray[np.float64]) -> None:
         )
 
 
-def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _span(points: Floats, share: Floats) -> Floats:
     """Return the directions that the points span, by falling second moment; two at least."""
     scaled = np.sqrt(share)[:, None] * points
     _, values, rows = np.linalg.svd(scaled, full_matrices=points.shape[1] <= 2)
@@ -461,9 +455,7 @@ def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np
     return np.ascontiguousarray(rows[:kept].T)
 
 
-def _principal_coordinates(
-    local: NDArray[np.float64], share: NDArray[np.float64], about_origin: bool
-) -> NDArray[np.float64]:
+def _principal_coordinates(local: Floats, share: Floats, about_origin: bool) -> Floats:
     """Return the directions of falling spread, about the mean or the origin, as columns.
 
     Along these a search begins near its end, and has units that suit it.
@@ -476,8 +468,8 @@ def _principal_coordinates(
 
 
 def _in_own_coordinates(
-    fits: list[Subsphere], axes: NDArray[np.float64], basis: NDArray[np.float64]
-) -> tuple[tuple[Subsphere, ...], NDArray[np.float64]]:
+    fits: list[Subsphere], axes: Floats, basis: Floats
+) -> tuple[tuple[Subsphere, ...], Floats]:
     """Return subspheres with axes in coordinates that only depend on the subspheres before.
 
     Also return the directions of the circle's coordinates, as columns.
@@ -491,9 +483,7 @@ def _in_own_coordinates(
     return tuple(found), frame
 
 
-def _fitted(
-    local: NDArray[np.float64], weights: NDArray[np.float64], rule: _Rule, negligible: float
-) -> Subsphere:
+def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
     """Fit a subsphere, or cut it off where a coordinate has no more variance than is negligible."""
     if negligible > 0:
         share = weights / weights.sum()
@@ -511,10 +501,7 @@ def _fitted(
 
 
 def _chosen(
-    local: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    rule: _Rule,
-    fit: Callable[[bool], Subsphere],
+    local: Floats, weights: Floats, rule: _Rule, fit: Callable[[bool], Subsphere]
 ) -> Subsphere:
     """Return a subsphere: small, great, or the one that the data ask for.
 
@@ -534,13 +521,7 @@ def _chosen(
     return small if ratio > limit else great
 
 
-def _cut_off(
-    local: NDArray[np.float64],
-    share: NDArray[np.float64],
-    coordinate: int,
-    rule: _Rule,
-    great: bool,
-) -> Subsphere:
+def _cut_off(local: Floats, share: Floats, coordinate: int, rule: _Rule, great: bool) -> Subsphere:
     """Return the subsphere along a coordinate, of the mean angle, without a search."""
     axis = np.eye(1, local.shape[1], coordinate)[0]
     angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
@@ -549,7 +530,7 @@ def _cut_off(
     return folded(Subsphere(axis, radius, objective, 0), local, share, great)
 
 
-def _circular_mean(angles: NDArray[np.float64], share: NDArray[np.float64]) -> tuple[float, float]:
+def _circular_mean(angles: Floats, share: Floats) -> tuple[float, float]:
     """Return the Karcher mean of angles, exactly, and the arc that holds all of them.
 
     The mean is the ordinary one of the angles cut open somewhere between two of them; of the n
