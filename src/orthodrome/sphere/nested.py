@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,8 +135,7 @@ class NestedSpheres:
         ndarray of shape (n, n_modes)
             Scores.
         """
-        local, residuals = self._descend(points, 1)
-        return np.column_stack([self._circle(local), *residuals[::-1]]) * self.scales
+        return self.features(points, self.n_modes, circle=True)
 
     def features(self, points: ArrayLike, n_features: int, *, circle: bool = False) -> Floats:
         """Return the last residuals of points, in the units of the subsphere that holds them all.
@@ -190,9 +189,7 @@ class NestedSpheres:
         plain = given / self.scales
         angle = self.orientation * plain[:, 0] + self.mean_angle
         local = np.column_stack([np.cos(angle), np.sin(angle)])
-        for subsphere, residuals in zip(self.subspheres[::-1], plain.T[1:], strict=True):
-            local = subsphere.lift(local, residuals)
-        return local @ self.basis.T
+        return self._lifted(local, plain.T[1:])
 
     def projected(self, points: ArrayLike, dimension: int) -> Floats:
         """Project points on the subsphere of a dimension, in coordinates of its own.
@@ -234,25 +231,27 @@ class NestedSpheres:
             raise ValueError(
                 f"points must have from 2 to {self.n_modes + 1} coordinates; got {dimension + 1}."
             )
-        for subsphere in self.subspheres[: self.n_modes - dimension][::-1]:
-            local = subsphere.lift(local, np.zeros(len(local)))
-        return local @ self.basis.T
+        return self._lifted(local, np.zeros((self.n_modes - dimension, len(local))))
 
     def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
+        """Project points down to the subsphere of a dimension; also return the residuals."""
         given = check_numbers(points, "points", "the sphere", dtype=np.float64)
         if given.shape[1] != self.basis.shape[0]:
             raise ValueError(
                 f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
             )
-        local = _of_moderate_size(given) @ self.basis
-        lengths = np.linalg.norm(local, axis=1)
-        _refuse_outside(lengths)
-        local /= lengths[:, None]
-        residuals = []
+        local, residuals = _in_span(_of_moderate_size(given), self.basis), []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
-            local, _, signed = subsphere.split(local)
+            local, signed, _ = subsphere.split(local)
             residuals.append(signed)
         return local, residuals
+
+    def _lifted(self, local: Floats, residuals: Floats) -> Floats:
+        """Lift points of a subsphere to the sphere, with residuals from each larger one."""
+        outer = self.subspheres[: len(residuals)]
+        for subsphere, signed in zip(outer[::-1], residuals, strict=True):
+            local = subsphere.lift(local, signed)
+        return local @ self.basis.T
 
     def _circle(self, local: Floats) -> Floats:
         angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
@@ -384,10 +383,7 @@ def _chain(
 ) -> NestedSpheres:
     share = weights / weights.sum()
     basis = _span(points, share)
-    local = points @ basis
-    lengths = np.linalg.norm(local, axis=1)
-    _refuse_outside(lengths)
-    local /= lengths[:, None]
+    local = _in_span(points, basis)
     mean = share @ local
     total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
     n_levels = basis.shape[1] - 2
@@ -402,7 +398,7 @@ def _chain(
         fits.append(found)
         axes[level] = frame @ found.axis
         frame = reflected(frame, found.axis)[:, :-1]
-        local, lost = found.drop(local)
+        local, _, lost = found.split(local)
         n_lost += int(lost.sum())
         size *= np.sin(found.radius)
         if callback is not None:
@@ -431,8 +427,13 @@ def _of_moderate_size(points: Floats) -> Floats:
     return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
-def _refuse_outside(lengths: Floats) -> None:
-    """Raise for a point without a part in the span: a new one, or one of next to no weight."""
+def _in_span(points: Floats, basis: Floats) -> Floats:
+    """Return the directions of points in the span of a basis, in its coordinates.
+
+    Raise for a point without a part in the span: a new one, or one of next to no weight.
+    """
+    local = points @ basis
+    lengths = np.linalg.norm(local, axis=1)
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
         raise RowError(
@@ -440,16 +441,15 @@ def _refuse_outside(lengths: Floats) -> None:
             "nothing beside the others does not count: it has no place on their sphere.",
             row,
         )
+    return local / lengths[:, None]
 
 
 def _span(points: Floats, share: Floats) -> Floats:
     """Return the directions that the points span, by falling second moment; two at least."""
     scaled = np.sqrt(share)[:, None] * points
-    _, values, rows = np.linalg.svd(scaled, full_matrices=points.shape[1] <= 2)
+    few = len(points) == 1 or points.shape[1] <= 2
+    _, values, rows = np.linalg.svd(scaled, full_matrices=few)
     kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
-    if rows.shape[0] < 2:  # a single point, or several in one direction
-        other = np.linalg.svd(rows, full_matrices=True)[2]
-        rows = other
     if rows.shape[0] < 2:
         raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
     return np.ascontiguousarray(rows[:kept].T)
@@ -484,49 +484,39 @@ def _in_own_coordinates(
 
 
 def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
-    """Fit a subsphere, or cut it off where a coordinate has no more variance than is negligible."""
-    if negligible > 0:
-        share = weights / weights.sum()
-        spread = share @ local**2 - (share @ local) ** 2
-        if spread.min() <= negligible:
-            return _chosen(
-                local, weights, rule, partial(_cut_off, local, share, int(np.argmin(spread)), rule)
-            )
-    return _chosen(
-        local,
-        weights,
-        rule,
-        lambda great: fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter),
-    )
+    """Fit a subsphere: small, great, or the one that the data ask for.
 
-
-def _chosen(
-    local: Floats, weights: Floats, rule: _Rule, fit: Callable[[bool], Subsphere]
-) -> Subsphere:
-    """Return a subsphere: small, great, or the one that the data ask for.
-
-    Residuals with the density of exp(-|ρ/s|^p) have the log-likelihood -(n/p) log Σ|ρ|^p, and so
-    two fits differ by the ratio below.
+    Where a coordinate has no more variance than is negligible, it is only cut off. Residuals with
+    the density of exp(-|ρ/s|^p) have the log-likelihood -(n/p) log Σ|ρ|^p, and so two fits differ
+    by the ratio below.
     """
+    share, coordinate = weights / weights.sum(), None
+    if negligible > 0:
+        spread = share @ local**2 - (share @ local) ** 2
+        coordinate = int(np.argmin(spread)) if spread.min() <= negligible else None
+
+    def fit(great: bool) -> Subsphere:
+        if coordinate is not None:
+            return _cut_off(local, share, coordinate, rule.p, great)
+        return fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter)
+
     if rule.sphere in ("small", "great"):
         return fit(rule.sphere == "great")
     small, great = fit(False), fit(True)
-    n = float(weights.sum())
-    sums = [
-        max(float(weights @ np.abs(found.residuals(local)) ** rule.p), np.finfo(np.float64).tiny)
-        for found in (great, small)
-    ]
-    ratio = 2 * n / rule.p * float(np.log(sums[0]) - np.log(sums[1]))
+    n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
+    sizes = [weights @ np.abs(found.residuals(local)) ** rule.p for found in (great, small)]
+    logs = [np.log(max(float(size), tiny)) for size in sizes]
+    ratio = 2 * n / rule.p * float(logs[0] - logs[1])
     limit = np.log(n) if rule.sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
 
 
-def _cut_off(local: Floats, share: Floats, coordinate: int, rule: _Rule, great: bool) -> Subsphere:
+def _cut_off(local: Floats, share: Floats, coordinate: int, p: float, great: bool) -> Subsphere:
     """Return the subsphere along a coordinate, of the mean angle, without a search."""
     axis = np.eye(1, local.shape[1], coordinate)[0]
     angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
     radius = np.pi / 2 if great else float(share @ angles)
-    objective = float(share @ ((angles - radius) ** 2 + EPSILON) ** (rule.p / 2))
+    objective = float(share @ ((angles - radius) ** 2 + EPSILON) ** (p / 2))
     return folded(Subsphere(axis, radius, objective, 0), local, share, great)
 
 
