@@ -19,9 +19,8 @@ from .._core.checks import (
 from .._core.status import Status
 from .._core.types import Data
 from ..gram import gram_operator
-from ..kernels import Kernel, Precomputed, as_fitted_kernel, as_kernel
-from .manifold import as_given, fixed_point_preimages, has_fixed_point
-from .radial import Preimages
+from ..kernels import Kernel
+from .manifold import Preimages, as_given, fitted_kernel, fixed_point_preimages, has_fixed_point
 from .ridge import ridge
 
 __all__ = ["preimage"]
@@ -101,7 +100,7 @@ def preimage(
     check_integer(max_iter, "max_iter", "preimage")
     check_positive(tol, "tol", "preimage")
     check_positive(alpha, "alpha", "preimage")
-    fitted = _fitted(kernel, X)
+    fitted = fitted_kernel(kernel, X, "preimage")
     data = fitted.validate(X, reset=False)
     beta = _check_coefficients(coefficients, data)
     if method == "auto":
@@ -140,14 +139,6 @@ def _by_ridge(
     operator = gram_operator(kernel, X, memory_budget=memory_budget)
     vectors, back = kernel.as_vectors(X.toarray() if scipy.sparse.issparse(X) else X)
     return back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
-
-
-def _fitted(kernel: Any, X: Any) -> Kernel:
-    if isinstance(as_kernel(kernel), Precomputed):
-        raise ValueError(
-            "preimage needs the inputs and a kernel to evaluate; 'precomputed' gives neither."
-        )
-    return as_fitted_kernel(kernel, X)
 
 
 def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:
