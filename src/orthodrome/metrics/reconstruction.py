@@ -145,26 +145,22 @@ def _projections(
     gram: GramOperator, A: Floats, projections: ArrayLike | None, scale: float
 ) -> Floats:
     """Return AK', shape (r, n), in float64, in units of the root of the scale."""
-    if projections is None:
-        with np.errstate(over="ignore", invalid="ignore"):
+    name = "coefficients" if projections is None else "projections"
+    with np.errstate(over="ignore", invalid="ignore"):
+        if projections is None:
             found = np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
-        return _with_finite_squares(found, "coefficients")
-    given = _rows_over_points(projections, gram.shape[0], "projections")
-    if given.shape != A.shape:
+        else:
+            found = _rows_over_points(projections, gram.shape[0], name) / math.sqrt(scale)
+    if found.shape != A.shape:
         raise ValueError(
-            f"projections must have the shape of coefficients, {A.shape}; got {given.shape}."
+            f"projections must have the shape of coefficients, {A.shape}; got {found.shape}."
         )
-    with np.errstate(over="ignore"):
-        return _with_finite_squares(given / math.sqrt(scale), "projections")
-
-
-def _with_finite_squares(P: Floats, name: str) -> Floats:
-    if not np.all(np.abs(P) <= _LARGEST):
+    if not np.all(np.abs(found) <= _LARGEST):
         raise ValueError(
-            f"{name} of the reconstruction error are so large beside the matrix that squares "
-            "overflow; divide them."
+            f"{name} of the reconstruction error are so large compared with the matrix that "
+            "squares overflow; divide them."
         )
-    return P
+    return found
 
 
 def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,26 +35,9 @@ class Vector:
         return Vector(self.vector / length, self.products / length)
 
 
-class Space(Protocol):
-    """What the descent needs of the points.
-
-    ``doubt`` is the rounding of ‖g‖² beyond that of g itself, and ``growth`` says how much larger
-    the numbers that make up the mean have become than they were.
-    """
-
-    n: int  # points
-    size: int  # numbers in a vector
-    dtype: np.dtype[Any]  # of the result
-    eps: float  # machine epsilon of the inner products
-
-    def combine(self, weights: Floats) -> Vector: ...
-    def at(self, vector: Floats) -> Vector: ...
-    def inner(self, a: Vector, b: Vector) -> float: ...
-    def squared_norm(self, a: Vector) -> float: ...
-    def angles(self, mean: Vector) -> tuple[Floats, Floats]: ...
-    def gradient(self, mean: Vector, weights: Floats) -> Vector: ...
-    def doubt(self, gradient: Vector) -> float: ...
-    def growth(self, mean: Vector, first: Vector) -> float: ...
+# Both kinds have `n` points, vectors of `size` numbers, the `dtype` of the result, and the
+# machine epsilon `eps` of the inner products. `doubt` is the rounding of ‖g‖² beyond that of g, and
+# `growth` says how much larger the numbers that make up the mean have become.
 
 
 class Coefficients:
@@ -159,3 +142,7 @@ class Coordinates:
 
     def growth(self, mean: Vector, first: Vector) -> float:
         return 1.0
+
+
+#: The points, as the descent to their mean takes them.
+Space: TypeAlias = Coefficients | Coordinates
