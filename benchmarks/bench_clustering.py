@@ -19,8 +19,10 @@ from orthodrome import HypersphericalKMeans
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import clustering_error
 from orthodrome.preimage import KarcherPreimage, karcher_mean_preimage
+from orthodrome.rows import ArrayRows
 from orthodrome.sphere import exp_at_pole
-from orthodrome.sphere.mixture import MixtureFit, expectation_maximization
+from orthodrome.sphere._clouds import Cloud
+from orthodrome.sphere.mixture import MixtureFit, first_mixture, improved
 
 N_ITERATIONS = 15
 N_MIXTURE, N_GROUPS, N_CLOUD = size((20_000, 5_000, 1_000), (1_000, 500, 60))
@@ -49,11 +51,10 @@ def start(n: int = N_MIXTURE) -> np.ndarray:
 
 def ours(mean_update: str, n: int = N_MIXTURE) -> MixtureFit:
     Z, _ = coordinates(n)
-    memberships = np.eye(5)[start(n)].T.copy()
-    return expectation_maximization(
-        exp_at_pole(Z),
-        memberships,
-        np.ones(len(Z)),
+    points, shares = exp_at_pole(Z), np.eye(5)[start(n)].T / len(Z)
+    return improved(
+        Cloud(ArrayRows.of(points)),
+        first_mixture(points, shares, "full", 1e-8, of_a_point=1 / len(Z)),
         mean_update=mean_update,
         floor=1e-8,
         tol=0.0,

@@ -416,7 +416,7 @@ ELSEWHERE = {
             "classification.leveled",
         ),
         *("classification.folded_residuals", "classification.left_out_mean_cosines"),
-        *("preimage.radial_preimages", "preimage.fixed_point", "preimage.fixed_point_preimages"),
+        *("preimage.fixed_point", "preimage.fixed_point_preimages"),
         *("preimage.ridge", "preimage.decode_components", "preimage.left_out_preimages"),
         "preimage.PreimageCenters",
     },

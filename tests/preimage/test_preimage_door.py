@@ -82,7 +82,7 @@ def with_nan(array):
             {"kernel": "polynomial", "method": "fixed-point"},
             "needs a radial kernel, .* and Polynomial is none",
         ),
-        ({"kernel": "precomputed"}, "'precomputed' gives neither"),
+        ({"kernel": "precomputed"}, "not a precomputed matrix"),
         ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),
         ({"method": "newton"}, "method of preimage must be one of 'auto'"),
         ({"n_starts": 0}, "n_starts of preimage must be an integer >= 1"),

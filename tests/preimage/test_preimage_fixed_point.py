@@ -19,12 +19,7 @@ from laws_preimage import (
     starts,
 )
 from orthodrome.kernels import Exponential, Gaussian, Matern, RationalQuadratic
-from orthodrome.preimage import (
-    fixed_point,
-    fixed_point_preimages,
-    preimage,
-    radial_preimages,
-)
+from orthodrome.preimage import fixed_point, preimage
 
 every_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
 smooth_kernel = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
@@ -125,7 +120,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch):
     X, kernel = cloud(), Gaussian().fit(cloud())
     beta = expansions("mixed", len(X), m=9)
     whole = preimage(kernel, X, beta, tol=1e-10).points
-    for name in ("fixed_point", "radial"):  # a function of the same name hides a module
+    for name in ("fixed_point", "manifold"):  # a function of the same name hides a module
         module = sys.modules[f"orthodrome.preimage.{name}"]
         monkeypatch.setattr(module, "BLOCK_ELEMENTS", 9 * len(X))
     np.testing.assert_allclose(preimage(kernel, X, beta, tol=1e-10).points, whole, atol=1e-9)
@@ -260,14 +255,3 @@ def test_more_starts_never_hurt():
     beta = expansions("all", len(X))
     few, many = (preimage(kernel, X, beta, n_starts=n).similarity for n in (1, len(X) + 5))
     assert np.all(many >= few - 1e-12)
-
-
-def test_of_radial_kernels_both_ways_in_are_one():
-    rng = np.random.default_rng(0)
-    X, coefficients = rng.normal(size=(20, 2)), rng.random((3, 20))
-    kernel = Gaussian(sigma=2.0).fit(X)
-    one, other = (
-        find(kernel, X, coefficients.__getitem__, 3)
-        for find in (radial_preimages, fixed_point_preimages)
-    )
-    np.testing.assert_array_equal(one.points, other.points)

@@ -146,7 +146,7 @@ def test_blocks_of_expansions_do_not_matter(monkeypatch):
     X = near(12, spread=0.3)
     beta = np.random.default_rng(0).dirichlet(np.ones(12), size=7)
     whole = preimage("veronese_whitney", X, beta, tol=1e-10).points
-    for name in ("fixed_point", "radial"):  # a function of the same name hides a module
+    for name in ("fixed_point", "manifold"):  # a function of the same name hides a module
         module = sys.modules[f"orthodrome.preimage.{name}"]
         monkeypatch.setattr(module, "BLOCK_ELEMENTS", 12)
     parts = preimage("veronese_whitney", X, beta, tol=1e-10).points

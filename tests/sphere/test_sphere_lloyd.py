@@ -310,7 +310,8 @@ def test_steps_along_a_great_circle_are_those_of_newton_halved_while_they_rise()
         angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * along, -1, 1))
         return np.bincount(labels, angles**2) / size
 
-    steps = module._step_lengths(np.full(k * size, 1 / size), Y[:, 0], along, labels, norms)
+    run = module.Run(labels, np.empty((k * size, k)))
+    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], along, norms)
     assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
     h = 1e-4
     curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)

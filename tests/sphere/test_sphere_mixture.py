@@ -29,12 +29,29 @@ from orthodrome.metrics import clustering_error
 from orthodrome.rows import ArrayRows, DaskRows, as_rows
 from orthodrome.sphere import mixture as room
 from orthodrome.sphere._clouds import Cloud
-from orthodrome.sphere.mixture import (
-    Mixture,
-    expectation_maximization,
-    mean_gradient,
-    tangent_frame_at,
-)
+from orthodrome.sphere.mixture import Mixture, tangent_frame_at
+
+
+def expectation_maximization(points, memberships, weights, *, kind="full", **options):
+    """EM from memberships to begin with."""
+    share = 1 / weights.sum()
+    first = room.first_mixture(
+        points, memberships * weights * share, kind, options["floor"], of_a_point=share
+    )
+    cloud = Cloud(ArrayRows.of(points).zip(weights=weights))
+    return room.improved(cloud, first, **{"mean_update": "karcher"} | options)
+
+
+def mean_gradient(points, shares, mixture):
+    """The gradients of Σ P d² with respect to the means, from the steps of an E step."""
+    cloud = Cloud(ArrayRows.of(points))
+    gradients = []
+    for component, (p, spectrum) in enumerate(zip(shares, mixture.spectra(), strict=True)):
+        order = np.array([component])
+        alone = replace(mixture.reordered(order), weights=np.ones(1))  # all points are its own
+        step = Cloud(cloud.rows.zip(weights=p)).expected(alone, "likelihood").steps[0]
+        gradients.append(-2 * p.sum() * np.linalg.solve(spectrum.matrix, step))
+    return np.array(gradients)
 
 
 def fit(points, labels, k=3, weights=None, **options):

@@ -14,12 +14,10 @@ from orthodrome.kernels import Gaussian
 from orthodrome.sphere import _subspheres
 from orthodrome.sphere._subspheres import (
     EPSILON,
-    _principal,
     _Search,
-    _through_points,
     fit_subsphere,
 )
-from orthodrome.sphere.nested import CHOICES, _circular_mean, _cut_off, _Rule, nested_spheres
+from orthodrome.sphere.nested import CHOICES, _circular_mean, _cut_off, nested_spheres
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -134,10 +132,9 @@ def test_small_powers_go_by_way_of_larger_ones():
         points = ellipsoid(100, 70, seed=seed)
         points[:10] = unit(np.random.default_rng(seed).standard_normal((10, 71)))
         share = np.full(100, 0.01)
-        mean, squares = share @ points, share @ points**2
-        search = _Search(points, share, squares - mean**2, False, EPSILON, 500)
-        (axis,) = _principal(points, share, mean, squares, False)
-        alone = search.run(axis, None, 0.5).objective
+        search = _Search(points, share, False, 500)
+        (axis,) = search.principal_axes()
+        alone = search.run(axis, search.best_radius(axis), 0.5).objective
         ratios.append(fit_subsphere(points, share, p=0.5).objective / alone)
     assert max(ratios) <= 1 + 1e-12
     assert min(ratios) < 0.999
@@ -152,8 +149,7 @@ def test_of_many_coordinates_the_one_of_least_spread_begins(great):
     points = np.sqrt(0.96) * unit(points)
     points[:, 5] = 0.2
     share = np.full(200, 1 / 200)
-    mean, squares = share @ points, share @ points**2
-    (axis,) = _principal(points, share, mean, squares, great)
+    (axis,) = _Search(points, share, great, 500).principal_axes()
     np.testing.assert_array_equal(axis, np.eye(70)[9 if great else 5])
 
 
@@ -162,7 +158,7 @@ def test_of_many_coordinates_the_one_of_least_spread_begins(great):
 def test_of_subspheres_through_points_that_of_most_of_them_comes_first(p, great):
     radius = np.pi / 2 if great else 0.7
     points = small_circle(60, radius, noise=0.0, outliers=15, d=3, arc=3.0)
-    starts = _through_points(points, np.full(60, 1 / 60), p, great, EPSILON)
+    starts = _Search(points, np.full(60, 1 / 60), great, 500).through_points(p)
     assert len(starts) == (4 if p < 1 else 2)
     axis, found = starts[0]
     up = axis if axis[2] > 0 else -axis
@@ -186,7 +182,7 @@ def test_dropping_and_lifting(m):
     points = cap(30, m, 1.0)
     found = fit_subsphere(points, np.ones(30))
     residuals = found.residuals(points)
-    below, lost = found.drop(points)
+    below, _, lost = found.split(points)
     assert below.shape == (30, m - 1)
     assert not lost.any()
     np.testing.assert_allclose(np.linalg.norm(below, axis=1), 1)
@@ -197,12 +193,12 @@ def test_dropping_and_lifting(m):
     on = found.lift(below, np.zeros(30))
     np.testing.assert_allclose(on, expected / np.sin(angles), atol=1e-12)
     np.testing.assert_allclose(found.residuals(on), 0, atol=1e-12)
-    np.testing.assert_allclose(found.drop(on)[0], below, atol=1e-12)
+    np.testing.assert_allclose(found.split(on)[0], below, atol=1e-12)
 
 
 def test_a_point_on_the_axis_has_no_projection():
     found = fit_subsphere(small_circle(), np.ones(100))
-    below, lost = found.drop(np.vstack([found.axis, -found.axis, small_circle()[:1]]))
+    below, _, lost = found.split(np.vstack([found.axis, -found.axis, small_circle()[:1]]))
     np.testing.assert_array_equal(lost, [True, True, False])
     np.testing.assert_array_equal(below[:2], [[1.0, 0.0]] * 2)
 
@@ -244,9 +240,9 @@ def test_the_nearest_of_many_ends(p):
     rng = np.random.default_rng(5)
     points = np.vstack([ellipsoid(64, 2, seed=5), unit(rng.standard_normal((16, 3)))])
     share = np.full(80, 1 / 80)
-    mean, squares = share @ points, share @ points**2
-    search = _Search(points, share, squares - mean**2, False, EPSILON, 500)
-    ends = [search.run(axis, None, p).objective for axis in unit(rng.standard_normal((100, 3)))]
+    search = _Search(points, share, False, 500)
+    axes = unit(rng.standard_normal((100, 3)))
+    ends = [search.run(axis, search.best_radius(axis), p).objective for axis in axes]
     found = fit_subsphere(points, share, p=p).objective
     assert found <= min(ends) * (1 + (1e-6 if p >= 1.5 else 2e-2))
 
@@ -394,7 +390,7 @@ def test_no_level_of_a_long_chain_is_short_of_its_minimum(great):
         if level % 9 == 0:
             found = np.mean(subsphere.residuals(local) ** 2)
             assert found <= least_squares_oracle(local, great) * (1 + 1e-5) + 1e-20
-        local, _ = subsphere.drop(local)
+        local, _, _ = subsphere.split(local)
 
 
 @pytest.mark.parametrize("n", [5, 70, 100])
@@ -565,8 +561,7 @@ def test_features_are_scores_in_the_units_of_the_subsphere_that_holds_them():
 def test_rounding_beyond_a_pole_is_cut_off_too(side):
     local = np.zeros((3, 4))
     local[:, 2] = side * np.array([1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
-    rule = _Rule(p=2.0, sphere="small", negligible=1.0, max_iter=1)
-    found = _cut_off(local, np.full(3, 1 / 3), 2, rule, False)
+    found = _cut_off(local, np.full(3, 1 / 3), 2, 2.0, False)
     assert 0 <= found.radius < 1e-7
 
 
@@ -574,8 +569,7 @@ def test_rounding_beyond_a_pole_is_cut_off_too(side):
 @pytest.mark.parametrize("great", [False, True])
 def test_what_is_cut_off_has_the_penalty_of_its_residuals(p, great):
     local = ellipsoid(40, 3)
-    rule = _Rule(p=p, sphere="small", negligible=1.0, max_iter=1)
-    found = _cut_off(local, np.full(40, 1 / 40), 3, rule, great)
+    found = _cut_off(local, np.full(40, 1 / 40), 3, p, great)
     expected = penalty(local, found.axis, found.radius, p)
     assert found.objective == pytest.approx(expected, rel=1e-12)
 

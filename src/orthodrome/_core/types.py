@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-__all__ = ["Data"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Data", "Floats", "Indices"]
 
 #: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
 Data: TypeAlias = Any
+
+#: An array of doubles.
+Floats: TypeAlias = NDArray[np.float64]
+
+#: An array of row numbers or labels.
+Indices: TypeAlias = NDArray[np.intp]

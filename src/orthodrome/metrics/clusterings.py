@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._core.checks import check_sample_weight, refuse_masked
+from .._core.types import Floats
 
 __all__ = ["clustering_error", "variation_of_information"]
 
@@ -63,8 +63,8 @@ def clustering_error(
     >>> clustering_error([0, 0, 0, 1], [0, 0, 1, 2])  # one of the three clusters has no class
     0.25
     """
-    counts = _contingency_of(labels_true, labels_pred, sample_weight, "clustering_error")
-    table: NDArray[np.float64] = counts.toarray()
+    counts = _contingency(labels_true, labels_pred, sample_weight, "clustering_error")
+    table: Floats = counts.toarray()
     total = table.sum()
     table[linear_sum_assignment(table, maximize=True)] = 0.0
     # what is left over, not 1 - what is matched: exactly 0 where all is matched
@@ -107,9 +107,9 @@ def variation_of_information(
     >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 6)  # 2 log 2
     1.386294
     """
-    counts = _contingency_of(labels_true, labels_pred, sample_weight, "variation_of_information")
+    counts = _contingency(labels_true, labels_pred, sample_weight, "variation_of_information")
     counts.eliminate_zeros()
-    cells: NDArray[np.float64] = counts.data / counts.data.sum()
+    cells: Floats = counts.data / counts.data.sum()
     rows, columns = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
     # each logarithm is of a number of at most 1: no cancellation between entropies
     given_row = np.log(np.minimum(counts.data / rows[counts.row], 1.0))
@@ -117,7 +117,7 @@ def variation_of_information(
     return float(-(cells @ (given_row + given_column))) + 0.0  # not -0
 
 
-def _contingency_of(
+def _contingency(
     labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None, owner: str
 ) -> Any:
     """Return the sparse matrix of the weight of the points in both clusters, all input checked."""
@@ -125,7 +125,12 @@ def _contingency_of(
     check_consistent_length(first, second)
     if len(first) == 0:
         raise ValueError(f"{owner} needs at least one point; got none.")
-    return _contingency(first, second, check_sample_weight(sample_weight, len(first), owner))
+    weights = check_sample_weight(sample_weight, len(first), owner)
+    weights = np.ones(len(first)) if weights is None else weights
+    i, j = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
+    counts = scipy.sparse.coo_array((weights, (i, j)))
+    counts.sum_duplicates()
+    return counts
 
 
 def _is_missing(label: Any) -> bool:
@@ -142,31 +147,18 @@ def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
         array = column_or_1d(np.asarray(labels))
     except ValueError as error:  # about lists of unlike lengths, or about the shape
         raise ValueError(f"{name} must be one label for each point: {error}") from None
-    missing = array != array if array.dtype.kind in "fcmM" else np.zeros(len(array), dtype=bool)
-    if array.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in array], dtype=bool)
+    is_object = array.dtype.kind == "O"
+    missing = np.array([_is_missing(label) for label in array]) if is_object else array != array
     if np.any(missing):
         raise ValueError(
             f"{name} has {int(np.count_nonzero(missing))} missing labels, the first at "
             f"{int(np.argmax(missing))}; leave these points out."
         )
-    if array.dtype.kind == "O" and len({type(label) for label in array}) > 1:
-        raise ValueError(f"{name} must have labels of one type, all numbers or all strings.")
-    if array.dtype.kind == "O":
+    if is_object:
+        if len({type(label) for label in array}) > 1:
+            raise ValueError(f"{name} must have labels of one type, all numbers or all strings.")
         try:
             sorted(array[:2])
         except TypeError as error:
             raise ValueError(f"{name} must have labels that can be sorted: {error}.") from None
     return array
-
-
-def _contingency(
-    first: NDArray[Any], second: NDArray[Any], weights: NDArray[np.float64] | None
-) -> Any:
-    """Return the sparse matrix of the weight of the points in both clusters."""
-    if weights is None:
-        return contingency_matrix(first, second, sparse=True).tocoo().astype(np.float64)
-    i, j = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
-    counts = scipy.sparse.coo_array((weights, (i, j)))
-    counts.sum_duplicates()
-    return counts

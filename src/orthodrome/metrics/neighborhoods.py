@@ -18,7 +18,7 @@ from .._core.checks import check_choice, check_numbers, check_symmetric
 from .._core.compiled import compiled
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
-from .._core.types import Data
+from .._core.types import Data, Floats
 from ..gram import GramOperator, gram_operator
 from ..kernels import Radial, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
@@ -36,12 +36,8 @@ _BLOCK_ELEMENTS = 2**20  # distances ranked at once, in each thread
 
 
 def neighborhood_preservation(
-    X: Data | GramOperator,
-    embedding: ArrayLike,
-    *,
-    kernel: Any = None,
-    metric: str = "euclidean",
-) -> NDArray[np.float64]:
+    X: Data | GramOperator, embedding: ArrayLike, *, kernel: Any = None, metric: str = "euclidean"
+) -> Floats:
     r"""Return the fraction of every point's κ nearest neighbours that an embedding keeps.
 
     .. math:: Q(\kappa) = \frac{1}{\kappa N} \sum_n

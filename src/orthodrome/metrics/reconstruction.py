@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_numbers, check_positive, numbers_expected
 from .._core.status import warn_unless_converged
+from .._core.types import Floats
 from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
 
@@ -119,7 +120,7 @@ def excess_reconstruction_error(
 
 def _checked(
     operator: GramOperator | ArrayLike, coefficients: ArrayLike
-) -> tuple[GramOperator, NDArray[np.float64], float]:
+) -> tuple[GramOperator, Floats, float]:
     """Return the matrix and the coefficients in units in which no square over- or underflows."""
     with numbers_expected(operator, "operator", "the reconstruction error"):
         gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
@@ -130,7 +131,7 @@ def _checked(
     return (gram if scale == 1 else Scaled(gram, 1 / scale)), A * math.sqrt(scale), scale
 
 
-def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> Floats:
     rows = check_numbers(matrix, name, "the reconstruction error", dtype=np.float64)
     if rows.shape[1] != n:
         raise ValueError(
@@ -141,29 +142,25 @@ def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> NDArray[np.float6
 
 
 def _projections(
-    gram: GramOperator, A: NDArray[np.float64], projections: ArrayLike | None, scale: float
-) -> NDArray[np.float64]:
+    gram: GramOperator, A: Floats, projections: ArrayLike | None, scale: float
+) -> Floats:
     """Return AK', shape (r, n), in float64, in units of the root of the scale."""
-    if projections is None:
-        with np.errstate(over="ignore", invalid="ignore"):
+    name = "coefficients" if projections is None else "projections"
+    with np.errstate(over="ignore", invalid="ignore"):
+        if projections is None:
             found = np.asarray(gram @ np.ascontiguousarray(A.T), dtype=np.float64).T
-        return _with_finite_squares(found, "coefficients")
-    given = _rows_over_points(projections, gram.shape[0], "projections")
-    if given.shape != A.shape:
+        else:
+            found = _rows_over_points(projections, gram.shape[0], name) / math.sqrt(scale)
+    if found.shape != A.shape:
         raise ValueError(
-            f"projections must have the shape of coefficients, {A.shape}; got {given.shape}."
+            f"projections must have the shape of coefficients, {A.shape}; got {found.shape}."
         )
-    with np.errstate(over="ignore"):
-        return _with_finite_squares(given / math.sqrt(scale), "projections")
-
-
-def _with_finite_squares(P: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    if not np.all(np.abs(P) <= _LARGEST):
+    if not np.all(np.abs(found) <= _LARGEST):
         raise ValueError(
-            f"{name} of the reconstruction error are so large beside the matrix that squares "
-            "overflow; divide them."
+            f"{name} of the reconstruction error are so large compared with the matrix that "
+            "squares overflow; divide them."
         )
-    return P
+    return found
 
 
 def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:
@@ -183,7 +180,7 @@ def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> fl
     return least
 
 
-def _residual(gram: GramOperator, P: NDArray[np.float64]) -> tuple[float, float]:
+def _residual(gram: GramOperator, P: Floats) -> tuple[float, float]:
     """Return ‖K' - PᵀP‖ and ‖K'‖, from one sweep over blocks of rows; raise if K' has NaN."""
     n = gram.shape[0]
     step = max(1, _BLOCK_ELEMENTS // n)

@@ -2,15 +2,9 @@
 
 from .centers import PreimageCenters
 from .fixed_point import FixedPoint, fixed_point
-from .karcher import (
-    KarcherPreimage,
-    geodesic_kernel,
-    karcher_mean_preimage,
-    left_out_preimages,
-)
-from .manifold import fixed_point_preimages, has_fixed_point
+from .karcher import KarcherPreimage, geodesic_kernel, karcher_mean_preimage, left_out_preimages
+from .manifold import Preimages, fixed_point_preimages, has_fixed_point
 from .preimage import preimage
-from .radial import Preimages, radial_preimages
 from .ridge import RidgeMap, decode_components, ridge
 
 __all__ = [
@@ -27,6 +21,5 @@ __all__ = [
     "karcher_mean_preimage",
     "left_out_preimages",
     "preimage",
-    "radial_preimages",
     "ridge",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Floats, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
@@ -31,7 +32,7 @@ class _Preimages:
     """Centres in the domain, the labels they were made for, and those to begin at the mean."""
 
     points: NDArray[Any]
-    labels: NDArray[np.intp]
+    labels: Indices
     fresh: NDArray[np.bool_]
 
 
@@ -60,7 +61,7 @@ class PreimageCenters(Centers):
     """
 
     def __init__(
-        self, kernel: Kernel, X: NDArray[Any], weights: NDArray[np.float64], *, max_iter: int = 2000
+        self, kernel: Kernel, X: NDArray[Any], weights: Floats, *, max_iter: int = 2000
     ) -> None:
         self.domain = domain_of(kernel, X)
         self.kernel = self.domain.kernel
@@ -70,16 +71,16 @@ class PreimageCenters(Centers):
         eps = float(np.finfo(self.X.dtype).eps)
         self.rounding = 32 * eps * self.domain.largest_square
 
-    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared angles of all points from some of them, shape (n, m)."""
         squares = self.domain.squares(self.domain.prepared, self.domain.prepared[chosen])
         return self._angles(squares.astype(np.float64)) ** 2
 
-    def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    def nearest(self, chosen: Indices) -> Indices:
         """Return for every point which of the chosen ones is nearest to it."""
         return np.argmin(self.squared(self.X[chosen]), axis=1)
 
-    def squared(self, centers: NDArray[Any]) -> NDArray[np.float64]:
+    def squared(self, centers: NDArray[Any]) -> Floats:
         """Return what the nearest centre has least of: squared distances, or squared angles."""
         places = self.domain.prepare(centers)
         block = self.domain.squares(self.domain.prepared, places).astype(np.float64)
@@ -87,23 +88,17 @@ class PreimageCenters(Centers):
 
     def inertia(self, run: Run) -> float:
         """Return the weighted sum of squared angles between points and their own centres."""
-        own = run.squared[np.arange(len(run.labels)), run.labels]
+        own = run.own(run.squared)
         return float(self.weights @ (self._angles(own) ** 2 if self.kernel.decreasing else own))
-
-    def begin_anew(self, run: Run, cluster: int) -> None:
-        """Begin at the mean of the cluster's points."""
-        run.centers.fresh[cluster] = True
 
     def advance(self, runs: Sequence[Run]) -> None:
         """Move the centres of each run: a step while labels change, to the end where they rest."""
         for run in runs:
-            k = run.squared.shape[1]
-            sums = np.bincount(run.labels, self.weights, minlength=k)
+            sums = run.sums(self.weights)
             p = self.weights / sums[run.labels]
             if run.centers is None:
-                fresh = np.ones(k, dtype=bool)
-                points = np.zeros((k, self.X.shape[1]), dtype=self.X.dtype)
-                run.centers = _Preimages(points, run.labels, fresh)
+                points = np.zeros((len(sums), self.X.shape[1]), dtype=self.X.dtype)
+                run.centers = _Preimages(points, run.labels, np.ones(len(sums), dtype=bool))
             run.settled = bool(
                 not (run.centers.fresh & (sums > 0)).any()
                 and np.array_equal(run.centers.labels, run.labels)
@@ -116,15 +111,14 @@ class PreimageCenters(Centers):
             run.squared = self.squared(run.centers.points)
             run.squared[:, sums == 0] = np.inf
 
-    def _step(self, run: Run, p: NDArray[np.float64]) -> None:
+    def _step(self, run: Run, p: Floats) -> None:
         """Move each centre by one step of the fixed point, or to the mean where it is fresh."""
         old = run.centers
-        means = self.domain.means(self._scattered(run, p)) if old.fresh.any() else old.points
+        means = self.domain.means(run.scattered(p).T) if old.fresh.any() else old.points
         own = self._own_squares(run, old.points)
         _, pulls = negated_squared_angles(self.kernel, own[None], p[None])
-        totals = np.bincount(run.labels, pulls[0], minlength=len(old.points))
-        usable = totals < 0  # else the fixed point would descend, or all has underflown
-        targets = self.domain.targets(old.points, self._scattered(run, pulls[0]))
+        usable = run.sums(pulls[0]) < 0  # else the fixed point would descend, or all has underflown
+        targets = self.domain.targets(old.points, run.scattered(pulls[0]).T)
         targets = np.where(usable[:, None], targets, old.points)
         before = self._objectives(run, p, own)
         rounding = 16 * np.finfo(np.float64).eps * (1 + before)
@@ -141,10 +135,10 @@ class PreimageCenters(Centers):
         idle = ~old.fresh & (after > before - rounding)
         old.points = np.where(idle[:, None], old.points, moved).astype(self.X.dtype)
 
-    def _settle(self, run: Run, p: NDArray[np.float64]) -> bool:
+    def _settle(self, run: Run, p: Floats) -> bool:
         """Iterate the fixed point of each centre to its end; return whether all came to it."""
         old = run.centers
-        means = self.domain.means(self._scattered(run, p))
+        means = self.domain.means(run.scattered(p).T)
         points = old.points.copy()
         converged = True
         for cluster in np.unique(run.labels):
@@ -160,10 +154,10 @@ class PreimageCenters(Centers):
                 domain,
                 own,
                 starts.astype(self.X.dtype),
-                expansion=np.zeros(len(starts), dtype=np.intp),
+                _SEARCH_TOL,
+                self.max_iter,
+                expansion=0,
                 pull=negated_squared_angles,
-                tol=_SEARCH_TOL,
-                max_iter=self.max_iter,
             )
             best = ends.points[_first_best(ends.objective)]
             points[cluster], ended = self._followed(domain, own, best)
@@ -194,25 +188,15 @@ class PreimageCenters(Centers):
             point = moved
         return best, False
 
-    def _scattered(self, run: Run, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a (k, n) matrix with one value per column, in the row of its cluster."""
-        members = np.zeros(run.squared.shape)
-        members[np.arange(len(values)), run.labels] = values
-        return members.T
-
-    def _own_squares(self, run: Run, centers: NDArray[Any]) -> NDArray[np.float64]:
+    def _own_squares(self, run: Run, centers: NDArray[Any]) -> Floats:
         """Return the squared distance of each point from the centre of its cluster."""
         return self.domain.paired(self.X, centers[run.labels]).astype(np.float64)
 
-    def _objectives(
-        self, run: Run, p: NDArray[np.float64], own: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _objectives(self, run: Run, p: Floats, own: Floats) -> Floats:
         """Return Σ p θ² of each cluster."""
-        angles = self._angles(own)
-        k = run.squared.shape[1]
-        return np.bincount(run.labels, p * angles**2, minlength=k).astype(np.float64)
+        return run.sums(p * self._angles(own) ** 2)
 
-    def _angles(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _angles(self, squares: Floats) -> Floats:
         return angles_from_complements(self.kernel.one_minus(squares))[0]
 
 

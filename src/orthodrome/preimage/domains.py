@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Indices
 from ..kernels import ComplexGaussian, Kernel, Radial, VeroneseWhitney
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import profile_of, squares_of
@@ -27,7 +28,7 @@ _DIRECTIONS = 3
 _MEAN_DIRECTIONS = 8
 
 
-class Domain(ABC):
+class _Points(ABC):
     """Data as points of the space in which a fixed point moves.
 
     Attributes
@@ -38,22 +39,11 @@ class Domain(ABC):
         The data here.
     prepared : Prepared
         The same, for many blocks of distances.
-    search_tol : float
-        Starts are told apart at this tolerance already; only the best is followed farther.
     """
 
     kernel: Radial
     points: NDArray[Any]
     prepared: Prepared
-    search_tol: float = 0.0
-
-    @abstractmethod
-    def prepare(self, z: NDArray[Any]) -> Prepared:
-        """Make points ready for many blocks of distances."""
-
-    @abstractmethod
-    def squares(self, a: Prepared, b: Prepared) -> NDArray[Any]:
-        """Return squared distances, shape (m, n)."""
 
     @abstractmethod
     def paired(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
@@ -63,62 +53,24 @@ class Domain(ABC):
     def means(self, weights: NDArray[Any]) -> NDArray[Any]:
         """Return means of the data under rows of weights, which sum to 1, shape (m, c)."""
 
-    @abstractmethod
-    def targets(self, z: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
-        """Return where the fixed point leads from each z, with β φ' of all data in its row."""
-
-    @abstractmethod
-    def moved(
-        self, z: NDArray[Any], targets: NDArray[Any], fraction: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return each z moved by a fraction of the way to its target, and how far."""
-
-    @abstractmethod
-    def followed(self, z: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], float]:
-        """Return where the fixed point leads from one z, and how far, to all digits."""
-
-    @abstractmethod
-    def subset(self, rows: NDArray[np.intp]) -> Self:
-        """Return the domain of some of the data."""
-
-    @abstractmethod
-    def coordinates(self, inputs: NDArray[Any]) -> NDArray[Any]:
-        """Return validated inputs as points, shape (m, c)."""
-
-    @abstractmethod
-    def inputs(self, z: NDArray[Any]) -> NDArray[Any]:
-        """Return points as inputs, of the form and precision of validated data."""
-
     @property
     def real_dtype(self) -> np.dtype[Any]:
         """The precision of distances."""
         return self.points.real.dtype
 
-    @property
-    def largest_square(self) -> float:
-        """What the rounding of squared distances is relative to."""
-        return 1.0
-
     def spread(self, p: NDArray[Any]) -> float:
         """Return the root mean squared distance of the data from their mean, weights p."""
-        mean = self.means(p[None])
-        return float(np.sqrt(p @ self.paired(self.points, np.repeat(mean, len(p), axis=0))))
-
-    def limit(self, tol: float) -> float:
-        """Return the length of a step that is tol times the extent of the data, or rounding."""
-        return max(tol * self._extent, self._resolution)
+        mean = np.broadcast_to(self.means(p[None]), self.points.shape)
+        return float(np.sqrt(p @ self.paired(self.points, mean)))
 
     @cached_property
-    def _extent(self) -> float:
+    def extent(self) -> float:
+        """The spread of the data, without weights."""
         n = len(self.points)
         return self.spread(np.full(n, 1.0 / n))
 
-    @property
-    def _resolution(self) -> float:
-        return 64 * float(np.finfo(self.points.dtype).eps)
 
-
-class Vectors(Domain):
+class Vectors(_Points):
     """Vectors, or what is embedded among them.
 
     Parameters
@@ -130,9 +82,10 @@ class Vectors(Domain):
     embed, back : callable, optional
         From inputs to vectors and back; default: they are the same.
     unit : bool, default=False
-        Whether all vectors that are meant have length 1. Means of them are shorter, and are brought
-        to that length.
+        Whether all vectors have length 1. Means of them are shorter, and are normalised.
     """
+
+    search_tol = 0.0  # every start is followed to the end
 
     def __init__(
         self,
@@ -148,7 +101,7 @@ class Vectors(Domain):
         self.embed, self.back, self.unit = embed, back, unit
         self.prepared = kernel.prepare(points)
 
-    def subset(self, rows: NDArray[np.intp]) -> Self:
+    def subset(self, rows: Indices) -> Self:
         """Return the domain of some of the data."""
         return type(self)(self.kernel, self.points[rows], self.embed, self.back, unit=self.unit)
 
@@ -189,9 +142,11 @@ class Vectors(Domain):
     def followed(self, z: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return where the fixed point leads from one z, and how far, to all digits."""
         total = float(weights.sum())
-        step = weights @ (self.points - z) / total if total < 0 else np.zeros_like(z)
+        if not total < 0:
+            return z, 0.0
+        step = weights @ (self.points - z) / total
         if self.unit:
-            step = (self._on((z + step)[None])[0] - z) if total < 0 else step
+            step = self._on((z + step)[None])[0] - z
         return z + step, float(np.linalg.norm(step))
 
     def coordinates(self, inputs: NDArray[Any]) -> NDArray[Any]:
@@ -209,27 +164,19 @@ class Vectors(Domain):
 
     def limit(self, tol: float) -> float:
         """Return the length of a step that is tol times the extent of the data."""
+        rounding = 4 * float(np.finfo(self.points.dtype).eps * np.abs(self.points).max())
         # points that coincide to rounding have no scale: a step of rounding is none
-        return tol * self._extent if self._extent > self._resolution else self._resolution
-
-    @cached_property
-    def _extent(self) -> float:
-        X = self.points
-        return float(np.sqrt(np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))))
-
-    @property
-    def _resolution(self) -> float:
-        return 4 * float(np.finfo(self.points.dtype).eps) * float(np.abs(self.points).max())
+        return tol * self.extent if self.extent > rounding else rounding
 
     def _on(self, z: NDArray[Any]) -> NDArray[Any]:
-        """Bring vectors to length 1, where all have it."""
+        """Normalise vectors, where all have length 1."""
         if not self.unit:
             return z
         lengths = np.linalg.norm(z, axis=1, keepdims=True)
         return z / np.where(lengths > 0, lengths, 1).astype(z.dtype)
 
 
-class Shapes(Domain):
+class Shapes(_Points):
     r"""Planar shapes under the Veronese-Whitney kernel, as pre-shapes in complex128.
 
     The squared distance is :math:`1 - |u^* v|^2`. A sum of functions φ of those, with weights β, is
@@ -248,7 +195,8 @@ class Shapes(Domain):
         The precision of the data.
     """
 
-    search_tol = 1e-3
+    search_tol = 1e-3  # tells the starts apart; only the best is followed farther
+    largest_square = 1.0
 
     def __init__(self, kernel: VeroneseWhitney, u: NDArray[Any], dtype: Any) -> None:
         self.shape_kernel = kernel
@@ -257,7 +205,7 @@ class Shapes(Domain):
         self.dtype = dtype
         self.prepared = self.prepare(u)
 
-    def subset(self, rows: NDArray[np.intp]) -> Self:
+    def subset(self, rows: Indices) -> Self:
         """Return the domain of some of the data."""
         return type(self)(self.shape_kernel, self.points[rows], self.dtype)
 
@@ -299,6 +247,10 @@ class Shapes(Domain):
         target = self.targets(z[None], weights[None])
         return target[0], float(paired_sines(z[None], target)[0])
 
+    def limit(self, tol: float) -> float:
+        """Return the length of a step that is tol times the extent of the data, or rounding."""
+        return max(tol * self.extent, 64 * float(np.finfo(self.points.dtype).eps))
+
     def coordinates(self, inputs: NDArray[Any]) -> NDArray[Any]:
         """Return landmarks as pre-shapes, shape (m, k)."""
         return complex_preshapes(inputs).astype(np.complex128)
@@ -306,6 +258,10 @@ class Shapes(Domain):
     def inputs(self, z: NDArray[Any]) -> NDArray[Any]:
         """Return pre-shapes as landmarks of size 1, turned to one of the data, shape (m, k, 2)."""
         return as_points(rotated_to(z, self.points[0])).astype(self.dtype, copy=False)
+
+
+#: Where a fixed point moves.
+Domain: TypeAlias = Vectors | Shapes
 
 
 def domain_of(kernel: Kernel, X: NDArray[Any]) -> Domain:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.threads import n_threads, run_in_threads
+from .._core.types import Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Radial
 from .domains import Domain, Vectors
@@ -54,14 +55,39 @@ class FixedPoint:
     converged: NDArray[np.bool_]
 
 
+def similarities(
+    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Σ β h(d²) and β h'(d²): what the pre-image of an expansion maximises (Mika et al.)."""
+    return np.einsum("ij,ij->i", beta, kernel.profile(d2)), beta * _slopes(kernel, d2)
+
+
+def negated_squared_angles(
+    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """-Σ β θ² and its derivative, θ = arccos h(d²): what a Karcher mean's pre-image maximises.
+
+    The derivative is 2 β h' θ / sin θ; the factor 2 is left out, here and in eq. (9).
+    """
+    angles, stretches = angles_from_complements(kernel.one_minus(d2))
+    return -np.einsum("ij,ij->i", beta, angles**2), beta * _slopes(kernel, d2) * stretches
+
+
+def _slopes(kernel: Radial, d2: NDArray[Any]) -> NDArray[Any]:
+    slopes = kernel.profile_derivative(d2)
+    if kernel.cusp:
+        slopes[d2 == 0] = 0.0
+    return slopes
+
+
 def fixed_point(
     kernel: Radial,
     X: NDArray[Any],
     coefficients: NDArray[Any],
     starts: NDArray[Any],
     *,
-    expansion: NDArray[np.intp] | None = None,
-    pull: Pull | None = None,
+    expansion: Indices | int | None = None,
+    pull: Pull = similarities,
     tol: float,
     max_iter: int,
 ) -> FixedPoint:
@@ -85,10 +111,10 @@ def fixed_point(
         β of each expansion.
     starts : ndarray of shape (m, d)
         Where to start.
-    expansion : ndarray of shape (m,), optional
+    expansion : ndarray of shape (m,), or int, optional
         The row of `coefficients` that each start belongs to. Default: start i to row i.
     pull : callable, optional
-        φ and its derivative; default: :func:`similarities`, the profile of the kernel.
+        φ and its derivative; default: the profile of the kernel.
     tol : float
         Stop a start when its step is at most tol times the root mean squared distance of X from
         its mean.
@@ -96,13 +122,7 @@ def fixed_point(
         The most iterations.
     """
     return climb(
-        Vectors(kernel, X),
-        coefficients,
-        starts,
-        expansion=expansion,
-        pull=pull,
-        tol=tol,
-        max_iter=max_iter,
+        Vectors(kernel, X), coefficients, starts, tol, max_iter, expansion=expansion, pull=pull
     )
 
 
@@ -110,16 +130,15 @@ def climb(
     domain: Domain,
     coefficients: NDArray[Any],
     starts: NDArray[Any],
-    *,
-    expansion: NDArray[np.intp] | None = None,
-    pull: Pull | None = None,
     tol: float,
     max_iter: int,
+    *,
+    expansion: Indices | int | None = None,
+    pull: Pull = similarities,
 ) -> FixedPoint:
-    """Do what :func:`fixed_point` does among vectors, for a domain and points of it."""
+    """Do what :func:`fixed_point` does for vectors, for the points of any domain."""
     z = np.array(starts, dtype=np.result_type(domain.points.dtype, np.float32))
-    owner = np.arange(len(z)) if expansion is None else expansion
-    pull = similarities if pull is None else pull
+    owner = np.arange(len(z)) if expansion is None else np.broadcast_to(expansion, len(z))
     target, value = _evaluate(domain, coefficients, owner, pull, z)
     eps = float(np.finfo(z.dtype).eps)
     limit = domain.limit(tol)
@@ -146,36 +165,8 @@ def climb(
     return FixedPoint(z, value, steps, n_iter, converged)
 
 
-def similarities(
-    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Σ β h(d²) and β h'(d²): what the pre-image of an expansion maximises (Mika et al.)."""
-    slope = kernel.profile_derivative(d2)
-    if kernel.cusp:
-        slope[d2 == 0] = 0.0
-    return np.einsum("ij,ij->i", beta, kernel.profile(d2)), beta * slope
-
-
-def negated_squared_angles(
-    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """-Σ β θ² and its derivative, θ = arccos h(d²): what a Karcher mean's pre-image maximises.
-
-    The derivative is 2 β h' θ / sin θ; the factor 2 is left out, here and in eq. (9).
-    """
-    angles, stretches = angles_from_complements(kernel.one_minus(d2))
-    slope = kernel.profile_derivative(d2)
-    if kernel.cusp:
-        slope[d2 == 0] = 0.0
-    return -np.einsum("ij,ij->i", beta, angles**2), beta * slope * stretches
-
-
 def _evaluate(
-    domain: Domain,
-    coefficients: NDArray[Any],
-    owner: NDArray[np.intp],
-    pull: Pull,
-    z: NDArray[Any],
+    domain: Domain, coefficients: NDArray[Any], owner: Indices, pull: Pull, z: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
     n = len(domain.points)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from .._core.canonical import canonical_rows
 from .._core.checks import (
@@ -19,14 +18,14 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.status import Status, warn_unless_converged
-from .._core.types import Data
+from .._core.types import Data, Floats, Indices
 from ..gram import Scaled, gram_operator, squared_radius
-from ..kernels import Geodesic, Kernel, Precomputed, Radial, as_kernel
+from ..kernels import Geodesic, Kernel, Radial
 from ..kernels._profiles import has_profile
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb, negated_squared_angles
-from .manifold import as_given
+from .manifold import as_given, fitted_kernel
 
 __all__ = [
     "KarcherPreimage",
@@ -162,15 +161,7 @@ def karcher_mean_preimage(
     domain = domain_of(fitted, rows.data)
     p = (rows.weights / rows.weights.sum()).astype(domain.real_dtype)[None]
     begin = _starts(fitted, domain, p, starts, n_starts)
-    ends = climb(
-        domain,
-        p,
-        begin,
-        expansion=np.zeros(len(begin), dtype=np.intp),
-        pull=negated_squared_angles,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    ends = climb(domain, p, begin, tol, max_iter, expansion=0, pull=negated_squared_angles)
     best = int(np.argmax(ends.objective))
     status = Status.CONVERGED if ends.converged[best] else Status.MAX_ITER
     spread = domain.spread(p[0])
@@ -189,10 +180,7 @@ def karcher_mean_preimage(
 
 def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Kernel, NDArray[Any]]:
     """Return a fitted kernel of unit length with a fixed point, and the data, checked and dense."""
-    _refuse_precomputed(kernel, "karcher_mean_preimage")
-    fitted = as_kernel(kernel)
-    if not fitted.__sklearn_is_fitted__():
-        fitted = clone(fitted).fit(X, sample_weight=sample_weight)
+    fitted = fitted_kernel(kernel, X, "karcher_mean_preimage", sample_weight)
     if not (has_profile(fitted) and fitted.unit_norm):
         raise ValueError(
             "karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
@@ -204,11 +192,6 @@ def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Ke
     if scipy.sparse.issparse(X):
         raise ValueError("karcher_mean_preimage needs dense X: call X.toarray().")
     return fitted, X
-
-
-def _refuse_precomputed(kernel: Any, owner: str) -> None:
-    if isinstance(as_kernel(kernel), Precomputed):
-        raise ValueError(f"{owner} needs the inputs and a kernel, not a precomputed matrix.")
 
 
 def _starts(
@@ -226,10 +209,8 @@ def _starts(
             )
         return given
     check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
-    mean = domain.means(p)
-    if starts == "all":
-        return np.vstack([mean, X])
-    return np.vstack([mean, best_points(domain, p, n_starts)])
+    chosen = X if starts == "all" else best_points(domain, p, n_starts)
+    return np.vstack([domain.means(p), chosen])
 
 
 def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
@@ -245,11 +226,7 @@ def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def left_out_preimages(
-    kernel: Kernel,
-    X: NDArray[Any],
-    weights: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    reference: NDArray[Any],
+    kernel: Kernel, X: NDArray[Any], weights: Floats, gram: Floats, reference: NDArray[Any]
 ) -> NDArray[Any]:
     """Return the pre-image of the Karcher mean of all points but one, for each of them.
 
@@ -277,30 +254,28 @@ def left_out_preimages(
     domain = domain_of(kernel, X)
     begin = domain.coordinates(reference[None])[0]
     moved = np.empty_like(domain.points)
+    squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
     block = max(1, BLOCK_ELEMENTS // (8 * len(X)))
     for first in range(0, len(X), block):
         out = np.arange(first, min(first + block, len(X)))
-        moved[out] = _without_each(domain, weights, gram, begin, out)
+        moved[out] = _without_each(domain, weights, squares, begin, out)
     return domain.inputs(moved)
 
 
 def _without_each(
-    domain: Domain,
-    weights: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    reference: NDArray[Any],
-    out: NDArray[np.intp],
+    domain: Domain, weights: Floats, squares: Floats, reference: NDArray[Any], out: Indices
 ) -> NDArray[Any]:
-    """Return the pre-images of the means of all points but one, for some of them."""
-    X, n, b = domain.points, len(domain.points), len(out)
-    squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
+    """Return the pre-images of the means of all points but one, for some of them.
+
+    `squares` are the squared angles between all points.
+    """
+    X, b = domain.points, len(out)
     objective = (squares @ weights)[:, None] - squares[:, out] * weights[out]
     objective[out, np.arange(b)] = np.inf
-    n_starts = min(_N_LEFT_OUT_STARTS, n - 1)
+    n_starts = min(_N_LEFT_OUT_STARTS, len(X) - 1)
     best = np.argpartition(objective, n_starts - 1, axis=0)[:n_starts]
-    best = np.take_along_axis(
-        best, np.argsort(np.take_along_axis(objective, best, axis=0), axis=0, kind="stable"), axis=0
-    )
+    order = np.argsort(np.take_along_axis(objective, best, axis=0), axis=0, kind="stable")
+    best = np.take_along_axis(best, order, axis=0)
     starts = np.concatenate([np.repeat(reference[None], b, axis=0), *X[best]])
     p = np.tile(weights, (b, 1))
     p[np.arange(b), out] = 0.0
@@ -308,28 +283,20 @@ def _without_each(
     p = p.astype(domain.real_dtype)
 
     def refined(starts: NDArray[Any], max_iter: int) -> FixedPoint:
+        owner = np.tile(np.arange(b), len(starts) // b)
+        # the tolerance is small compared with a shift of about 1/n, of which residuals feel a part
         return climb(
-            domain,
-            p,
-            starts,
-            expansion=np.tile(np.arange(b), len(starts) // b),
-            pull=negated_squared_angles,
-            tol=1e-4,  # beside a shift of about 1/n, of which the residuals feel a part
-            max_iter=max_iter,
+            domain, p, starts, 1e-4, max_iter, expansion=owner, pull=negated_squared_angles
         )
 
-    # a few steps tell which start leads farthest
+    # a few steps show which start leads farthest
     tried = refined(starts, 3)
     chosen = np.argmax(tried.objective.reshape(-1, b), axis=0)
     return refined(tried.points.reshape(-1, b, X.shape[1])[chosen, np.arange(b)], 100).points
 
 
 def geodesic_kernel(
-    kernel: Any,
-    X: Data,
-    sample_weight: ArrayLike | None = None,
-    *,
-    reference: str = "preimage",
+    kernel: Any, X: Data, sample_weight: ArrayLike | None = None, *, reference: str = "preimage"
 ) -> Geodesic:
     """Return the geodesic kernel of data, with a reference that is fitted to them.
 
@@ -361,10 +328,7 @@ def geodesic_kernel(
     True
     """
     check_choice(reference, ("preimage", "mean"), "reference", "geodesic_kernel")
-    _refuse_precomputed(kernel, "geodesic_kernel")
-    fitted: Kernel = as_kernel(kernel)
-    if not fitted.__sklearn_is_fitted__():
-        fitted = clone(fitted).fit(X, sample_weight=sample_weight)
+    fitted = fitted_kernel(kernel, X, "geodesic_kernel", sample_weight)
     data = fitted.validate(X, reset=False)
     if reference == "preimage":
         return Geodesic.of_fitted(fitted, karcher_mean_preimage(fitted, data, sample_weight).point)

@@ -1,26 +1,73 @@
-"""Pre-images under kernels of manifolds: shapes, and matrices."""
+"""Pre-images of expansions by a fixed point: of vectors, shapes and matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
-from ..kernels import Kernel
+from .._core.status import Status, warn_unless_converged
+from .._core.types import Indices
+from ..gram import gram_operator
+from ..kernels import Kernel, Precomputed, as_kernel
 from ..kernels._profiles import has_profile
 from ..spaces.shapes import as_complex, form_of
-from .domains import domain_of
-from .radial import Preimages, domain_preimages, most_similar
+from .domains import Domain, domain_of
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb
 
-__all__ = ["as_given", "fixed_point_preimages", "has_fixed_point"]
+__all__ = ["Preimages", "as_given", "fitted_kernel", "fixed_point_preimages", "has_fixed_point"]
+
+
+@dataclass(frozen=True)
+class Preimages:
+    """Approximate pre-images.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, d)
+        The pre-images; landmarks and matrices have the form that the data had.
+    similarity : ndarray of shape (m,)
+        Σ_n β_n k(x_n, z) at the pre-image z of a fixed point; NaN for the ridge method.
+    n_iter : int
+        Iterations of the slowest start (1 for the ridge method).
+    status : Status
+        How it ended.
+    method : str
+        "fixed-point" or "ridge".
+    """
+
+    points: NDArray[Any]
+    similarity: NDArray[Any]
+    n_iter: int
+    status: Status
+    method: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether every pre-image met the tolerance."""
+        return self.status.converged
 
 
 def has_fixed_point(kernel: Kernel, X: Any) -> bool:
     """Tell whether pre-images under a kernel are found by a fixed point, for dense data."""
     return has_profile(kernel) and not scipy.sparse.issparse(X)
+
+
+def fitted_kernel(
+    kernel: Any, X: Any, owner: str, sample_weight: ArrayLike | None = None
+) -> Kernel:
+    """Return a kernel that can be evaluated: as it is, or a clone fitted to X."""
+    resolved = as_kernel(kernel)
+    if isinstance(resolved, Precomputed):
+        raise ValueError(f"{owner} needs the inputs and a kernel, not a precomputed matrix.")
+    if resolved.__sklearn_is_fitted__():
+        return resolved
+    return clone(resolved).fit(X, sample_weight=sample_weight)
 
 
 def fixed_point_preimages(
@@ -33,12 +80,15 @@ def fixed_point_preimages(
     tol: float = 1e-6,
     max_iter: int = 500,
 ) -> Preimages:
-    r"""Find pre-images by a fixed point: of vectors, of embedded points, or of shapes.
+    r"""Find pre-images by a fixed point, a bounded number of expansions at a time.
 
-    The parameters are those of :func:`orthodrome.preimage.radial_preimages`, which it is for radial
-    kernels. Under a Gaussian kernel of embedded points (matrices by their logarithms) it is the
-    same on those. Under the Veronese-Whitney Gaussian, shapes u that maximise
-    :math:`\sum_n \beta_n k(u_n, u)` are leading eigenvectors of
+    ``expansions(rows)`` returns the coefficients of those expansions, shape (len(rows), n): they
+    need never stand in memory all at once. Every expansion is iterated from all its starts in one
+    batch, and its best end is kept. The other parameters are those of :func:`preimage`.
+
+    Under a radial kernel it is the fixed point of Mika et al. Under a Gaussian kernel of embedded
+    points (matrices by their logarithms) it is the same on those. Under the Veronese-Whitney
+    Gaussian, shapes u that maximise :math:`\sum_n \beta_n k(u_n, u)` are leading eigenvectors of
     :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`: a mean shape with other weights each time,
     which is looked for in a few directions at once.
 
@@ -47,15 +97,74 @@ def fixed_point_preimages(
     Preimages
         Points of the form of X: landmarks of centroid size 1, turned to one of their own; matrices.
     """
-    return domain_preimages(
-        domain_of(kernel, X),
-        partial(most_similar, kernel, X),
-        expansions,
-        n_expansions,
-        n_starts=n_starts,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    domain = domain_of(kernel, X)
+    n, dtype = len(domain.points), domain.real_dtype
+    step = max(1, 4 * BLOCK_ELEMENTS // n)  # the starts of a batch cost a pass over K
+    points = np.empty((n_expansions, domain.points.shape[1]), dtype=domain.points.dtype)
+    similarity = np.empty(n_expansions, dtype=dtype)
+    n_iter = unfinished = 0
+    for first in range(0, n_expansions, step):
+        rows = slice(first, min(first + step, n_expansions))
+        beta, sizes = _without_overflow(expansions(rows), dtype)
+        starts = np.concatenate(
+            [domain.points[_most_similar(kernel, X, beta, min(n_starts, n))], _means(domain, beta)],
+            axis=1,
+        )
+        ends = _best_ends(domain, beta, starts, tol, max_iter)
+        with np.errstate(over="ignore"):
+            points[rows], similarity[rows] = ends.points, ends.objective * sizes
+        n_iter = max(n_iter, ends.n_iter)
+        unfinished += int(np.count_nonzero(~ends.converged))
+    status = Status.MAX_ITER if unfinished else Status.CONVERGED
+    detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
+    warn_unless_converged(status, "preimage", detail)
+    return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
+
+
+def _without_overflow(beta: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return huge expansions divided by powers of 2, and these: their pre-images are the same."""
+    largest = np.abs(beta).max(axis=1, initial=0.0).astype(np.float64)
+    huge = largest > float(np.finfo(dtype).max) ** 0.25
+    sizes = np.ldexp(1.0, np.where(huge, np.frexp(largest)[1] - 1, 0))
+    if huge.any():
+        beta = beta / sizes[:, None]
+    return beta.astype(dtype, copy=False), sizes
+
+
+def _most_similar(kernel: Kernel, X: NDArray[Any], beta: NDArray[Any], number: int) -> Indices:
+    """Return, for each expansion, the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
+    similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
+    return np.argpartition(-similarity, number - 1, axis=1)[:, :number]
+
+
+def _means(domain: Domain, beta: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean of the data under the positive part of each expansion, shape (m, 1, c)."""
+    positive = np.maximum(beta, 0.0)
+    totals = positive.sum(axis=1, keepdims=True)
+    usable = totals > 0
+    weights = np.where(usable, positive / np.where(usable, totals, 1.0), 1.0 / beta.shape[1])
+    return domain.means(weights)[:, None].astype(domain.points.dtype, copy=False)
+
+
+def _best_ends(
+    domain: Domain, beta: NDArray[Any], starts: NDArray[Any], tol: float, max_iter: int
+) -> FixedPoint:
+    """Iterate each expansion from all its starts, shape (m, s, c), and return its best end."""
+    m, s, c = starts.shape
+    search_tol = max(tol, domain.search_tol)
+    owner = np.repeat(np.arange(m), s)
+    ends = climb(domain, beta, starts.reshape(-1, c), search_tol, max_iter, expansion=owner)
+    best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
+    if tol >= domain.search_tol or ends.n_iter >= max_iter:
+        return replace(
+            ends,
+            points=ends.points[best],
+            objective=ends.objective[best],
+            steps=ends.steps[best],
+            converged=ends.converged[best] & (tol >= domain.search_tol),
+        )
+    last = climb(domain, beta, ends.points[best], tol, max_iter - ends.n_iter)
+    return replace(last, n_iter=ends.n_iter + last.n_iter)
 
 
 def as_given(points: NDArray[Any], X: Any) -> NDArray[Any]:

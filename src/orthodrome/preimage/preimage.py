@@ -19,9 +19,7 @@ from .._core.checks import (
 from .._core.status import Status
 from .._core.types import Data
 from ..gram import gram_operator
-from ..kernels import Kernel, Precomputed, as_fitted_kernel, as_kernel
-from .manifold import as_given, fixed_point_preimages, has_fixed_point
-from .radial import Preimages
+from .manifold import Preimages, as_given, fitted_kernel, fixed_point_preimages, has_fixed_point
 from .ridge import ridge
 
 __all__ = ["preimage"]
@@ -101,53 +99,27 @@ def preimage(
     check_integer(max_iter, "max_iter", "preimage")
     check_positive(tol, "tol", "preimage")
     check_positive(alpha, "alpha", "preimage")
-    fitted = _fitted(kernel, X)
+    fitted = fitted_kernel(kernel, X, "preimage")
     data = fitted.validate(X, reset=False)
     beta = _check_coefficients(coefficients, data)
-    if method == "auto":
-        method = "fixed-point" if has_fixed_point(fitted, data) else "ridge"
-    if method == "ridge":
-        points = _by_ridge(fitted, data, beta, alpha, memory_budget)
+    possible = has_fixed_point(fitted, data)
+    if method == "ridge" or (method == "auto" and not possible):
+        operator = gram_operator(fitted, data, memory_budget=memory_budget)
+        vectors, back = fitted.as_vectors(data.toarray() if scipy.sparse.issparse(data) else data)
+        points = back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
         unknown = np.full(len(beta), np.nan)
-        return Preimages(as_given(points, X), unknown, 1, Status.CONVERGED, method)
-    _check_fixed_point(fitted, data)
+        return Preimages(as_given(points, X), unknown, 1, Status.CONVERGED, "ridge")
+    if not possible and scipy.sparse.issparse(data):
+        raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
+    if not possible:
+        raise ValueError(
+            "The fixed point needs a radial kernel, or a positive definite Gaussian one of shapes "
+            f"or matrices, and {type(fitted).__name__} is none; take method='ridge'."
+        )
     found = fixed_point_preimages(
-        fitted,
-        data,
-        lambda rows: beta[rows],
-        len(beta),
-        n_starts=n_starts,
-        tol=tol,
-        max_iter=max_iter,
+        fitted, data, beta.__getitem__, len(beta), n_starts=n_starts, tol=tol, max_iter=max_iter
     )
     return replace(found, points=as_given(found.points, X))
-
-
-def _check_fixed_point(kernel: Kernel, X: Any) -> None:
-    if has_fixed_point(kernel, X):
-        return
-    if scipy.sparse.issparse(X):
-        raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
-    raise ValueError(
-        "The fixed point needs a radial kernel, or a positive definite Gaussian one of shapes or "
-        f"matrices, and {type(kernel).__name__} is none; take method='ridge'."
-    )
-
-
-def _by_ridge(
-    kernel: Kernel, X: Any, beta: NDArray[Any], alpha: float, memory_budget: str | float
-) -> NDArray[Any]:
-    operator = gram_operator(kernel, X, memory_budget=memory_budget)
-    vectors, back = kernel.as_vectors(X.toarray() if scipy.sparse.issparse(X) else X)
-    return back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
-
-
-def _fitted(kernel: Any, X: Any) -> Kernel:
-    if isinstance(as_kernel(kernel), Precomputed):
-        raise ValueError(
-            "preimage needs the inputs and a kernel to evaluate; 'precomputed' gives neither."
-        )
-    return as_fitted_kernel(kernel, X)
 
 
 def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .._core.memory import format_bytes, parse_bytes
+from .._core.types import Floats
 from ..gram import Centered, GramOperator
 
 __all__ = ["RidgeMap", "decode_components", "ridge"]
@@ -97,12 +98,7 @@ class RidgeMap:
         return self.center + (coordinates - self.origin) @ self.matrix
 
 
-def decode_components(
-    features: NDArray[Any],
-    X: Any,
-    weights: NDArray[np.float64],
-    alpha: float,
-) -> RidgeMap:
+def decode_components(features: NDArray[Any], X: Any, weights: Floats, alpha: float) -> RidgeMap:
     r"""Return the ridge map from coordinates in a subspace of feature space to inputs.
 
     With both sides centred at their weighted means, it is
@@ -141,11 +137,7 @@ def decode_components(
 
 
 def ridge_of_moments(
-    center: NDArray[Any],
-    origin: NDArray[Any],
-    covariance: NDArray[Any],
-    moments: Any,
-    alpha: float,
+    center: NDArray[Any], origin: NDArray[Any], covariance: NDArray[Any], moments: Any, alpha: float
 ) -> RidgeMap:
     """Return the map of :func:`decode_components` from both means, FᵀPF and FᵀP(X - x̄)."""
     values, vectors = scipy.linalg.eigh(covariance, check_finite=False)

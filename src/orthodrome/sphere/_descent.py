@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_numbers
 from .._core.status import Status
+from .._core.types import Floats
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..coordinates import pivoted_cholesky
 from ._points import Coefficients, Coordinates, Space, Vector
 
-__all__ = ["Descent", "bending", "descend", "first_point"]
+__all__ = ["Descent", "bend_ratios", "bending", "descend", "ended", "first_point"]
 
 Callback = Callable[[dict[str, Any]], None]
 
@@ -37,7 +38,7 @@ class Descent:
     history: tuple[dict[str, Any], ...]
 
 
-def first_point(space: Space, p: NDArray[np.float64], initial: ArrayLike | None) -> Vector:
+def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
     """Return where to begin, of unit length: as given, or the direction of the weighted mean."""
     if initial is None:
         first = space.combine(p)
@@ -62,12 +63,7 @@ def first_point(space: Space, p: NDArray[np.float64], initial: ArrayLike | None)
 
 
 def descend(
-    space: Space,
-    p: NDArray[np.float64],
-    first: Vector,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
+    space: Space, p: Floats, first: Vector, tol: float, max_iter: int, callback: Callback | None
 ) -> Descent:
     """Minimise Σ p θ² from a first point of unit length.
 
@@ -75,25 +71,25 @@ def descend(
     widely spread points they grow from step to step, until the cancellation of large ones is all
     that is left. Where that happens and the rank is low, the points get coordinates instead.
     """
-    descent = _conjugate_gradients(space, p, first, tol, max_iter, callback, watchful=True)
+    descent = _conjugate_gradients(space, p, first, tol, max_iter, callback)
     if descent.status is not Status.CANCELLING or not isinstance(space, Coefficients):
         return descent
-    left, later = max_iter - descent.n_iter, _but_the_first(callback)
     limit, max_rank = 32 * space.eps, min(_MAX_RANK, max(1, _MAX_FACTOR // space.n))
     factor, residual = pivoted_cholesky(space.gram, tol=limit, max_rank=max_rank)
-    if not residual <= limit:  # no way out: on, as far as rounding lets it
-        end = _conjugate_gradients(space, p, descent.mean, tol, left, later)
-        return _joined(descent, _verified(space, end))
+    if not residual <= limit:  # the rank is too high: go on, as far as rounding allows
+        return _verified(
+            space, _conjugate_gradients(space, p, descent.mean, tol, max_iter, callback, descent)
+        )
     coordinates = Coordinates(factor, space.gram.dtype)
     begin = _of_unit_length(coordinates, coordinates.at(descent.mean.vector @ factor))
-    end = _conjugate_gradients(coordinates, p, begin, tol, left, later)
+    end = _conjugate_gradients(coordinates, p, begin, tol, max_iter, callback, descent)
     # the smallest coefficients of all that give this point
     smallest = np.linalg.lstsq(factor.T, end.mean.vector, rcond=None)[0].astype(np.float64)
-    return _joined(descent, replace(end, mean=Vector(smallest, end.mean.products)))
+    return replace(end, mean=Vector(smallest, end.mean.products))
 
 
 def _of_unit_length(space: Space, vector: Vector) -> Vector:
-    """Return the direction of a vector, which has one where inner products are what they are."""
+    """Return the direction of a vector, or raise where its squared length is not positive."""
     square = space.inner(vector, vector)
     if not square > 0:
         raise ValueError(
@@ -103,32 +99,8 @@ def _of_unit_length(space: Space, vector: Vector) -> Vector:
     return vector.over(float(np.sqrt(square)))
 
 
-def _joined(first: Descent, second: Descent) -> Descent:
-    """Return a descent that went on where another left off."""
-    return replace(
-        second,
-        n_iter=first.n_iter + second.n_iter,
-        history=first.history + second.history[1:],
-    )
-
-
-def _but_the_first(callback: Callback | None) -> Callback | None:
-    """Return a callback that leaves out its first call, of a point that was reported already."""
-    if callback is None:
-        return None
-    reported = False
-
-    def later(entry: dict[str, Any]) -> None:
-        nonlocal reported
-        if reported:
-            callback(entry)
-        reported = True
-
-    return later
-
-
 def _verified(space: Space, end: Descent) -> Descent:
-    """Say so if what rounding left is not a mean."""
+    """Change the status if rounding left a point that is not a mean."""
     mean = space.at(end.mean.vector)
     off = abs(space.inner(mean, mean) - 1)
     if end.status.converged and max(off, end.history[-1]["gradient_norm"]) > 1e-6:
@@ -138,10 +110,10 @@ def _verified(space: Space, end: Descent) -> Descent:
 
 @dataclass(frozen=True)
 class _View:
-    """What is seen from a point of the sphere; `pulls` are p θ / sin θ, `norm` is that of g."""
+    """The objective and its gradient g at a point; `pulls` are p θ / sin θ, `norm` is that of g."""
 
-    stretches: NDArray[np.float64]
-    pulls: NDArray[np.float64]
+    stretches: Floats
+    pulls: Floats
     objective: float
     gradient: Vector
     square: float
@@ -153,11 +125,11 @@ class _View:
 
     @property
     def ceiling(self) -> float:
-        """The objective, and what rounding may make of it."""
+        """The largest value that is the same objective to rounding."""
         return self.objective + _ROUNDING * (1 + self.objective)
 
 
-def _look(space: Space, p: NDArray[np.float64], mean: Vector) -> _View:
+def _look(space: Space, p: Floats, mean: Vector) -> _View:
     check_cosines(mean.products, space.eps, "the points")
     angles, stretches = space.angles(mean)
     # an antipode pulls in every direction, and so in none
@@ -173,26 +145,27 @@ def _look(space: Space, p: NDArray[np.float64], mean: Vector) -> _View:
     )
 
 
-@dataclass
 class _Record:
-    """The iterations so far, and whether they still lead anywhere."""
+    """The iterations so far, those of an earlier descent included, and whether they progress."""
 
-    callback: Callback | None
-    history: list[dict[str, Any]] = field(default_factory=list)
-    n_iter: int = 0
-    n_restated: int = 0
-    lowest: float = np.inf
-    smallest: float = np.inf
-    idle: int = 0
+    def __init__(self, callback: Callback | None, before: Descent | None = None) -> None:
+        self.callback = callback
+        self.history = [] if before is None else list(before.history)
+        self.n_iter = 0 if before is None else before.n_iter
+        self.is_reported = before is not None  # of the point where the earlier descent ended
+        self.n_restated = self.idle = 0
+        self.lowest = self.smallest = np.inf
 
     def add(self, view: _View) -> None:
         progress = view.norm < 0.9 * self.smallest or view.ceiling < self.lowest
         self.idle = 0 if progress else self.idle + 1
         self.lowest = min(self.lowest, view.objective)
         self.smallest = min(self.smallest, view.norm)
-        self.history.append({"objective": view.objective, "gradient_norm": view.norm})
-        if self.callback is not None:
-            self.callback(self.history[-1])
+        if not self.is_reported:
+            self.history.append({"objective": view.objective, "gradient_norm": view.norm})
+            if self.callback is not None:
+                self.callback(self.history[-1])
+        self.is_reported = False
 
     def end(self, mean: Vector, status: Status) -> Descent:
         return Descent(mean, self.n_iter, status, tuple(self.history))
@@ -200,23 +173,24 @@ class _Record:
 
 def _conjugate_gradients(
     space: Space,
-    p: NDArray[np.float64],
+    p: Floats,
     first: Vector,
     tol: float,
     max_iter: int,
     callback: Callback | None,
-    *,
-    watchful: bool = False,
+    before: Descent | None = None,
 ) -> Descent:
     """Descend (Polak and Ribière, with Powell's restart, and where they would ascend).
 
-    A watchful descent stops as soon as the coefficients of the mean cancel.
+    Stop as soon as the coefficients of the mean cancel, unless an earlier descent, which this one
+    continues, did so.
     """
-    record, mean, search = _Record(callback), first, None
+    watchful = before is None
+    record, mean, search = _Record(callback, before), first, None
     while True:
         view = _look(space, p, mean)
         record.add(view)
-        status = _stop(view, record, tol, max_iter)
+        status = ended(view.norm, tol, record.idle >= _PATIENCE, record.n_iter >= max_iter)
         if status is None and watchful and space.growth(mean, first) > _CANCELLING:
             status = Status.CANCELLING
         if status is not None:
@@ -238,13 +212,13 @@ def _conjugate_gradients(
         record.n_iter += 1
 
 
-def _stop(view: _View, record: _Record, tol: float, max_iter: int) -> Status | None:
-    """Return how the descent has ended, None if it has not."""
-    if view.norm <= tol:
+def ended(norm: float, tol: float, is_idle: bool, is_last: bool) -> Status | None:
+    """Return how a search with a gradient of this norm has ended, None if it goes on."""
+    if norm <= tol:
         return Status.CONVERGED
-    if record.idle >= _PATIENCE:
+    if is_idle:
         return Status.ROUNDING
-    return Status.MAX_ITER if record.n_iter >= max_iter else None
+    return Status.MAX_ITER if is_last else None
 
 
 def _restate(space: Space, mean: Vector, gradient: Vector, level: float) -> Vector:
@@ -252,7 +226,7 @@ def _restate(space: Space, mean: Vector, gradient: Vector, level: float) -> Vect
 
     Where points depend on each other the same vector has many coefficients, and those of the
     gradient may stay large while it goes to 0. From here on they go to 0 with it. `level` is w · c;
-    the error of the mean is multiplied by 1 / level - 1 at the most.
+    the error of the mean is multiplied by at most 1 / level - 1.
     """
     return _of_unit_length(space, gradient.combined(1.0, mean, level))
 
@@ -290,9 +264,7 @@ def _walk(space: Space, mean: Vector, search: _Search, step: float) -> tuple[Vec
     return _of_unit_length(space, moved), replace(search, direction=direction)
 
 
-def bending(
-    cosines: NDArray[np.float64], stretches: NDArray[np.float64], along: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def bending(cosines: Floats, stretches: Floats, along: Floats) -> Floats:
     r"""Return half the second derivative of each θ² along a great circle.
 
     Along :math:`\cos t\,\mu + \sin t\,d` the cosines are :math:`\cos t\,c + \sin t\,q`, and at 0
@@ -305,9 +277,15 @@ def bending(
     return bend * along**2 + level
 
 
-def _step(
-    p: NDArray[np.float64], mean: Vector, view: _View, direction: Vector, slope: float
-) -> float:
+def bend_ratios(angles: Floats, levels: Floats) -> Floats:
+    """Return (1 - θ cot θ)/θ² from θ and θ cot θ; 1/3 at 0."""
+    squares = angles**2
+    ratios = np.full_like(levels, 1 / 3)
+    np.divide(1 - levels, squares, out=ratios, where=squares > 1e-6)
+    return ratios
+
+
+def _step(p: Floats, mean: Vector, view: _View, direction: Vector, slope: float) -> float:
     """Return how far to go along a great circle: Newton's step, halved while it ascends."""
     cosines, along = mean.products, direction.products
     curvature = float(p @ bending(cosines, view.stretches, along))

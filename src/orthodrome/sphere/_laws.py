@@ -1,37 +1,110 @@
-"""Normal laws on the sphere, each in the tangent space at its own mean."""
+"""Normal laws on the sphere, each in the tangent space at its own mean, and their covariances."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines
-from ._covariances import COVARIANCES, Spectrum, spectra
 from .maps import exp_at_pole
 
-__all__ = ["EPS", "Mixture", "Seen", "look", "scatter", "tangent_frame_at"]
+__all__ = ["COVARIANCES", "EPS", "Distances", "Mixture", "Spectrum", "scatter", "tangent_frame_at"]
 
 EPS = float(np.finfo(np.float64).eps)
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-def tangent_frame_at(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return an orthonormal frame of the tangent space at a point, shape (d, d - 1).
+# ---------------------------------------------------------------------------- covariances
 
-    It is the frame (e_2, …, e_d) at the pole e_1, transported along the great circle to the point:
 
-    .. math:: F_j = e_j - \frac{\mu_j}{1 + \mu_1} (e_1 + \mu) .
+@dataclass(frozen=True)
+class Spectrum:
+    """A covariance C by its eigenvalues and eigenvectors (columns)."""
+
+    values: Floats
+    vectors: Floats
+
+    @property
+    def log_determinant(self) -> float:
+        """Return log |C|."""
+        return float(np.log(self.values).sum())
+
+    @property
+    def whitening(self) -> Floats:
+        """Return W with W Wᵀ = C⁻¹."""
+        return self.vectors / np.sqrt(self.values)
+
+    @property
+    def matrix(self) -> Floats:
+        """Return C."""
+        return (self.vectors * self.values) @ self.vectors.T
+
+
+@dataclass(frozen=True)
+class CovarianceKind:
+    """How components share and restrict their covariances.
+
+    Attributes
+    ----------
+    estimate : callable
+        ``estimate(scatters, masses, floor)`` returns the covariances that maximise the likelihood,
+        among those whose eigenvalues are at least `floor`, from Σ P t tᵀ of each component, shape
+        (k, q, q), and Σ P of each.
+    n_parameters : callable
+        ``n_parameters(k, q)`` returns how many numbers they have.
+    oriented : bool
+        Whether a covariance is tied to the directions of its frame, so that it cannot turn freely.
+    shared : bool
+        Whether all components have the same covariance.
     """
-    d = len(mean)
-    frame = np.eye(d)[:, 1:].copy()
-    if 1 + mean[0] <= ANTIPODAL * EPS:  # every great circle leads there
-        return frame
-    toward = mean.copy()
-    toward[0] += 1
-    return frame - np.outer(toward, mean[1:] / (1 + mean[0]))
+
+    estimate: Callable[[Floats, Floats, float], Floats]
+    n_parameters: Callable[[int, int], int]
+    oriented: bool = False
+    shared: bool = False
+
+
+def _floored(matrix: Floats, floor: float) -> Floats:
+    """Raise eigenvalues to a floor: the likeliest covariance of all that do not go below it."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    # smaller eigenvalues are rounding of the largest one
+    floor = max(floor, 4 * len(values) * float(EPS * values[-1]))
+    if values[0] >= floor:
+        return (matrix + matrix.T) / 2
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def _full(scatters: Floats, masses: Floats, floor: float) -> Floats:
+    return np.array([_floored(s / mass, floor) for s, mass in zip(scatters, masses, strict=True)])
+
+
+def _tied(scatters: Floats, masses: Floats, floor: float) -> Floats:
+    return _floored(scatters.sum(axis=0) / masses.sum(), floor)
+
+
+def _diagonal(scatters: Floats, masses: Floats, floor: float) -> Floats:
+    return np.maximum(np.einsum("kqq->kq", scatters) / masses[:, None], floor)
+
+
+def _spherical(scatters: Floats, masses: Floats, floor: float) -> Floats:
+    return np.maximum(np.einsum("kqq->k", scatters) / (scatters.shape[1] * masses), floor)
+
+
+#: The kinds of scikit-learn's GaussianMixture.
+COVARIANCES = {
+    "full": CovarianceKind(_full, lambda k, q: k * q * (q + 1) // 2),
+    "tied": CovarianceKind(_tied, lambda k, q: q * (q + 1) // 2, oriented=True, shared=True),
+    "diag": CovarianceKind(_diagonal, lambda k, q: k * q, oriented=True),
+    "spherical": CovarianceKind(_spherical, lambda k, q: k),
+}
+
+
+# ---------------------------------------------------------------------------- mixtures
 
 
 @dataclass(frozen=True)
@@ -51,9 +124,9 @@ class Mixture:
         Which of the four.
     """
 
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
+    weights: Floats
+    means: Floats
+    covariances: Floats
     kind: str
 
     @property
@@ -74,13 +147,19 @@ class Mixture:
 
     def spectra(self) -> list[Spectrum]:
         """Return the covariance of each component by its eigenvalues."""
-        return spectra(self.kind, self.covariances, self.n_components, self.n_modes)
+        k, q, found = self.n_components, self.n_modes, self.covariances
+        if self.kind == "tied":
+            return [Spectrum(*np.linalg.eigh(found))] * k
+        if self.kind == "full":
+            return [Spectrum(*np.linalg.eigh(matrix)) for matrix in found]
+        diagonals = found if self.kind == "diag" else np.repeat(found[:, None], q, axis=1)
+        return [Spectrum(values, np.eye(q)) for values in diagonals]
 
-    def log_densities(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def log_densities(self, points: NDArray[Any]) -> Floats:
         """Return log P(y | μ_l, C_l) of unit vectors, shape (n, k), without the weights."""
-        return np.ascontiguousarray(look(points, self).logs.T)
+        return np.ascontiguousarray(Distances.of(points, self).logs.T)
 
-    def reordered(self, order: NDArray[np.intp]) -> Mixture:
+    def reordered(self, order: Indices) -> Mixture:
         """Return the mixture with its components in another order."""
         shared = COVARIANCES[self.kind].shared
         return replace(
@@ -90,9 +169,7 @@ class Mixture:
             covariances=self.covariances if shared else self.covariances[order],
         )
 
-    def sample(
-        self, n: int, random: np.random.RandomState
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def sample(self, n: int, random: np.random.RandomState) -> tuple[Floats, Indices]:
         """Draw n unit vectors and the component of each.
 
         Tangent vectors are drawn, and followed along great circles; those longer than π go past
@@ -110,50 +187,65 @@ class Mixture:
         return points / np.linalg.norm(points, axis=1, keepdims=True), components
 
 
-@dataclass(frozen=True)
-class Seen:
-    """All points from all means, arrays of shape (k, n).
+def tangent_frame_at(mean: Floats) -> Floats:
+    r"""Return an orthonormal frame of the tangent space at a point, shape (d, d - 1).
 
-    `squares` are squared Mahalanobis distances, `stretches` are θ/sin θ (0 at the antipode).
+    It is the frame (e_2, …, e_d) at the pole e_1, transported along the great circle to the point:
+
+    .. math:: F_j = e_j - \frac{\mu_j}{1 + \mu_1} (e_1 + \mu) .
+    """
+    frame = np.eye(len(mean))[:, 1:].copy()
+    if 1 + mean[0] <= ANTIPODAL * EPS:  # every great circle leads there
+        return frame
+    toward = mean.copy()
+    toward[0] += 1
+    return frame - np.outer(toward, mean[1:] / (1 + mean[0]))
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances of points from the means of a mixture, arrays of shape (k, n).
+
+    `stretches` are θ/sin θ (0 at the antipode), `squares` are squared Mahalanobis distances, `logs`
+    are log-densities.
     """
 
-    cosines: NDArray[np.float64]
-    angles: NDArray[np.float64]
-    stretches: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    logs: NDArray[np.float64]
+    cosines: Floats
+    angles: Floats
+    stretches: Floats
+    squares: Floats
+    logs: Floats
+
+    @classmethod
+    def of(cls, points: NDArray[Any], mixture: Mixture) -> Distances:
+        """Measure all points from all means."""
+        shape = mixture.n_components, len(points)
+        cosines, squares = np.empty(shape), np.empty(shape)
+        spectra = mixture.spectra()
+        for number, spectrum in enumerate(spectra):
+            mean = mixture.means[number]
+            cosines[number] = points @ mean
+            # the frame is orthogonal to the mean: differences keep the digits of near points
+            whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
+            np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
+        angles, stretches = _angles(cosines)
+        squares *= stretches
+        squares *= stretches
+        for number, spectrum in enumerate(spectra):
+            # the direction of an antipode is unknown; take it as far as can be
+            squares[number, stretches[number] == 0] = np.pi**2 / spectrum.values[0]
+        constants = np.array([spectrum.log_determinant for spectrum in spectra])
+        constants += mixture.n_modes * _LOG_2PI
+        return cls(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
 
 
-def look(points: NDArray[Any], mixture: Mixture) -> Seen:
-    k, q = mixture.n_components, mixture.n_modes
-    cosines, squares = np.empty((k, len(points))), np.empty((k, len(points)))
-    spectra_ = mixture.spectra()
-    for number, spectrum in enumerate(spectra_):
-        mean = mixture.means[number]
-        cosines[number] = points @ mean
-        # the frame is orthogonal to the mean: of differences near points keep their digits
-        whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
-        np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
-    angles, stretches = _angles(cosines)
-    squares *= stretches
-    squares *= stretches
-    for number, spectrum in enumerate(spectra_):
-        # in which direction an antipode lies nobody knows; it is as far as can be
-        opposite = stretches[number] == 0
-        squares[number, opposite] = np.pi**2 / spectrum.values[0]
-    constants = np.array([q * _LOG_2PI + spectrum.log_determinant for spectrum in spectra_])
-    return Seen(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
-
-
-def _angles(cosines: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _angles(cosines: Floats) -> tuple[Floats, Floats]:
     angles, stretches = angles_from_cosines(cosines)
     stretches[cosines <= ANTIPODAL * EPS - 1] = 0.0
     return angles, stretches
 
 
-def scatter(
-    points: NDArray[np.float64], shares: NDArray[np.float64], mean: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def scatter(points: Floats, shares: Floats, mean: Floats) -> Floats:
     """Return Σ P t tᵀ in the frame at the mean."""
     _, stretches = _angles(points @ mean)
     scaled = points - mean  # near points keep their digits

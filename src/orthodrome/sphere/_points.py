@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers
 from .._core.threads import VALUE_WORK, run_over_rows
+from .._core.types import Floats
 from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
 from ..gram import GramOperator, squared_radius
 
@@ -22,8 +23,8 @@ _EPS = float(np.finfo(np.float64).eps)
 class Vector:
     """A vector with its inner products with all points: both are linear in it."""
 
-    vector: NDArray[np.float64]
-    products: NDArray[np.float64]
+    vector: Floats
+    products: Floats
 
     def combined(self, a: float, other: Vector, b: float) -> Vector:
         """Return a self + b other."""
@@ -34,26 +35,9 @@ class Vector:
         return Vector(self.vector / length, self.products / length)
 
 
-class Space(Protocol):
-    """What the descent needs of the points.
-
-    ``doubt`` is the rounding of ‖g‖² beyond that of g itself, and ``growth`` says how much larger
-    the numbers that make up the mean have become than they were.
-    """
-
-    n: int  # points
-    size: int  # numbers in a vector
-    dtype: np.dtype[Any]  # of the result
-    eps: float  # machine epsilon of the inner products
-
-    def combine(self, weights: NDArray[np.float64]) -> Vector: ...
-    def at(self, vector: NDArray[np.float64]) -> Vector: ...
-    def inner(self, a: Vector, b: Vector) -> float: ...
-    def squared_norm(self, a: Vector) -> float: ...
-    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector: ...
-    def doubt(self, gradient: Vector) -> float: ...
-    def growth(self, mean: Vector, first: Vector) -> float: ...
+# Both kinds have `n` points, vectors of `size` numbers, the `dtype` of the result, and the
+# machine epsilon `eps` of the inner products. `doubt` is the rounding of ‖g‖² beyond that of g, and
+# `growth` says how much larger the numbers that make up the mean have become.
 
 
 class Coefficients:
@@ -66,10 +50,10 @@ class Coefficients:
         self.eps = float(np.finfo(gram.dtype).eps)
         squared_radius(gram.diagonal(), expected=1.0, what="points")
 
-    def combine(self, weights: NDArray[np.float64]) -> Vector:
+    def combine(self, weights: Floats) -> Vector:
         return self.at(weights)
 
-    def at(self, vector: NDArray[np.float64]) -> Vector:
+    def at(self, vector: Floats) -> Vector:
         # float64 weights: a sum over a float32 Gram matrix is then as exact as its entries
         return Vector(vector, np.asarray(self.gram @ vector, dtype=np.float64))
 
@@ -87,10 +71,10 @@ class Coefficients:
             )
         return max(square, 0.0)
 
-    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def angles(self, mean: Vector) -> tuple[Floats, Floats]:
         return angles_from_cosines(mean.products)
 
-    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector:
+    def gradient(self, mean: Vector, weights: Floats) -> Vector:
         return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
     def doubt(self, gradient: Vector) -> float:
@@ -110,7 +94,7 @@ class Coordinates:
         # agree. What has it already stays: a division would move near points apart by rounding.
         lengths = np.linalg.norm(points.astype(np.float64, copy=False), axis=1)
         lengths[np.abs(lengths - 1) <= 4 * _EPS] = 1.0
-        self.points: NDArray[np.float64] = points / lengths[:, None]
+        self.points: Floats = points / lengths[:, None]
         self.n, self.size = points.shape
         self.dtype = np.dtype(dtype)
         self.eps = float(np.finfo(dtype).eps)
@@ -122,10 +106,10 @@ class Coordinates:
         check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
         return cls(given, given.dtype)
 
-    def combine(self, weights: NDArray[np.float64]) -> Vector:
+    def combine(self, weights: Floats) -> Vector:
         return self.at(weights @ self.points)
 
-    def at(self, vector: NDArray[np.float64]) -> Vector:
+    def at(self, vector: Floats) -> Vector:
         return Vector(vector, self.points @ vector)
 
     def inner(self, a: Vector, b: Vector) -> float:
@@ -134,8 +118,8 @@ class Coordinates:
     def squared_norm(self, a: Vector) -> float:
         return self.inner(a, a)
 
-    def angles(self, mean: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        def chords(rows: slice) -> NDArray[np.float64]:
+    def angles(self, mean: Vector) -> tuple[Floats, Floats]:
+        def chords(rows: slice) -> Floats:
             return np.linalg.norm(self.points[rows] - mean.vector, axis=1)
 
         work = VALUE_WORK * self.points.size
@@ -145,9 +129,9 @@ class Coordinates:
         sums[far] = np.linalg.norm(self.points[far] + mean.vector, axis=1)
         return angles_from_halves(chord, sums)
 
-    def gradient(self, mean: Vector, weights: NDArray[np.float64]) -> Vector:
+    def gradient(self, mean: Vector, weights: Floats) -> Vector:
         # Σ w (y - c μ), summed as differences y - μ: near points keep their digits
-        def share(rows: slice) -> NDArray[np.float64]:
+        def share(rows: slice) -> Floats:
             return weights[rows] @ (self.points[rows] - mean.vector)
 
         g = np.sum(run_over_rows(share, self.n, work=VALUE_WORK * self.points.size), axis=0)
@@ -158,3 +142,7 @@ class Coordinates:
 
     def growth(self, mean: Vector, first: Vector) -> float:
         return 1.0
+
+
+#: The points, as the descent to their mean takes them.
+Space: TypeAlias = Coefficients | Coordinates

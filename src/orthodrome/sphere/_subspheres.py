@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
+
+from .._core.types import Floats
 
 __all__ = ["Subsphere", "fit_subsphere", "folded", "reflected"]
 
@@ -54,29 +56,22 @@ class Subsphere:
         Whether that search ended by its tolerance.
     """
 
-    axis: NDArray[np.float64]
+    axis: Floats
     radius: float
     objective: float
     n_iter: int
     converged: bool = True
 
-    def residuals(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def residuals(self, points: Floats) -> Floats:
         """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
         return _angles_from(self.axis, points)[0] - self.radius
 
-    def drop(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def split(self, points: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Project points on the subsphere, and give it coordinates of its own, shape (n, m - 1).
 
-        The projection goes along great circles through the axis. A point on the axis has none: it
-        is sent to the first coordinate, and marked.
+        Also return the residuals, and which points lie on the axis. The projection goes along great
+        circles through the axis; a point on the axis has none, and is sent to the first coordinate.
         """
-        below, lost, _ = self.split(points)
-        return below, lost
-
-    def split(
-        self, points: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-        """Return what `drop` returns, and residuals that are accurate near the axis too."""
         turned = reflected(points, self.axis)
         cosines = -turned[:, -1] if self.axis[-1] >= 0 else turned[:, -1].copy()
         turned = turned[:, :-1]
@@ -86,20 +81,16 @@ class Subsphere:
         turned[lost] = 0.0
         turned[lost, 0] = lengths[lost] = 1.0
         turned /= lengths[:, None]
-        return turned, lost, residuals
+        return turned, residuals, lost
 
-    def lift(
-        self, points: NDArray[np.float64], residuals: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Undo `drop`: return the points of the sphere with these projections and residuals."""
+    def lift(self, points: Floats, residuals: Floats) -> Floats:
+        """Undo `split`: return the points of the sphere with these projections and residuals."""
         angles = residuals + self.radius
-        sign = 1.0 if self.axis[-1] >= 0 else -1.0
-        last = -sign * np.cos(angles)
-        turned = np.column_stack([np.sin(angles)[:, None] * points, last])
-        return reflected(turned, self.axis)
+        last = -np.cos(angles) if self.axis[-1] >= 0 else np.cos(angles)
+        return reflected(np.column_stack([np.sin(angles)[:, None] * points, last]), self.axis)
 
 
-def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray[np.float64]:
+def reflected(points: Floats, axis: Floats) -> Floats:
     """Reflect points so that an axis becomes the last coordinate axis, or its negative.
 
     Of the two the one is taken that leaves the other coordinates nearly as they are where the axis
@@ -114,20 +105,14 @@ def reflected(points: NDArray[np.float64], axis: NDArray[np.float64]) -> NDArray
 
 
 def fit_subsphere(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    *,
-    p: float = 2.0,
-    great: bool = False,
-    epsilon: float = EPSILON,
-    max_iter: int = 2000,
+    points: Floats, weights: Floats, *, p: float = 2.0, great: bool = False, max_iter: int = 2000
 ) -> Subsphere:
     r"""Find the subsphere that is nearest to points on a sphere.
 
     .. math:: \min_{v, r} \sum_n p_n \bigl((\arccos\langle v, y_n\rangle - r)^2
         + \varepsilon\bigr)^{p/2}
 
-    (rkPNS, eqs. 2 to 4). With p = 2 that is least squares; smaller p forgive outliers.
+    (rkPNS, eqs. 2 to 4), ε = 1e-5. With p = 2 that is least squares; smaller p forgive outliers.
 
     For p = 2 the search is L-BFGS in v (of any length) and r, each coordinate of v in units of the
     spread of the points along it. Where that takes very many steps, and for p < 2, it is Newton's
@@ -148,8 +133,6 @@ def fit_subsphere(
         The power.
     great : bool, default=False
         Whether r is π/2, not fitted.
-    epsilon : float, default=1e-5
-        ε.
     max_iter : int, default=2000
         The most iterations of a start.
 
@@ -158,14 +141,10 @@ def fit_subsphere(
     Subsphere
         The best of the ends.
     """
-    share = weights / weights.sum()
-    mean, squares = share @ points, share @ points**2
-    search = _Search(points, share, squares - mean**2, great, epsilon, max_iter)
-    starts: list[tuple[NDArray[np.float64], float | None]] = [
-        (axis, None) for axis in _principal(points, share, mean, squares, great)
-    ]
+    search = _Search(points, weights / weights.sum(), great, max_iter)
+    starts = [(axis, search.best_radius(axis)) for axis in search.principal_axes()]
     if p < 2:
-        starts += _through_points(points, share, p, great, epsilon)
+        starts += search.through_points(p)
     ends = []
     for axis, radius in starts:
         ends.append(search.run(axis, radius, p))
@@ -174,12 +153,10 @@ def fit_subsphere(
             by_sizes = search.run(by_squares.axis, by_squares.radius, 1.0)
             ends += [search.run(end.axis, end.radius, p) for end in (by_squares, by_sizes)]
     best = min(ends, key=lambda end: end.objective)
-    return folded(best, points, share, great)
+    return folded(best, points, search.share, great)
 
 
-def folded(
-    found: Subsphere, points: NDArray[np.float64], share: NDArray[np.float64], great: bool
-) -> Subsphere:
+def folded(found: Subsphere, points: Floats, share: Floats, great: bool) -> Subsphere:
     """Turn the axis so that the radius is at most π/2; of a great subsphere by third moments."""
     turn = share @ found.residuals(points) ** 3 < 0 if great else found.radius > np.pi / 2
     if not turn:
@@ -188,189 +165,159 @@ def folded(
     return replace(found, axis=-found.axis, radius=radius)
 
 
-def _principal(
-    points: NDArray[np.float64],
-    share: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    great: bool,
-) -> list[NDArray[np.float64]]:
-    """Return directions of least spread, about the origin and about the mean.
-
-    Of many coordinates the better one of the two that come nearest.
-    """
-    m = points.shape[1]
-    if m > _MOST_EXACT:
-        least = {int(np.argmin(squares)), int(np.argmin(squares - mean**2))}
-        axes = [np.eye(1, m, i)[0] for i in sorted(least)]
-        return [min(axes, key=lambda axis: _spread_of(_angles_from(axis, points)[0], share, great))]
-    second = (points * share[:, None]).T @ points
-    starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
-    if great:
-        return starts
-    flat = np.linalg.eigh(second - np.outer(mean, mean))[1][:, 0]  # of a plane
-    if abs(flat @ starts[0]) < 0.99:
-        starts.append(flat)
-    return starts
-
-
-def _spread_of(angles: NDArray[np.float64], share: NDArray[np.float64], great: bool) -> float:
-    """Return the mean squared residual of the subsphere of the mean angle, or of a great one."""
-    center = np.pi / 2 if great else share @ angles
-    return float(share @ (angles - center) ** 2)
-
-
-def _through_points(
-    points: NDArray[np.float64],
-    share: NDArray[np.float64],
-    p: float,
-    great: bool,
-    epsilon: float,
-) -> list[tuple[NDArray[np.float64], float | None]]:
-    """Return the best of many subspheres through as many points as determine one."""
-    n, m = points.shape
-    size = m - 1 if great else m
-    if m > _MOST_DRAWN or n < size:
-        return []
-    random = np.random.RandomState(0)  # the same draws every time
-    drawn = random.choice(n, (_N_DRAWN, size), p=share)
-    chosen = points[drawn] - (0.0 if great else points[drawn].mean(axis=1, keepdims=True))
-    axes = np.linalg.svd(chosen, full_matrices=True)[2][:, -1]
-    angles, _ = _angles(points @ axes.T)
-    radii = (
-        np.full(_N_DRAWN, np.pi / 2)
-        if great
-        else np.array([np.median(angles[rows, i]) for i, rows in enumerate(drawn)])
-    )
-    values = share @ ((angles - radii) ** 2 + epsilon) ** (p / 2)
-    best = np.argsort(values, kind="stable")[: _N_KEPT[p < 1]]
-    return [(axes[i], float(radii[i])) for i in best]
-
-
 class _Search:
-    """L-BFGS from an axis and a radius."""
+    """Searches for the best subsphere, and where to begin them."""
 
-    def __init__(
-        self,
-        points: NDArray[np.float64],
-        share: NDArray[np.float64],
-        spread: NDArray[np.float64],
-        great: bool,
-        epsilon: float,
-        max_iter: int,
-    ) -> None:
-        self.points, self.share, self.great = points, share, great
-        self.epsilon, self.max_iter = epsilon, max_iter
-        spread = np.maximum(spread, 0.0)
+    def __init__(self, points: Floats, share: Floats, great: bool, max_iter: int) -> None:
+        self.points, self.share = points, share
+        self.great, self.max_iter = great, max_iter
+        self.mean, self.squares = share @ points, share @ points**2
+        spread = np.maximum(self.squares - self.mean**2, 0.0)
         least = max(float(spread.min()), 1e-14)
         self.units = 1 / np.sqrt(spread - spread.min() + 0.1 * least)
         self.units /= self.units.max()
 
-    def run(self, axis: NDArray[np.float64], radius: float | None, p: float) -> Subsphere:
+    def principal_axes(self) -> list[Floats]:
+        """Return directions of least spread, about the origin and about the mean.
+
+        Of many coordinates, return the better one of the two that come nearest.
+        """
+        m = self.points.shape[1]
+        if m > _MOST_EXACT:
+            least = {int(np.argmin(self.squares)), int(np.argmin(self.squares - self.mean**2))}
+            axes = [np.eye(1, m, i)[0] for i in sorted(least)]
+            return [min(axes, key=self._spread_about)]
+        second = (self.points * self.share[:, None]).T @ self.points
+        starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
         if self.great:
-            radius = np.pi / 2
-        elif radius is None:
-            radius = float(self.share @ _angles_from(axis, self.points)[0])
-        start = np.zeros(len(axis) + (not self.great))
-        bounds: list[tuple[float | None, float | None]] = [(None, None)] * len(axis)
+            return starts
+        flat = np.linalg.eigh(second - np.outer(self.mean, self.mean))[1][:, 0]  # of a plane
+        if abs(flat @ starts[0]) < 0.99:
+            starts.append(flat)
+        return starts
+
+    def best_radius(self, axis: Floats) -> float:
+        """Return the mean angle from an axis, or π/2 for a great subsphere."""
+        return np.pi / 2 if self.great else float(self.share @ _angles_from(axis, self.points)[0])
+
+    def _spread_about(self, axis: Floats) -> float:
+        """Return the mean squared residual of the subsphere with the best radius."""
+        angles, _ = _angles_from(axis, self.points)
+        radius = np.pi / 2 if self.great else self.share @ angles
+        return float(self.share @ (angles - radius) ** 2)
+
+    def through_points(self, p: float) -> list[tuple[Floats, float]]:
+        """Return the best of many subspheres through as many points as determine one."""
+        (n, m), great = self.points.shape, self.great
+        size = m - 1 if great else m
+        if m > _MOST_DRAWN or n < size:
+            return []
+        random = np.random.RandomState(0)  # the same draws every time
+        drawn = random.choice(n, (_N_DRAWN, size), p=self.share)
+        chosen = self.points[drawn]
+        chosen = chosen if great else chosen - chosen.mean(axis=1, keepdims=True)
+        axes = np.linalg.svd(chosen, full_matrices=True)[2][:, -1]
+        angles, _ = _angles(self.points @ axes.T)
+        radii = np.full(_N_DRAWN, np.pi / 2)
+        if not great:
+            radii = np.array([np.median(angles[rows, i]) for i, rows in enumerate(drawn)])
+        values = self.share @ ((angles - radii) ** 2 + EPSILON) ** (p / 2)
+        best = np.argsort(values, kind="stable")[: _N_KEPT[p < 1]]
+        return [(axes[i], float(radii[i])) for i in best]
+
+    def run(self, axis: Floats, radius: float, p: float) -> Subsphere:
+        """Search from an axis and a radius."""
+        radius = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
+        return self._newton(axis, radius, p) if p < 2 else self._least_squares(axis, radius)
+
+    def _least_squares(self, axis: Floats, radius: float) -> Subsphere:
+        """Search by L-BFGS for p = 2, in units of the spread of each coordinate."""
+        m = len(axis)
+        start = np.zeros(m if self.great else m + 1)
+        bounds: list[tuple[float | None, float | None]] = [(None, None)] * m
         if not self.great:
-            start[-1] = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
+            start[-1] = radius
             bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
-        if p < 2:
-            return self._newton(axis, min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE), p)
         at_start = _angles_from(axis, self.points)[0] - radius
-        unit = max(float(self.share @ self._excess(at_start**2, p)), 1e-30)
+        unit = max(float(self.share @ at_start**2), 1e-30)
+
+        def value_and_gradient(x: Floats) -> tuple[float, Floats]:
+            direction = axis + self.units * x[:m]
+            length = float(np.linalg.norm(direction))
+            v = direction / length
+            angles, sines = _angles_from(v, self.points)
+            residuals = angles - (np.pi / 2 if self.great else x[-1])
+            slopes = self.share / unit * (2 * residuals)
+            gradient = np.empty_like(x)
+            # dθ/dv = -y/sin θ, across v
+            across = -((slopes / sines) @ self.points)
+            across -= (across @ v) * v
+            gradient[:m] = self.units * across / length
+            if not self.great:
+                gradient[-1] = -slopes.sum()
+            return float(self.share @ residuals**2) / unit, gradient
+
         limit = min(self.max_iter, _MOST_LBFGS)
+        options = {"maxiter": limit, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20}
         found = scipy.optimize.minimize(
-            self._objective(axis, p, unit),
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": limit, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20},
+            value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-        end = axis + self.units * found.x[: len(axis)]
+        end = axis + self.units * found.x[:m]
         end /= np.linalg.norm(end)
-        radius = float(np.pi / 2 if self.great else found.x[-1])
-        if found.status == 1 and self.max_iter > limit:  # slowly: Newton's method does the rest
-            return self._newton(end, radius, p, int(found.nit))
-        objective = float(found.fun) * unit + self.epsilon ** (p / 2)
+        radius = np.pi / 2 if self.great else float(found.x[-1])
+        if found.status == 1 and self.max_iter > limit:  # slow: Newton's method does the rest
+            return self._newton(end, radius, 2.0, int(found.nit))
+        objective = float(found.fun) * unit + EPSILON
         return Subsphere(end, radius, objective, int(found.nit), bool(found.status != 1))
 
-    def _newton(
-        self, axis: NDArray[np.float64], radius: float, p: float, n_iter: int = 0
-    ) -> Subsphere:
-        """Go down by Newton's method, with a line search, after so many other iterations."""
+    def _newton(self, axis: Floats, radius: float, p: float, n_iter: int = 0) -> Subsphere:
+        """Search by Newton's method with a line search, after `n_iter` other iterations."""
         v, r = axis / np.linalg.norm(axis), radius
         angles, sines = _angles_from(v, self.points)
-        value = float(self.share @ self._excess((angles - r) ** 2, p))
+        value = self._excess(angles - r, p)
         converged = value == 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
-            residuals = angles - r
-            slopes, weights = self._weights_of(residuals, p)
-            jacobian = self._jacobian(v, angles, sines)
             found = None
-            for step, slope in self._descents(jacobian, slopes, weights, angles, sines, v):
+            for step, slope in self._descents(v, r, angles, sines, p):
                 found = self._shortened(v, r, value, step, slope, p)
                 if found is not None:
                     break
-            if found is None:  # as low as rounding lets one see
+            if found is None:  # as low as rounding allows
                 converged = True
                 break
             lower, v, r, angles, sines = found
             converged = value - lower <= _NEWTON_TOL * value
             value = lower
-        return Subsphere(v, r, value + self.epsilon ** (p / 2), n_iter, converged)
-
-    def _weights_of(
-        self, residuals: NDArray[np.float64], p: float
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        """Return the slopes of the penalties, and two weights: safe second derivatives, and 1/ρ."""
-        squares = residuals**2
-        smooth = squares + self.epsilon
-        reweighted = p * smooth ** (p / 2 - 1)
-        curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + self.epsilon)
-        return reweighted * residuals, [
-            np.maximum(curvature, _LEAST_CURVATURE * reweighted),
-            reweighted,
-        ]
+        return Subsphere(v, r, value + EPSILON ** (p / 2), n_iter, converged)
 
     def _descents(
-        self,
-        jacobian: NDArray[np.float64],
-        slopes: NDArray[np.float64],
-        weights: list[NDArray[np.float64]],
-        angles: NDArray[np.float64],
-        sines: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> Iterator[tuple[NDArray[np.float64], float]]:
-        """Return steps to try, and their slopes: Newton's, then two of weighted least squares."""
-        gradient = (self.share * slopes) @ jacobian
+        self, v: Floats, r: float, angles: Floats, sines: Floats, p: float
+    ) -> Iterator[tuple[Floats, float]]:
+        """Yield steps to try, and their slopes: Newton's, then two of weighted least squares."""
+        residuals, sines = angles - r, np.maximum(sines, 1e-12)
+        squares = residuals**2
+        smooth = squares + EPSILON
+        reweighted = p * smooth ** (p / 2 - 1)
+        curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + EPSILON)
+        curvature = np.maximum(curvature, _LEAST_CURVATURE * reweighted)
+        slopes = self.share * reweighted * residuals
+        # how the residuals change with v, across it, and with r
+        jacobian = np.outer(np.cos(angles), v)
+        jacobian -= self.points
+        jacobian /= sines[:, None]
+        if not self.great:
+            jacobian = np.column_stack([jacobian, np.full(len(jacobian), -1.0)])
+        gradient = slopes @ jacobian
         # the sphere bends: of an angle θ the second derivative across v is cot θ (I - t tᵀ)
-        bend = self.share * slopes * np.cos(angles) / np.maximum(sines, 1e-12)
-        for bent, candidate in ((bend, weights[0]), (None, weights[0]), (None, weights[1])):
-            step = _solved(jacobian, gradient, self.share * candidate, bent, v)
+        bend = slopes * np.cos(angles) / sines
+        for bent, weights in ((bend, curvature), (None, curvature), (None, reweighted)):
+            step = _solved(jacobian, gradient, self.share * weights, bent, v)
             if step is not None:
                 yield step, float(gradient @ step)
 
-    def _jacobian(
-        self, v: NDArray[np.float64], angles: NDArray[np.float64], sines: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return how the residuals change with v, across it, and with r."""
-        along = np.outer(np.cos(angles), v)
-        along -= self.points
-        along /= np.maximum(sines, 1e-12)[:, None]
-        return along if self.great else np.column_stack([along, np.full(len(along), -1.0)])
-
     def _shortened(
-        self,
-        v: NDArray[np.float64],
-        r: float,
-        value: float,
-        step: NDArray[np.float64],
-        slope: float,
-        p: float,
+        self, v: Floats, r: float, value: float, step: Floats, slope: float, p: float
     ) -> tuple[Any, ...] | None:
         """Return where a step, or a part of it, leads that goes down enough; None if none does."""
         length, m = 1.0, len(v)
@@ -380,10 +327,10 @@ class _Search:
             angles, sines = _angles_from(moved, self.points)
             radii = [r]
             if not self.great:
-                # what suits the angles better than a straight step: valleys are curved
-                weights = self.share * ((angles - r) ** 2 + self.epsilon) ** (p / 2 - 1)
+                # the best radius for these angles is often better: valleys are curved
+                weights = self.share * ((angles - r) ** 2 + EPSILON) ** (p / 2 - 1)
                 radii = [r + length * float(step[-1]), float(weights @ angles / weights.sum())]
-            values = [float(self.share @ self._excess((angles - x) ** 2, p)) for x in radii]
+            values = [self._excess(angles - radius, p) for radius in radii]
             best = int(np.argmin(values))
             inside = _TINY_ANGLE <= radii[best] <= np.pi - _TINY_ANGLE
             if inside and values[best] < value + 1e-4 * length * slope:
@@ -391,44 +338,17 @@ class _Search:
             length /= 3
         return None
 
-    def _excess(self, squares: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-        """Return (squares + ε)^(p/2) - ε^(p/2) without cancellation: ε is the larger part often."""
+    def _excess(self, residuals: Floats, p: float) -> float:
+        """Return the mean of (ρ² + ε)^(p/2) - ε^(p/2), without cancellation where ρ² is small."""
         if p == 2:
-            return squares
-        return self.epsilon ** (p / 2) * np.expm1(p / 2 * np.log1p(squares / self.epsilon))
-
-    def _objective(
-        self, axis: NDArray[np.float64], p: float, unit: float
-    ) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
-        m = len(axis)
-
-        def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            direction = axis + self.units * x[:m]
-            length = float(np.linalg.norm(direction))
-            v = direction / length
-            angles, sines = _angles_from(v, self.points)
-            residuals = angles - (np.pi / 2 if self.great else x[-1])
-            squares = residuals**2
-            slopes = self.share / unit * (p * residuals * (squares + self.epsilon) ** (p / 2 - 1))
-            gradient = np.empty_like(x)
-            # dθ/dv = -y/sin θ, across v
-            across = -((slopes / sines) @ self.points)
-            across -= (across @ v) * v
-            gradient[:m] = self.units * across / length
-            if not self.great:
-                gradient[-1] = -slopes.sum()
-            return float(self.share @ self._excess(squares, p)) / unit, gradient
-
-        return value_and_gradient
+            return float(self.share @ residuals**2)
+        growth = np.expm1(p / 2 * np.log1p(residuals**2 / EPSILON))
+        return float(self.share @ growth) * EPSILON ** (p / 2)
 
 
 def _solved(
-    jacobian: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    bend: NDArray[np.float64] | None,
-    v: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
+    jacobian: Floats, gradient: Floats, weights: Floats, bend: Floats | None, v: Floats
+) -> Floats | None:
     """Return the step of Newton's method; None for large matrices that are not positive definite.
 
     For smaller ones the sizes of second derivatives take the place of negative ones.
@@ -459,9 +379,7 @@ def _solved(
     return -vectors @ ((vectors.T @ gradient) / sizes)
 
 
-def _angles_from(
-    axis: NDArray[np.float64], points: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _angles_from(axis: Floats, points: Floats) -> tuple[Floats, Floats]:
     """Return the angles of points from an axis, and their sines, which are not 0.
 
     Small angles, and those near π, come from differences: a cosine near 1 does not tell them.
@@ -479,7 +397,7 @@ def _angles_from(
     return angles, sines
 
 
-def _angles(cosines: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _angles(cosines: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return angles, and their sines, which are not 0."""
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))

@@ -27,10 +27,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from .._core.types import Floats
 from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
 from .karcher import find_mean
-from .maps import distance, exp
-from .newton import LEAST_CURVATURE, bending_matrix
+from .maps import distance, moved_along
+from .newton import bending_matrix, second_derivative
 
 __all__ = ["MomentOrigin", "TangentMoments"]
 
@@ -61,8 +62,8 @@ class MomentOrigin:
         Steps taken.
     """
 
-    point: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    point: Floats
+    covariance: Floats
     total: float
     term_size: float
     drift: float
@@ -94,10 +95,10 @@ class Reservoir:
         The smallest key of a row that was not kept.
     """
 
-    vectors: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    lengths: NDArray[np.float64]
-    keys: NDArray[np.float64]
+    vectors: Floats
+    weights: Floats
+    lengths: Floats
+    keys: Floats
     threshold: float = np.inf
 
     def with_rows(self, other: Reservoir, size: int) -> Reservoir:
@@ -115,7 +116,7 @@ class Reservoir:
         )
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Weights that make sums over the sample means over all rows."""
         weights = self.weights / -np.expm1(-self.weights * self.threshold)
         return np.asarray(weights / weights.sum())
@@ -154,20 +155,18 @@ class TangentMoments:
     array([0.866, 0.5  ])
     """
 
-    base: NDArray[np.float64]
+    base: Floats
     sample_size: int
     seed: int
-    plain: NDArray[np.float64]
-    stretched: NDArray[np.float64]
-    scaled: NDArray[np.float64]
+    plain: Floats
+    stretched: Floats
+    scaled: Floats
     sample: Reservoir
     n_seen: int = 0
     captured: float = 0.0
 
     @classmethod
-    def at(
-        cls, base: NDArray[np.float64], *, sample_size: int = 2048, seed: int = 0
-    ) -> TangentMoments:
+    def at(cls, base: Floats, *, sample_size: int = 2048, seed: int = 0) -> TangentMoments:
         """Return the moments of no rows, with this base point of unit length."""
         m = len(base)
         empty, none = np.zeros((m + 1, m + 1)), np.zeros(0)
@@ -183,8 +182,8 @@ class TangentMoments:
     def with_part(
         self,
         vectors: NDArray[np.floating],
-        weights: NDArray[np.float64] | None = None,
-        lengths: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
+        lengths: Floats | None = None,
     ) -> TangentMoments:
         """Return the moments with another batch.
 
@@ -235,7 +234,7 @@ class TangentMoments:
             captured=self.captured + float(part.weights @ part.lengths**2),
         )
 
-    def _exponential(self, n: int) -> NDArray[np.float64]:
+    def _exponential(self, n: int) -> Floats:
         """Return exponential random numbers for the next n rows, determined by row number."""
         bits = np.random.Philox(key=self.seed)
         bits.advance(self.n_seen // 4)  # which makes four numbers at a time
@@ -282,7 +281,7 @@ class TangentMoments:
             n_iter=n_iter,
         )
 
-    def _mean(self, p: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, int]:
+    def _mean(self, p: Floats) -> tuple[Floats, float, int]:
         """Return the mean, the norm of the gradient and the number of steps.
 
         The mean of the sample is where the steps begin, with the second derivative there. θ/sin θ
@@ -290,11 +289,14 @@ class TangentMoments:
         """
         vectors = self.sample.vectors
         start = find_mean(vectors, p, tol=_TOL, max_iter=_MAX_ITER)
-        factor = scipy.linalg.cho_factor(_second_derivative(vectors, start.point, p))
+        _, stretches = angles_from_cosines(start.cosines)
+        bend = bending_matrix(vectors, start.point, p)
+        hessian = second_derivative(bend, float(p @ (start.cosines * stretches)))
+        factor = scipy.linalg.cho_factor(hessian)
         controls = np.column_stack([np.ones(len(p)), start.cosines])
-        constant, slope = _regressed(angles_from_cosines(start.cosines)[1], controls, p)[0]
+        constant, slope = _regressed(stretches, controls, p)[0]
 
-        def gradient(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        def gradient(point: Floats) -> Floats:
             cosines = vectors @ point
             rest = p * (angles_from_cosines(cosines)[1] - constant - slope * cosines)
             known = self.plain @ (slope * self._extended(point)) + constant * self.plain[0]
@@ -305,17 +307,14 @@ class TangentMoments:
         n_iter = start.n_iter
         for _ in range(_MAX_ITER):
             step = scipy.linalg.cho_solve(factor, pull)
-            moved = exp(step - (step @ point) * point, base_point=point)
-            moved /= np.linalg.norm(moved)
+            moved = moved_along(point, step - (step @ point) * point)
             changed = gradient(moved)
             if not np.linalg.norm(changed) < 0.9 * np.linalg.norm(pull):  # only rounding is left
                 break
             point, pull, n_iter = moved, changed, n_iter + 1
         return point, float(np.linalg.norm(pull)), n_iter
 
-    def _total(
-        self, point: NDArray[np.float64], cosines: NDArray[np.float64], p: NDArray[np.float64]
-    ) -> float:
+    def _total(self, point: Floats, cosines: Floats, p: Floats) -> float:
         """Return the mean of θ² of the points, fitted by 1, c, c², ℓ and ℓ c."""
         lengths, h = self.sample.lengths, self._extended(point)
         ones = np.ones(len(p))
@@ -325,25 +324,13 @@ class TangentMoments:
         sums = [self.count, moved[0], h @ moved, self.scaled[0], self.scaled @ h]
         return max(float(coefficients @ sums / self.count + rest.sum()), 0.0)
 
-    def _extended(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _extended(self, point: Floats) -> Floats:
         """Return h with ⟨f, point⟩ = h · a."""
         return np.concatenate([[self.base @ point], point])
 
 
-def _regressed(
-    values: NDArray[np.float64], controls: NDArray[np.float64], p: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _regressed(values: Floats, controls: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Return the coefficients of weighted least squares, and the residuals times the weights."""
     root = np.sqrt(p)
     coefficients = np.linalg.lstsq(controls * root[:, None], values * root, rcond=_RANK_TOL)[0]
     return np.asarray(coefficients, np.float64), p * (values - controls @ coefficients)
-
-
-def _second_derivative(
-    vectors: NDArray[np.float64], point: NDArray[np.float64], p: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return half the second derivative of Σ p θ²; see :func:`coordinate_mean`."""
-    cosines = vectors @ point
-    _, stretches = angles_from_cosines(cosines)
-    level = max(float(p @ (cosines * stretches)), LEAST_CURVATURE)
-    return bending_matrix(vectors, point, p) + level * np.eye(len(point))

@@ -29,16 +29,17 @@ class KarcherMean:
     ----------
     point : ndarray of shape (d,) or (n,)
         The mean: coordinates, or coefficients over the n points of the Gram operator.
-    cosines : ndarray of shape (n,)
-        Inner products of the points with the mean.
+    cosines : ndarray of shape (n,) or None
+        Inner products of the points with the mean; None where the points were read in passes.
     variance : float
         Σ p_n θ_n², the weighted mean of the squared distances, which the mean minimises.
     gradient_norm : float
         ‖Σ p_n Log_μ(y_n)‖ at the mean, in radians.
-    n_far : int
-        How many points (of positive weight) lie outside the open hemisphere about the mean.
+    n_far, n_points : int
+        How many points (of positive weight) lie outside the open hemisphere about the mean, and how
+        many points there are.
     n_iter : int
-        Steps taken. The products with the Gram operator were two more: for the start, and for
+        Steps taken. There were two products with the Gram operator more: for the start, and for
         the gradient at the end. (Where the coefficients of the mean cancelled, the points were
         given coordinates, and later steps needed none.)
     status : Status
@@ -48,10 +49,11 @@ class KarcherMean:
     """
 
     point: NDArray[Any]
-    cosines: NDArray[np.float64]
+    cosines: Any
     variance: float
     gradient_norm: float
     n_far: int
+    n_points: int
     n_iter: int
     status: Status
     history: tuple[dict[str, Any], ...] = field(default=(), repr=False)
@@ -60,11 +62,6 @@ class KarcherMean:
     def converged(self) -> bool:
         """Whether the tolerance, or the limit of rounding, was reached."""
         return self.status.converged
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
-        return len(self.cosines)
 
 
 def karcher_mean(
@@ -165,22 +162,24 @@ def find_mean(
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():
         found = descend(space, p, first_point(space, p, initial), tol, max_iter, callback)
-    counting = np.where(p > 0, found.mean.products, 1.0)
+    mean, last = found.mean, found.history[-1]
+    counting = np.where(p > 0, mean.products, 1.0)
     check_no_antipodes(counting, space.eps, "points")
     return KarcherMean(
-        point=found.mean.vector.astype(space.dtype, copy=False),
-        cosines=found.mean.products,
-        variance=found.history[-1]["objective"],
-        gradient_norm=found.history[-1]["gradient_norm"],
+        point=mean.vector.astype(space.dtype, copy=False),
+        cosines=mean.products,
+        variance=last["objective"],
+        gradient_norm=last["gradient_norm"],
         n_far=int(np.count_nonzero(counting <= 0)),
+        n_points=space.n,
         n_iter=found.n_iter,
         status=found.status,
         history=found.history,
     )
 
 
-def warn_if_wide(mean: Any) -> None:
-    """Warn where points are so far from their mean that it need not be the only one."""
+def warn_if_wide(mean: KarcherMean) -> None:
+    """Warn if points are so far from their mean that it need not be unique."""
     if mean.n_far:
         warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.status import Status
+from .._core.types import Floats, Indices
 from .._core.unit import angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
@@ -50,8 +51,8 @@ class Run:
         The inertia when the centres were settled last.
     """
 
-    labels: NDArray[np.intp]
-    squared: NDArray[np.float64]
+    labels: Indices
+    squared: Floats
     centers: Any = None
     inertia: float = np.inf
     settled: bool = False
@@ -59,6 +60,21 @@ class Run:
     n_iter: int = 0
     status: Status = Status.MAX_ITER
     history: list[dict[str, Any]] = field(default_factory=list)
+
+    def own(self, matrix: Floats) -> Floats:
+        """Return the entry of each row of an (n, k) matrix that belongs to its cluster."""
+        return matrix[np.arange(len(self.labels)), self.labels]
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of the values of each cluster, shape (k,)."""
+        sums = np.bincount(self.labels, values, minlength=self.squared.shape[1])
+        return sums.astype(np.float64, copy=False)
+
+    def scattered(self, values: Floats) -> Floats:
+        """Return an (n, k) matrix with one value per row, in the column of its cluster."""
+        matrix = np.zeros(self.squared.shape)
+        matrix[np.arange(len(self.labels)), self.labels] = values
+        return matrix
 
 
 class Centers(ABC):
@@ -72,14 +88,14 @@ class Centers(ABC):
         Squared distances that differ by less are equal.
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
     rounding: float
 
     @abstractmethod
-    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared distances of all points from some of them, shape (n, m)."""
 
-    def nearest(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    def nearest(self, chosen: Indices) -> Indices:
         """Return for every point which of the chosen ones is nearest to it."""
         return np.argmin(self.squared_from(chosen), axis=1)
 
@@ -89,16 +105,16 @@ class Centers(ABC):
 
     def inertia(self, run: Run) -> float:
         """Return the weighted sum of the squared distances of points from their own centres."""
-        return float(self.weights @ run.squared[np.arange(len(run.labels)), run.labels])
+        return float(self.weights @ run.own(run.squared))
 
-    @abstractmethod
     def begin_anew(self, run: Run, cluster: int) -> None:
         """Forget the centre of a cluster that was emptied and got a single point."""
+        run.centers.fresh[cluster] = True
 
 
 def lloyd(
     geometry: Centers,
-    starts: Sequence[NDArray[np.intp]],
+    starts: Sequence[Indices],
     k: int,
     *,
     max_iter: int,
@@ -141,12 +157,12 @@ def lloyd(
         _iterate(geometry, group, max_iter, callback)
         best = min(runs, key=lambda run: run.inertia)
         for run in runs:
-            if run is not best:  # what is large and will not be asked for
+            if run is not best:  # large, and not needed any more
                 run.squared, run.centers = np.empty((0, k)), None
     return runs
 
 
-def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], Indices]:
     """Number clusters by the first of their points; also return which of the old ones they were."""
     present, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -176,7 +192,7 @@ def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callba
 
 
 def _status(run: Run, changed: int) -> Status:
-    """Return whether a run is done: where nothing moves, or labels go to and fro for nothing."""
+    """Return whether a run is done: nothing moves, or labels change without gain."""
     if not run.settled:
         return Status.MAX_ITER
     before, run.at_rest = run.at_rest, run.inertia
@@ -188,12 +204,11 @@ def _status(run: Run, changed: int) -> Status:
 
 def _relabel(geometry: Centers, run: Run) -> int:
     """Send the points to their nearest centres and fill empty clusters; return how many moved."""
-    rows, before = np.arange(len(run.labels)), run.labels
-    own = run.squared[rows, before]
-    nearest = np.argmin(run.squared, axis=1)
-    better = run.squared[rows, nearest] < own - geometry.rounding
+    before, nearest = run.labels, np.argmin(run.squared, axis=1)
+    least = run.squared[np.arange(len(before)), nearest]
+    better = least < run.own(run.squared) - geometry.rounding
     run.labels = np.where(better, nearest, before)
-    own = run.squared[rows, run.labels]
+    own = run.own(run.squared)
     run.inertia = geometry.inertia(run)
     counted = geometry.weights > 0
     sizes = np.bincount(run.labels[counted], minlength=run.squared.shape[1])
@@ -212,12 +227,13 @@ def _relabel(geometry: Centers, run: Run) -> int:
 class _GramCenters(Centers):
     """Centres that are expansions over the points of a Gram operator."""
 
-    def __init__(self, gram: GramOperator, weights: NDArray[np.float64]) -> None:
+    def __init__(self, gram: GramOperator, weights: Floats) -> None:
         self.gram = gram
         self.weights = weights
         self.diagonal = gram.diagonal().astype(np.float64)
+        self.eps = float(np.finfo(gram.dtype).eps)
         # of sums of products with it, relative to their terms
-        self.rounding = 32 * float(np.finfo(gram.dtype).eps) * float(np.abs(self.diagonal).max())
+        self.rounding = 32 * self.eps * float(np.abs(self.diagonal).max())
 
     def advance(self, runs: Sequence[Run]) -> None:
         """Make one product with the Gram operator for all runs."""
@@ -233,19 +249,18 @@ class _GramCenters(Centers):
         for run, columns, part in zip(runs, wanted, parts, strict=True):
             self._take(run, columns, part)
 
-    @abstractmethod
-    def _wanted(self, run: Run) -> NDArray[np.float64]:
-        """Return the combinations of points, shape (n, k), whose inner products are needed."""
+    def _wanted(self, run: Run) -> Floats:
+        """Return the combinations of points, shape (n, k), whose inner products are needed.
 
-    @abstractmethod
-    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
-        """Move the centres and renew the distances, with those products."""
-
-    def _means(self, run: Run) -> NDArray[np.float64]:
-        """Return the weights of the points in the mean of each cluster, shape (n, k)."""
-        sums = np.bincount(run.labels, self.weights, minlength=run.squared.shape[1])[run.labels]
+        They are the weights of the points in the mean of each cluster.
+        """
+        sums = run.sums(self.weights)[run.labels]
         shares = np.divide(self.weights, sums, out=np.zeros_like(sums), where=sums > 0)
-        return _scattered(shares, run)
+        return run.scattered(shares)
+
+    @abstractmethod
+    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
+        """Move the centres and renew the distances, with those products."""
 
 
 class FlatCenters(_GramCenters):
@@ -258,7 +273,7 @@ class FlatCenters(_GramCenters):
     ``run.centers`` is ``(Z, diag ZᵀKZ)``.
     """
 
-    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared distances of all points from some of them, shape (n, m)."""
         rows = self.gram.rows(chosen).astype(np.float64)
         squares = self.diagonal[chosen, None] - 2 * rows + self.diagonal
@@ -268,10 +283,7 @@ class FlatCenters(_GramCenters):
     def begin_anew(self, run: Run, cluster: int) -> None:
         """Do nothing: the mean of one point is that point."""
 
-    def _wanted(self, run: Run) -> NDArray[np.float64]:
-        return self._means(run)
-
-    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
         squares = np.einsum("ic,ic->c", columns, products)
         run.centers = (columns, squares)
         run.squared = self.diagonal[:, None] - 2 * products + squares
@@ -281,17 +293,17 @@ class FlatCenters(_GramCenters):
 
 @dataclass
 class _Means:
-    """Karcher means on their way: coefficients and cosines, both (n, k), of clusters by `labels`.
+    """Karcher means during the search: coefficients and cosines, both (n, k).
 
-    Columns that are `fresh` begin at the flat mean of the points, brought to the sphere. The
-    gradient was at the least `smallest` since the labels changed, and has not fallen `idle` times.
+    Columns that are `fresh` begin at the flat mean of the points, normalised. `smallest` is the
+    least gradient since the labels changed, and it has not fallen `idle` times.
     """
 
-    coefficients: NDArray[np.float64]
-    cosines: NDArray[np.float64]
+    coefficients: Floats
+    cosines: Floats
     fresh: NDArray[np.bool_]
-    gradient_norms: NDArray[np.float64]
-    labels: NDArray[np.intp]
+    gradient_norms: Floats
+    labels: Indices
     smallest: float = np.inf
     idle: int = 0
 
@@ -307,22 +319,14 @@ class GeodesicCenters(_GramCenters):
     nothing cancels.) ``run.centers`` has the coefficients of the means, and their gradients' norms.
     """
 
-    def __init__(self, gram: GramOperator, weights: NDArray[np.float64]) -> None:
-        super().__init__(gram, weights)
-        self.eps = float(np.finfo(gram.dtype).eps)
-
-    def squared_from(self, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared distances of all points from some of them, shape (n, m)."""
         squares = angles_from_cosines(self.gram.rows(chosen).astype(np.float64))[0] ** 2
         squares[np.arange(len(chosen)), chosen] = 0.0  # to the last bit
         return squares.T
 
-    def begin_anew(self, run: Run, cluster: int) -> None:
-        """Begin at the flat mean of the cluster's points."""
-        run.centers.fresh[cluster] = True
-
-    def _wanted(self, run: Run) -> NDArray[np.float64]:
-        means = self._means(run)
+    def _wanted(self, run: Run) -> Floats:
+        means = super()._wanted(run)
         if run.centers is None:
             n, k = run.squared.shape
             run.centers = _Means(
@@ -331,13 +335,13 @@ class GeodesicCenters(_GramCenters):
         old = run.centers
         if not np.array_equal(old.labels, run.labels):  # other means: their gradients begin anew
             old.labels, old.smallest, old.idle = run.labels, np.inf, 0
-        own = np.take_along_axis(old.cosines, run.labels[:, None], axis=1)[:, 0]
+        own = run.own(old.cosines)
         _, stretches = angles_from_cosines(own)
         stretches = np.where(1 + own > 16 * self.eps, stretches, 0.0)  # an antipode pulls nowhere
         pulls = means * stretches[:, None]
         return np.where(old.fresh, means, pulls)
 
-    def _take(self, run: Run, columns: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
         means, empty = run.centers, np.asarray(~columns.any(axis=0))
         first = means.fresh & ~empty
         self._place(means, first, columns, products)
@@ -358,11 +362,7 @@ class GeodesicCenters(_GramCenters):
         )
 
     def _place(
-        self,
-        means: _Means,
-        which: NDArray[np.bool_],
-        columns: NDArray[np.float64],
-        products: NDArray[np.float64],
+        self, means: _Means, which: NDArray[np.bool_], columns: Floats, products: Floats
     ) -> None:
         """Begin at flat means, brought to unit length."""
         squares = np.einsum("ic,ic->c", columns[:, which], products[:, which])
@@ -374,15 +374,9 @@ class GeodesicCenters(_GramCenters):
         means.coefficients[:, which] = columns[:, which] / np.sqrt(squares)
         means.cosines[:, which] = products[:, which] / np.sqrt(squares)
 
-    def _step(
-        self,
-        run: Run,
-        which: NDArray[np.bool_],
-        columns: NDArray[np.float64],
-        products: NDArray[np.float64],
-    ) -> None:
+    def _step(self, run: Run, which: NDArray[np.bool_], columns: Floats, products: Floats) -> None:
         """Move means along great circles."""
-        means, labels, k = run.centers, run.labels, len(which)
+        means = run.centers
         level = np.einsum("ic,ic->c", columns, means.cosines)
         gradient = columns - level * means.coefficients
         along = products - level * means.cosines
@@ -390,44 +384,30 @@ class GeodesicCenters(_GramCenters):
         means.gradient_norms = np.where(which, norms, 0.0)
         moving = which & (norms > 0)
         gradient, along = (a / np.where(moving, norms, 1.0) for a in (gradient, along))
-        rows = np.arange(len(labels))
-        own, slope = means.cosines[rows, labels], along[rows, labels]
-        sums = np.bincount(labels, self.weights, minlength=k)
-        p = np.where(moving[labels], self.weights / np.where(sums > 0, sums, 1.0)[labels], 0.0)
-        lengths = _step_lengths(p, own, slope, labels, np.where(moving, norms, 0.0))
+        sums = np.where(moving, run.sums(self.weights), np.inf)  # others do not count
+        p = self.weights / sums[run.labels]
+        lengths = _step_lengths(
+            run, p, run.own(means.cosines), run.own(along), np.where(moving, norms, 0.0)
+        )
         cosine, sine = np.cos(lengths), np.where(moving, np.sin(lengths), 0.0)
         means.coefficients = cosine * means.coefficients + sine * gradient
         means.cosines = cosine * means.cosines + sine * along
 
 
-def _step_lengths(
-    p: NDArray[np.float64],
-    cosines: NDArray[np.float64],
-    along: NDArray[np.float64],
-    labels: NDArray[np.intp],
-    norms: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _step_lengths(run: Run, p: Floats, cosines: Floats, along: Floats, norms: Floats) -> Floats:
     """Return Newton's step for each cluster, halved while the sum of its squared angles rises."""
-    k = len(norms)
     angles, stretches = angles_from_cosines(cosines)
     stretches = np.where(np.isfinite(stretches), stretches, 0.0)
-    curvature = np.bincount(labels, p * bending(cosines, stretches, along), minlength=k)
-    steps = np.full(k, np.pi / 4)
+    curvature = run.sums(p * bending(cosines, stretches, along))
+    steps = np.full(len(norms), np.pi / 4)
     np.divide(norms, curvature, out=steps, where=curvature > 0)
     steps = np.where(norms > 0, np.minimum(steps, np.pi / 2), 0.0)
-    before = np.bincount(labels, p * angles**2, minlength=k)
+    before = run.sums(p * angles**2)
     ceiling = before + 16 * np.finfo(np.float64).eps * (1 + before)
     while True:
-        t = steps[labels]
+        t = steps[run.labels]
         angles, _ = angles_from_cosines(np.cos(t) * cosines + np.sin(t) * along)
-        rising = np.bincount(labels, p * angles**2, minlength=k) > ceiling
+        rising = run.sums(p * angles**2) > ceiling
         if not rising.any():
             return steps
         steps[rising] = np.where(steps[rising] > 1e-16, steps[rising] / 2, 0.0)
-
-
-def _scattered(values: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
-    """Return an (n, k) matrix with one value per row, in the column of its label."""
-    matrix = np.zeros(run.squared.shape)
-    matrix[np.arange(len(values)), run.labels] = values
-    return matrix

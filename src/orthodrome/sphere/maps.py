@@ -12,16 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers, numbers_expected
-from .._core.unit import (
-    SAME_LENGTH,
-    angles_from_halves,
-    check_no_antipodes,
-    check_unit_length,
-)
+from .._core.types import Floats
+from .._core.unit import SAME_LENGTH, angles_from_halves, check_no_antipodes, check_unit_length
 from ..gram import GramOperator
 from ..gram.base import check_operator
 
-__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "paired_angles"]
+__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "moved_along", "paired_angles"]
 
 
 def distance(
@@ -226,6 +222,16 @@ def _halves(
     short -= (_inner(short, long, gram) / np.where(near, sums, chord) ** 2)[:, None] * long
     lengths = _norms(short, gram)
     return np.where(near, lengths, chord), np.where(near, sums, lengths)
+
+
+def moved_along(point: Floats, step: Floats, farthest: float = np.inf) -> Floats:
+    """Return the end of a tangent step from a point, or of the part up to an angle `farthest`."""
+    length = float(np.linalg.norm(step))
+    if length == 0:
+        return point
+    angle = min(length, farthest)
+    moved = np.cos(angle) * point + np.sin(angle) / length * step
+    return moved / np.linalg.norm(moved)
 
 
 def _check_gram(gram: Any) -> None:

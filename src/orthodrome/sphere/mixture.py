@@ -6,7 +6,7 @@ The density of a component is that of its tangent vectors,
     \qquad d_g^2(\mu, y; C) = t^\top C^{-1} t, \quad t = \operatorname{Log}_\mu y
 
 (kPGA §5.2). It leaves out the constant that would make it integrate to 1 over the sphere, as the
-paper does: where C is small beside π² it is 1 to within the tails.
+paper does: where C is small compared with π², it is 1 to within the tails.
 """
 
 from __future__ import annotations
@@ -16,30 +16,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.status import Status
-from ..rows import ArrayRows
-from ._clouds import Cloud, Expected, steps_of
-from ._covariances import COVARIANCES
-from ._laws import EPS, Mixture, look, scatter, tangent_frame_at
+from .._core.types import Floats
+from ._clouds import Cloud, Expected, scatters_of
+from ._laws import COVARIANCES, EPS, Mixture, Spectrum, tangent_frame_at
 from .karcher import find_mean
+from .maps import moved_along
 
-__all__ = [
-    "COVARIANCES",
-    "Mixture",
-    "MixtureFit",
-    "expectation_maximization",
-    "first_mixture",
-    "improved",
-    "mean_gradient",
-    "tangent_frame_at",
-]
+__all__ = ["COVARIANCES", "Mixture", "MixtureFit", "first_mixture", "improved", "tangent_frame_at"]
 
-# What rounding may take from a mean log-likelihood.
-_FALL = 1e-10
-# A step that raises the cost is halved so often; then the mean stays where it is.
-_MOST_HALVINGS = 8
+_FALL = 1e-10  # of a mean log-likelihood, by rounding
+_MOST_HALVINGS = 8  # of a step that raises the cost; then the mean stays where it is
 
 
 @dataclass(frozen=True)
@@ -68,19 +56,17 @@ class MixtureFit:
     history: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
 
-def expectation_maximization(
-    points: NDArray[np.float64],
-    memberships: NDArray[np.float64],
-    weights: NDArray[np.float64],
+def improved(
+    cloud: Cloud,
+    mixture: Mixture,
     *,
-    kind: str = "full",
-    mean_update: str = "karcher",
+    mean_update: str,
     floor: float,
     tol: float,
     max_iter: int,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> MixtureFit:
-    r"""Fit a mixture on the sphere from memberships to begin with.
+    r"""Fit a mixture on the sphere by EM, from a mixture to begin with.
 
     The M step moves each mean along
 
@@ -89,9 +75,11 @@ def expectation_maximization(
         a = \theta \cot\theta, \quad d_n^2 = t_n^\top C^{-1} t_n,
 
     which is -C/2P times the gradient of :math:`\sum_n P_n d_g^2(\mu, y_n; C)` where C is
-    transported along with the mean (paper, step 6), and the whole way to the new mean where the
-    sphere is flat. Then comes the likeliest covariance there. If both together raise the expected
-    cost the step is halved, so that the likelihood never falls by more than rounding.
+    transported with the mean (paper, step 6), and the whole way to the new mean where the sphere is
+    flat. A covariance that is tied to the directions of its frame ("diag", "tied") stays the same
+    in the frame of :func:`tangent_frame_at`, which turns. Then comes the likeliest covariance
+    there. If both together raise the expected cost the step is halved, so that the likelihood never
+    falls by more than rounding.
 
     With ``mean_update="karcher"`` the step is the weighted mean of the t_n instead, which leads to
     the Karcher means of the memberships, at which Σ P_n t_n = 0: those of kPGA. It is cheaper, and
@@ -99,19 +87,15 @@ def expectation_maximization(
     that lowers the mean log-likelihood by more than `tol` is taken back, and from there on the
     likeliest means are sought.
 
-    So the mean log-likelihood never falls by more than `tol` (save where a component without points
-    begins anew), and the likeliest mixture on the way is returned.
+    So the mean log-likelihood never falls by more than `tol` (except where a component without
+    points begins anew), and the likeliest mixture on the way is returned.
 
     Parameters
     ----------
-    points : ndarray of shape (n, q + 1)
-        Unit vectors.
-    memberships : ndarray of shape (k, n)
-        The probability of each component, for each point, to begin with.
-    weights : ndarray of shape (n,)
-        Weights of the points; a weight of 2 is the same as the point written twice.
-    kind : {"full", "diag", "tied", "spherical"}
-        What covariances may be.
+    cloud : Cloud
+        The points.
+    mixture : Mixture
+        Where to begin, such as :func:`first_mixture`.
     mean_update : {"karcher", "likelihood"}
         How means move.
     floor : float
@@ -128,30 +112,6 @@ def expectation_maximization(
     MixtureFit
         The likeliest mixture, and how it was found.
     """
-    p = weights / weights.sum()
-    mixture = first_mixture(points, memberships * p, kind, floor, of_a_point=1 / weights.sum())
-    return improved(
-        Cloud(ArrayRows.of(points).zip(weights=weights)),
-        mixture,
-        mean_update=mean_update,
-        floor=floor,
-        tol=tol,
-        max_iter=max_iter,
-        callback=callback,
-    )
-
-
-def improved(
-    cloud: Cloud,
-    mixture: Mixture,
-    *,
-    mean_update: str,
-    floor: float,
-    tol: float,
-    max_iter: int,
-    callback: Callable[[dict[str, Any]], None] | None = None,
-) -> MixtureFit:
-    """Iterate EM from a mixture; the parameters are those of :func:`expectation_maximization`."""
     here = cloud.expected(mixture, mean_update)
     best, status, n_iter = here, Status.MAX_ITER, 0
     history: list[dict[str, Any]] = []
@@ -181,34 +141,6 @@ def improved(
     return MixtureFit(best.mixture, best.likelihood, n_iter, status, tuple(history))
 
 
-def mean_gradient(
-    points: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    mixture: Mixture,
-) -> NDArray[np.float64]:
-    r"""Return the gradients of :math:`\sum_n P_{nl}\, d_g^2(\mu_l, y_n; C_l)`, shape (k, q).
-
-    They are in the frames at the means. A full covariance is transported along with its mean; one
-    that is tied to the directions of its frame ("diag", "tied") stays the same in the frame of
-    :func:`tangent_frame_at`, which turns.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, q + 1)
-        Unit vectors.
-    shares : ndarray of shape (k, n)
-        P.
-    mixture : Mixture
-        Means and covariances.
-    """
-    steps = steps_of(points, shares, look(points, mixture), mixture, "likelihood")
-    factors = [spectrum.whitening for spectrum in mixture.spectra()]
-    masses = shares.sum(axis=1)
-    return np.array(
-        [-2 * m * (w @ (w.T @ step)) for m, w, step in zip(masses, factors, steps, strict=True)]
-    )
-
-
 # ---------------------------------------------------------------------------- the M step
 
 
@@ -219,15 +151,16 @@ def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float)
     alive = masses > 10 * EPS
     usable = np.where(alive, masses, 1.0)
     steps = np.where(alive[:, None], expected.steps, 0.0)
-    logs = [spectrum.log_determinant for spectrum in mixture.spectra()]
-    before = _costs(masses, logs, expected.squares)
+    before = _costs(masses, mixture.spectra(), expected.squares)
     fraction = np.ones(len(masses))
     means, scatters = mixture.means.copy(), np.empty((len(masses), *2 * (mixture.n_modes,)))
     worse = np.ones(len(masses), dtype=bool)
     for halvings in range(_MOST_HALVINGS + 1):
         moving = np.flatnonzero(worse)
         for number in moving:
-            means[number] = _moved(mixture.means[number], fraction[number] * steps[number])
+            mean = mixture.means[number]
+            step = tangent_frame_at(mean) @ (fraction[number] * steps[number])
+            means[number] = moved_along(mean, step, np.pi / 2)
         scatters[moving] = cloud.scatters(expected, moving, means[moving])
         covariances = kind.estimate(scatters, usable, floor)
         if not kind.shared:
@@ -235,8 +168,10 @@ def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float)
         new = replace(mixture, weights=masses / masses.sum(), means=means, covariances=covariances)
         if mean_update == "karcher":
             break
-        after = _costs(masses, *_fit_of(new, scatters))
-        rise = after - before
+        spectra = new.spectra()
+        pairs = zip((spectrum.whitening for spectrum in spectra), scatters, strict=True)
+        squares = [np.einsum("ij,ik,kj->", w, scatter, w) for w, scatter in pairs]  # Σ P d²
+        rise = _costs(masses, spectra, squares) - before
         if kind.shared:
             rise = np.full_like(rise, rise.sum())
         worse = rise > 1e-12 * (1 + np.abs(before))
@@ -246,43 +181,17 @@ def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float)
     return new
 
 
-def _moved(mean: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Go along a great circle, a quarter of it at the most."""
-    length = float(np.linalg.norm(step))
-    if length == 0:
-        return mean
-    direction = tangent_frame_at(mean) @ (step / length)
-    length = min(length, np.pi / 2)
-    moved = np.cos(length) * mean + np.sin(length) * direction
-    return moved / np.linalg.norm(moved)
-
-
-def _fit_of(
-    mixture: Mixture, scatters: NDArray[np.float64]
-) -> tuple[list[float], NDArray[np.float64]]:
-    """Return log |C| and Σ P d² = tr C⁻¹ Σ P t tᵀ of each component."""
-    found = mixture.spectra()
-    squares = [
-        float(np.einsum("ij,ik,kj->", s.whitening, scatter, s.whitening))
-        for s, scatter in zip(found, scatters, strict=True)
-    ]
-    return [s.log_determinant for s in found], np.array(squares)
-
-
-def _costs(masses: Any, log_determinants: Any, squares: Any) -> NDArray[np.float64]:
-    return 0.5 * (masses * np.array(log_determinants) + squares)
+def _costs(masses: Floats, spectra: list[Spectrum], squares: Any) -> Floats:
+    """Return ½ (Σ P log |C| + Σ P d²) of each component."""
+    logs = np.array([spectrum.log_determinant for spectrum in spectra])
+    return 0.5 * (masses * logs + np.asarray(squares))
 
 
 # ---------------------------------------------------------------------------- beginnings
 
 
 def first_mixture(
-    points: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    kind: str,
-    floor: float,
-    *,
-    of_a_point: float,
+    points: Floats, shares: Floats, kind: str, floor: float, *, of_a_point: float
 ) -> Mixture:
     """Return means and covariances of memberships; `of_a_point` is the mass of one of weight 1.
 
@@ -299,7 +208,7 @@ def first_mixture(
         else:
             means[number] = points[0]
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    scatters = np.array([scatter(points, shares[i], means[i]) for i in range(k)])
+    scatters = scatters_of(points, shares, means)
     if k > 1:
         pooled = scatters.sum(axis=0) / masses.sum()
         borrowed = (q + 1) * of_a_point

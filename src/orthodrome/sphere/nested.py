@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,6 +23,7 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.threads import single_threaded_blas
+from .._core.types import Floats
 from .._core.unit import check_unit_length
 from .._core.warn import warn_user
 from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
@@ -65,7 +66,7 @@ class NestedSpheres:
         How many projections there were of points on an axis, which have none.
     """
 
-    basis: NDArray[np.float64]
+    basis: Floats
     subspheres: tuple[Subsphere, ...]
     mean_angle: float
     wrap: float
@@ -78,7 +79,7 @@ class NestedSpheres:
         return self.basis.shape[1] - 1
 
     @property
-    def radii(self) -> NDArray[np.float64]:
+    def radii(self) -> Floats:
         """Radii of the subspheres, from the outermost, shape (n_modes - 1,)."""
         return np.array([subsphere.radius for subsphere in self.subspheres])
 
@@ -93,7 +94,7 @@ class NestedSpheres:
         return all(subsphere.converged for subsphere in self.subspheres)
 
     @cached_property
-    def axes(self) -> NDArray[np.float64]:
+    def axes(self) -> Floats:
         """Axes of the subspheres in the coordinates of the data, orthonormal rows, as `radii`."""
         axes = np.empty((len(self.subspheres), self.basis.shape[0]))
         frame = self.basis
@@ -103,7 +104,7 @@ class NestedSpheres:
         return axes
 
     @property
-    def scales(self) -> NDArray[np.float64]:
+    def scales(self) -> Floats:
         """Radii of the spheres as they lie in the first one: Π sin r over all outer levels.
 
         Of shape (n_modes,), for the circle first, then from the innermost subsphere to the
@@ -113,11 +114,11 @@ class NestedSpheres:
         return outer[::-1].copy()
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """The mean at the end of the chain, a unit vector in the coordinates of the data."""
         return self.points(np.zeros((1, self.n_modes)))[0]
 
-    def scores(self, points: ArrayLike) -> NDArray[np.float64]:
+    def scores(self, points: ArrayLike) -> Floats:
         """Map points of the sphere to coordinates, principal modes first.
 
         The first is the signed angle from the mean on the circle, the others are the signed
@@ -134,12 +135,9 @@ class NestedSpheres:
         ndarray of shape (n, n_modes)
             Scores.
         """
-        local, residuals = self._descend(points, 1)
-        return np.column_stack([self._circle(local), *residuals[::-1]]) * self.scales
+        return self.features(points, self.n_modes, circle=True)
 
-    def features(
-        self, points: ArrayLike, n_features: int, *, circle: bool = False
-    ) -> NDArray[np.float64]:
+    def features(self, points: ArrayLike, n_features: int, *, circle: bool = False) -> Floats:
         """Return the last residuals of points, in the units of the subsphere that holds them all.
 
         They are `n_features` columns of :meth:`scores` over one of its `scales`: however far down
@@ -170,7 +168,7 @@ class NestedSpheres:
         found = np.column_stack([self._circle(local), *residuals[::-1][:m]]) * units
         return found if circle else found[:, 1:]
 
-    def points(self, scores: ArrayLike) -> NDArray[np.float64]:
+    def points(self, scores: ArrayLike) -> Floats:
         """Map coordinates to points of the sphere: the inverse of :meth:`scores`.
 
         Parameters
@@ -191,11 +189,9 @@ class NestedSpheres:
         plain = given / self.scales
         angle = self.orientation * plain[:, 0] + self.mean_angle
         local = np.column_stack([np.cos(angle), np.sin(angle)])
-        for subsphere, residuals in zip(self.subspheres[::-1], plain.T[1:], strict=True):
-            local = subsphere.lift(local, residuals)
-        return local @ self.basis.T
+        return self._lifted(local, plain.T[1:])
 
-    def projected(self, points: ArrayLike, dimension: int) -> NDArray[np.float64]:
+    def projected(self, points: ArrayLike, dimension: int) -> Floats:
         """Project points on the subsphere of a dimension, in coordinates of its own.
 
         Parameters
@@ -216,7 +212,7 @@ class NestedSpheres:
             )
         return self._descend(points, dimension)[0]
 
-    def raised(self, points: ArrayLike) -> NDArray[np.float64]:
+    def raised(self, points: ArrayLike) -> Floats:
         """Return the points of a subsphere as points of the sphere: the inverse of `projected`.
 
         Parameters
@@ -235,29 +231,29 @@ class NestedSpheres:
             raise ValueError(
                 f"points must have from 2 to {self.n_modes + 1} coordinates; got {dimension + 1}."
             )
-        for subsphere in self.subspheres[: self.n_modes - dimension][::-1]:
-            local = subsphere.lift(local, np.zeros(len(local)))
-        return local @ self.basis.T
+        return self._lifted(local, np.zeros((self.n_modes - dimension, len(local))))
 
-    def _descend(
-        self, points: ArrayLike, dimension: int
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
+        """Project points down to the subsphere of a dimension; also return the residuals."""
         given = check_numbers(points, "points", "the sphere", dtype=np.float64)
         if given.shape[1] != self.basis.shape[0]:
             raise ValueError(
                 f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
             )
-        local = _of_moderate_size(given) @ self.basis
-        lengths = np.linalg.norm(local, axis=1)
-        _refuse_outside(lengths)
-        local /= lengths[:, None]
-        residuals = []
+        local, residuals = _in_span(_of_moderate_size(given), self.basis), []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
-            local, _, signed = subsphere.split(local)
+            local, signed, _ = subsphere.split(local)
             residuals.append(signed)
         return local, residuals
 
-    def _circle(self, local: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _lifted(self, local: Floats, residuals: Floats) -> Floats:
+        """Lift points of a subsphere to the sphere, with residuals from each larger one."""
+        outer = self.subspheres[: len(residuals)]
+        for subsphere, signed in zip(outer[::-1], residuals, strict=True):
+            local = subsphere.lift(local, signed)
+        return local @ self.basis.T
+
+    def _circle(self, local: Floats) -> Floats:
         angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
         return self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
 
@@ -383,17 +379,11 @@ class _Rule:
 
 
 def _chain(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    rule: _Rule,
-    callback: Callable[[dict[str, Any]], None] | None,
+    points: Floats, weights: Floats, rule: _Rule, callback: Callable[[dict[str, Any]], None] | None
 ) -> NestedSpheres:
     share = weights / weights.sum()
     basis = _span(points, share)
-    local = points @ basis
-    lengths = np.linalg.norm(local, axis=1)
-    _refuse_outside(lengths)
-    local /= lengths[:, None]
+    local = _in_span(points, basis)
     mean = share @ local
     total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
     n_levels = basis.shape[1] - 2
@@ -408,7 +398,7 @@ def _chain(
         fits.append(found)
         axes[level] = frame @ found.axis
         frame = reflected(frame, found.axis)[:, :-1]
-        local, lost = found.drop(local)
+        local, _, lost = found.split(local)
         n_lost += int(lost.sum())
         size *= np.sin(found.radius)
         if callback is not None:
@@ -430,15 +420,20 @@ def _chain(
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
 
 
-def _of_moderate_size(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_moderate_size(points: Floats) -> Floats:
     """Return points whose squares neither over- nor underflow: divided by a power of 2, or not."""
     powers = np.frexp(np.abs(points).max(axis=1))[1]
     powers[np.abs(powers) < _EXTREME] = 0
     return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
-def _refuse_outside(lengths: NDArray[np.float64]) -> None:
-    """Raise for a point without a part in the span: a new one, or one of next to no weight."""
+def _in_span(points: Floats, basis: Floats) -> Floats:
+    """Return the directions of points in the span of a basis, in its coordinates.
+
+    Raise for a point without a part in the span: a new one, or one of next to no weight.
+    """
+    local = points @ basis
+    lengths = np.linalg.norm(local, axis=1)
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
         raise RowError(
@@ -446,24 +441,21 @@ def _refuse_outside(lengths: NDArray[np.float64]) -> None:
             "nothing beside the others does not count: it has no place on their sphere.",
             row,
         )
+    return local / lengths[:, None]
 
 
-def _span(points: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _span(points: Floats, share: Floats) -> Floats:
     """Return the directions that the points span, by falling second moment; two at least."""
     scaled = np.sqrt(share)[:, None] * points
-    _, values, rows = np.linalg.svd(scaled, full_matrices=points.shape[1] <= 2)
+    few = len(points) == 1 or points.shape[1] <= 2
+    _, values, rows = np.linalg.svd(scaled, full_matrices=few)
     kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
-    if rows.shape[0] < 2:  # a single point, or several in one direction
-        other = np.linalg.svd(rows, full_matrices=True)[2]
-        rows = other
     if rows.shape[0] < 2:
         raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
     return np.ascontiguousarray(rows[:kept].T)
 
 
-def _principal_coordinates(
-    local: NDArray[np.float64], share: NDArray[np.float64], about_origin: bool
-) -> NDArray[np.float64]:
+def _principal_coordinates(local: Floats, share: Floats, about_origin: bool) -> Floats:
     """Return the directions of falling spread, about the mean or the origin, as columns.
 
     Along these a search begins near its end, and has units that suit it.
@@ -476,8 +468,8 @@ def _principal_coordinates(
 
 
 def _in_own_coordinates(
-    fits: list[Subsphere], axes: NDArray[np.float64], basis: NDArray[np.float64]
-) -> tuple[tuple[Subsphere, ...], NDArray[np.float64]]:
+    fits: list[Subsphere], axes: Floats, basis: Floats
+) -> tuple[tuple[Subsphere, ...], Floats]:
     """Return subspheres with axes in coordinates that only depend on the subspheres before.
 
     Also return the directions of the circle's coordinates, as columns.
@@ -491,65 +483,44 @@ def _in_own_coordinates(
     return tuple(found), frame
 
 
-def _fitted(
-    local: NDArray[np.float64], weights: NDArray[np.float64], rule: _Rule, negligible: float
-) -> Subsphere:
-    """Fit a subsphere, or cut it off where a coordinate has no more variance than is negligible."""
-    if negligible > 0:
-        share = weights / weights.sum()
-        spread = share @ local**2 - (share @ local) ** 2
-        if spread.min() <= negligible:
-            return _chosen(
-                local, weights, rule, partial(_cut_off, local, share, int(np.argmin(spread)), rule)
-            )
-    return _chosen(
-        local,
-        weights,
-        rule,
-        lambda great: fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter),
-    )
+def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
+    """Fit a subsphere: small, great, or the one that the data ask for.
 
-
-def _chosen(
-    local: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    rule: _Rule,
-    fit: Callable[[bool], Subsphere],
-) -> Subsphere:
-    """Return a subsphere: small, great, or the one that the data ask for.
-
-    Residuals with the density of exp(-|ρ/s|^p) have the log-likelihood -(n/p) log Σ|ρ|^p, and so
-    two fits differ by the ratio below.
+    Where a coordinate has no more variance than is negligible, it is only cut off. Residuals with
+    the density of exp(-|ρ/s|^p) have the log-likelihood -(n/p) log Σ|ρ|^p, and so two fits differ
+    by the ratio below.
     """
+    share, coordinate = weights / weights.sum(), None
+    if negligible > 0:
+        spread = share @ local**2 - (share @ local) ** 2
+        coordinate = int(np.argmin(spread)) if spread.min() <= negligible else None
+
+    def fit(great: bool) -> Subsphere:
+        if coordinate is not None:
+            return _cut_off(local, share, coordinate, rule.p, great)
+        return fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter)
+
     if rule.sphere in ("small", "great"):
         return fit(rule.sphere == "great")
     small, great = fit(False), fit(True)
-    n = float(weights.sum())
-    sums = [
-        max(float(weights @ np.abs(found.residuals(local)) ** rule.p), np.finfo(np.float64).tiny)
-        for found in (great, small)
-    ]
-    ratio = 2 * n / rule.p * float(np.log(sums[0]) - np.log(sums[1]))
+    n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
+    sizes = [weights @ np.abs(found.residuals(local)) ** rule.p for found in (great, small)]
+    logs = [np.log(max(float(size), tiny)) for size in sizes]
+    ratio = 2 * n / rule.p * float(logs[0] - logs[1])
     limit = np.log(n) if rule.sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
 
 
-def _cut_off(
-    local: NDArray[np.float64],
-    share: NDArray[np.float64],
-    coordinate: int,
-    rule: _Rule,
-    great: bool,
-) -> Subsphere:
+def _cut_off(local: Floats, share: Floats, coordinate: int, p: float, great: bool) -> Subsphere:
     """Return the subsphere along a coordinate, of the mean angle, without a search."""
     axis = np.eye(1, local.shape[1], coordinate)[0]
     angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
     radius = np.pi / 2 if great else float(share @ angles)
-    objective = float(share @ ((angles - radius) ** 2 + EPSILON) ** (rule.p / 2))
+    objective = float(share @ ((angles - radius) ** 2 + EPSILON) ** (p / 2))
     return folded(Subsphere(axis, radius, objective, 0), local, share, great)
 
 
-def _circular_mean(angles: NDArray[np.float64], share: NDArray[np.float64]) -> tuple[float, float]:
+def _circular_mean(angles: Floats, share: Floats) -> tuple[float, float]:
     """Return the Karcher mean of angles, exactly, and the arc that holds all of them.
 
     The mean is the ordinary one of the angles cut open somewhere between two of them; of the n

@@ -6,95 +6,50 @@ are stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from .._core.status import Status
+from .._core.types import Floats
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
 from ..coordinates import Block, Coordinates, Sample
-from .karcher import find_mean
+from ._descent import bend_ratios, ended
+from .karcher import KarcherMean, find_mean
+from .maps import moved_along
 
-__all__ = [
-    "LEAST_CURVATURE",
-    "CoordinateMean",
-    "LogSums",
-    "PullSums",
-    "bending_matrix",
-    "coordinate_mean",
-]
+__all__ = ["LogSums", "PullSums", "bending_matrix", "coordinate_mean", "second_derivative"]
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective
 _PATIENCE = 3  # passes with neither progress nor hope of it: only rounding is left
 _SAMPLE_TOL = 1e-6  # of the mean of a sample, which is no nearer to that of all rows
-LEAST_CURVATURE = 0.1  # of points that lie so far out that θ cot θ is about 0 or less
+_LEAST_CURVATURE = 0.1  # of points that lie so far out that θ cot θ is about 0 or less
 
 # Points of the sample whose second derivative is used: more where a pass is expensive.
 _SAMPLE = {True: 4096, False: 2048}
 
 
 @dataclass(frozen=True)
-class CoordinateMean:
-    """The Karcher mean of points; what :class:`KarcherMean` says without a number per point.
-
-    Attributes
-    ----------
-    point : ndarray of shape (r,)
-        The mean.
-    variance, gradient_norm : float
-        Σ p θ² and ‖Σ p Log f‖ there.
-    n_far, n_points : int
-        How many points lie outside the open hemisphere about the mean, and how many there are.
-    n_iter : int
-        Steps taken; passes over the rows are one more.
-    status : Status
-        How it ended.
-    history : tuple of dict
-        ``objective`` and ``gradient_norm`` of each pass.
-    """
-
-    point: NDArray[np.float64]
-    variance: float
-    gradient_norm: float
-    n_far: int
-    n_points: int
-    n_iter: int
-    status: Status
-    history: tuple[dict[str, Any], ...] = field(default=(), repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the tolerance, or the limit of rounding, was reached."""
-        return self.status.converged
-
-
-@dataclass(frozen=True)
 class _View:
-    """What one pass tells of a point."""
+    """The objective and its derivatives at a point, from one pass."""
 
-    point: NDArray[np.float64]
+    point: Floats
     objective: float
     level: float  # Σ p θ cot θ
-    gradient: NDArray[np.float64]
+    gradient: Floats
     n_far: int
 
     @property
     def norm(self) -> float:
         return float(np.linalg.norm(self.gradient))
 
-    def along(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the point at the end of a tangent step."""
-        length = float(np.linalg.norm(step))
-        if length == 0:
-            return self.point
-        moved = np.cos(length) * self.point + np.sin(length) / length * step
-        return moved / np.linalg.norm(moved)
+    @property
+    def rounding(self) -> float:
+        return _ROUNDING * (1 + self.objective)
 
 
-def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> CoordinateMean:
+def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> KarcherMean:
     r"""Find the Karcher mean of points with coordinates, by passes that keep only sums.
 
     The search begins at the mean of a sample. The second derivative of the objective there,
@@ -116,113 +71,85 @@ def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> Coordi
 
     Returns
     -------
-    CoordinateMean
-        The mean.
+    KarcherMean
+        The mean, without cosines. It took one pass more than steps.
     """
     first, bend = _sample_mean(points.sample(_SAMPLE[points.recomputes]), max_iter)
-
-    def look(point: NDArray[np.float64]) -> _View:
-        return _look(points, PullSums(point))
-
-    view = best = look(first)
-    history = [_entry(view)]
-    idle, n_iter, step = 0, 0, np.zeros_like(first)
-    while (status := _ended(best.norm, tol, idle, n_iter, max_iter)) is None:
+    view = best = _look(points, first)
+    views = [view]
+    idle, step = 0, np.zeros_like(first)
+    while (status := ended(best.norm, tol, idle >= _PATIENCE, len(views) > max_iter)) is None:
         if view is best:
-            level = max(view.level, LEAST_CURVATURE)
-            hessian = bend + level * np.eye(len(bend))
+            hessian = second_derivative(bend, view.level)
             step = scipy.linalg.solve(hessian, view.gradient, assume_a="pos")
             step -= (step @ view.point) * view.point
         else:
             step /= 2
-        view, n_iter = look(best.along(step)), n_iter + 1
-        history.append(_entry(view))
+        view = _look(points, moved_along(best.point, step))
+        views.append(view)
         if _is_progress(view, best):
             idle = 0
-        elif not _is_promising(step, best):  # else it was too long, which says nothing of the end
+        elif not float(best.gradient @ step) > best.rounding:  # else the step was only too long
             idle += 1
         if _is_better(view, best):
             best = view
-    return CoordinateMean(
+    return KarcherMean(
         point=best.point,
+        cosines=None,
         variance=best.objective,
         gradient_norm=best.norm,
         n_far=best.n_far,
         n_points=points.shape[0],
-        n_iter=n_iter,
+        n_iter=len(views) - 1,
         status=status,
-        history=tuple(history),
+        history=tuple({"objective": v.objective, "gradient_norm": v.norm} for v in views),
     )
-
-
-def _entry(view: _View) -> dict[str, Any]:
-    return {"objective": view.objective, "gradient_norm": view.norm}
-
-
-def _ended(norm: float, tol: float, idle: int, n_iter: int, max_iter: int) -> Status | None:
-    """Say how the iteration ends, None if it goes on."""
-    if norm <= tol:
-        return Status.CONVERGED
-    if idle >= _PATIENCE:
-        return Status.ROUNDING
-    return Status.MAX_ITER if n_iter >= max_iter else None
 
 
 def _is_better(view: _View, best: _View) -> bool:
     """Tell whether the objective fell, or, where it is the same to rounding, the gradient."""
-    rounding = _ROUNDING * (1 + best.objective)
-    if abs(view.objective - best.objective) <= rounding:
+    if abs(view.objective - best.objective) <= best.rounding:
         return view.norm < best.norm
     return view.objective < best.objective
 
 
 def _is_progress(view: _View, best: _View) -> bool:
-    falls = view.objective < best.objective - _ROUNDING * (1 + best.objective)
+    falls = view.objective < best.objective - best.rounding
     return falls or (_is_better(view, best) and view.norm < 0.9 * best.norm)
 
 
-def _is_promising(step: NDArray[np.float64], best: _View) -> bool:
-    """Tell whether a step promised a fall of the objective that rounding cannot hide."""
-    return float(best.gradient @ step) > _ROUNDING * (1 + best.objective)
-
-
-def _look(points: Coordinates, function: PullSums) -> _View:
-    total, objective, level, pull, far = points.reduce(function)
-    point = function.point
+def _look(points: Coordinates, point: Floats) -> _View:
+    total, objective, level, pull, far = points.reduce(PullSums(point))
     gradient = pull / total - float(level / total) * point
-    return _View(
-        point=point,
-        objective=float(objective / total),
-        level=float(level / total),
-        gradient=gradient - (gradient @ point) * point,
-        n_far=int(far),
-    )
+    gradient -= (gradient @ point) * point
+    return _View(point, float(objective / total), float(level / total), gradient, int(far))
 
 
-def _sample_mean(sample: Sample, max_iter: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sample_mean(sample: Sample, max_iter: int) -> tuple[Floats, Floats]:
     """Return the mean of a sample, and the part of H there that is not a multiple of I."""
     vectors = sample.vectors.astype(np.float64, copy=False)
     lengths = np.linalg.norm(vectors, axis=1)
-    seen = lengths > np.finfo(np.float64).tiny  # what anchors do not show has no direction
-    directions, p = vectors[seen] / lengths[seen, None], sample.shares[seen]
+    present = lengths > np.finfo(np.float64).tiny  # vectors of length 0 have no direction
+    directions, p = vectors[present] / lengths[present, None], sample.shares[present]
     mean = find_mean(directions, p, tol=_SAMPLE_TOL, max_iter=max_iter).point.astype(np.float64)
     return mean, bending_matrix(vectors, mean, sample.shares)
 
 
-def bending_matrix(
-    vectors: NDArray[np.float64], mean: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def bending_matrix(vectors: Floats, mean: Floats, shares: Floats) -> Floats:
     """Return Σ p (1 - θ cot θ)/θ² z zᵀ, the part of H that is not a multiple of the identity."""
     cosines = vectors @ mean
     angles, stretches = angles_from_cosines(cosines)
-    small = angles < 1e-3  # there (1 - θ cot θ)/θ² is 1/3 to rounding
-    bend = np.where(small, 1 / 3, (1 - cosines * stretches) / np.where(small, 1, angles**2))
-    # θ cot θ of points behind the mean is -∞ in the end: no more weight than others
-    share = shares * np.clip(bend, 0.0, 1.0)
+    # θ cot θ of points behind the mean goes to -∞: no more weight than others
+    share = shares * np.clip(bend_ratios(angles, cosines * stretches), 0.0, 1.0)
     finite = np.isfinite(stretches)
     root = np.sqrt(share[finite])[:, None]
     z = root * stretches[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
     return np.asarray(z.T @ z)
+
+
+def second_derivative(bend: Floats, level: float) -> Floats:
+    """Return H from its two parts; far out, where `level` may be negative, it stays definite."""
+    return bend + max(level, _LEAST_CURVATURE) * np.eye(len(bend))
 
 
 # ---------------------------------------------------------------------- sums over blocks
@@ -230,13 +157,13 @@ def bending_matrix(
 
 @dataclass(frozen=True)
 class PullSums:
-    """Sums over a block of points: what pulls a point of the sphere towards their mean.
+    """Sums over a block of points that give the gradient of Σ w θ² at a point.
 
     They are those of the weights w, of w θ², of w θ cot θ, of w f θ/sin θ, and the number of points
     outside the open hemisphere.
     """
 
-    point: NDArray[np.float64]
+    point: Floats
 
     def __call__(self, block: Block) -> tuple[Any, ...]:
         """Return the sums."""
@@ -258,7 +185,7 @@ class LogSums:
     points themselves, of w (θ/sin θ)², of w k(x, x) and of w ‖f‖².
     """
 
-    point: NDArray[np.float64]
+    point: Floats
 
     def __call__(self, block: Block) -> tuple[Any, ...]:
         """Return the sums."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .._core.types import Floats, Indices
 
 __all__ = ["SEEDINGS", "SquaredDistances"]
 
 #: ``squared(indices)`` returns the squared distances of all n points from those, shape (n, m).
-SquaredDistances = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+SquaredDistances = Callable[[Indices], Floats]
 
 
 def k_means_plus_plus(
-    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
-) -> NDArray[np.intp]:
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
     """Draw each point with a probability that grows with its squared distance from the others.
 
     Of a few that are drawn (2 + log k) the one is kept that lowers the sum of squares most
@@ -36,8 +37,8 @@ def k_means_plus_plus(
 
 
 def farthest_first(
-    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
-) -> NDArray[np.intp]:
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
     """Draw the first point; then take, each time, the one farthest from those that were taken.
 
     (Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.)
@@ -54,8 +55,8 @@ def farthest_first(
 
 
 def random_points(
-    squared: SquaredDistances, weights: NDArray[np.float64], k: int, random: np.random.RandomState
-) -> NDArray[np.intp]:
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
     """Draw different points, with probabilities that follow the weights."""
     return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
 
@@ -68,7 +69,7 @@ SEEDINGS = {
 }
 
 
-def _draw(weights: NDArray[np.float64], random: np.random.RandomState) -> int:
+def _draw(weights: Floats, random: np.random.RandomState) -> int:
     """Draw an index with a probability that follows the weights."""
     sums = np.cumsum(weights)
     place = int(np.searchsorted(sums, random.uniform() * sums[-1], side="right"))
