@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-__all__ = ["Data"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Callback", "Data", "Floats"]
 
 #: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
 Data: TypeAlias = Any
+
+#: An array in double precision.
+Floats: TypeAlias = NDArray[np.float64]
+
+#: A function that is called with each entry of a history.
+Callback: TypeAlias = Callable[[dict[str, Any]], None]

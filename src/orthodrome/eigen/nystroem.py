@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.checks import check_choice, check_positive
+from .._core.parameters import Check, choice, integer, optional, seed
 from .._core.status import Status
+from .._core.types import Callback, Floats
 from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_cholesky
 from ..coordinates.pivots import check_captured, checked_rows, pilot_size, refuse_nonzero
 from ..gram import GramOperator
+from ._solver import Solver
 from .pairs import Eigenpairs
 
 __all__ = ["Nystroem", "starting_vectors"]
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
-# Where nobody says how many: then the features of a million rows are a few of their kernel
-# products each, and half a gigabyte per 250,000 rows in float32.
+# The default number: half a gigabyte of features per 250,000 rows in float32.
 _DEFAULT = 512
 
 
+def _anchors(value: Any, name: str, owner: str) -> None:
+    if isinstance(value, str):
+        check_choice(value, _ANCHORS, name, owner)
+
+
+def _tolerance(value: Any, name: str, owner: str) -> None:
+    if check_positive(value, name, owner, or_zero=True) >= 1:
+        raise ValueError(
+            f"{name} of {owner} must be below 1, or no anchor would be taken; got {value!r}."
+        )
+
+
 @dataclass(frozen=True)
-class Nystroem:
-    r"""The Nyström method: all points are seen through a few of them, the anchors.
+class Nystroem(Solver):
+    r"""The Nyström method: all points are represented by their similarity to a few, the anchors.
 
     :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
     there are anchors. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
@@ -73,21 +86,13 @@ class Nystroem:
 
     name = "nystroem"
 
-    def __post_init__(self) -> None:
-        owner = "the nystroem solver"
-        if self.n_anchors is not None:
-            check_integer(self.n_anchors, "n_anchors", owner)
-        if isinstance(self.anchors, str):
-            check_choice(self.anchors, _ANCHORS, "anchors", owner)
-        if self.tol is not None:
-            check_positive(self.tol, "tol", owner, or_zero=True)
-            if self.tol >= 1:
-                raise ValueError(
-                    f"tol of {owner} must be below 1, or no anchor would be taken; got "
-                    f"{self.tol!r}."
-                )
-        check_choice(self.sphere, ("unit", "angles"), "sphere", owner)
-        check_random_state(self.random_state, owner)
+    _PARAMETERS: ClassVar[dict[str, Check]] = {
+        "n_anchors": optional(integer()),
+        "anchors": _anchors,
+        "tol": optional(_tolerance),
+        "sphere": choice("unit", "angles"),
+        "random_state": seed,
+    }
 
     def most_anchors(self, k: int) -> int:
         """Return how many anchors there may be for k pairs."""
@@ -99,7 +104,7 @@ class Nystroem:
         X: Any,
         k: int,
         *,
-        sample_weight: NDArray[np.float64] | None = None,
+        sample_weight: Floats | None = None,
         scale: float = 1.0,
     ) -> Anchors:
         """Choose anchors for k pairs; see :func:`~orthodrome.coordinates.choose_anchors`."""
@@ -115,9 +120,9 @@ class Nystroem:
         )
 
     def renumbered(self, places: NDArray[np.intp]) -> Nystroem:
-        """Return the solver with anchors that are rows, if they are, called ``places[row]``.
+        """Return the solver with anchors that are row numbers replaced by ``places[row]``.
 
-        Rows without a place, -1, are left out, and so are those that have the same as another.
+        Rows with the place -1 are left out, and so are repeated places.
         """
         if isinstance(self.anchors, str) or np.ndim(self.anchors) != 1:
             return self
@@ -127,13 +132,11 @@ class Nystroem:
         return replace(self, anchors=found[first])
 
     def status(self, trace_error: float, n_anchors: int, n: int) -> Status:
-        """Say whether the tolerance was reached; one that nobody asked for always is."""
+        """Return whether the tolerance was reached; without one, always converged."""
         reached = not self.tol or trace_error <= self.tol or n_anchors == n
         return Status.CONVERGED if reached else Status.FEW_ANCHORS
 
-    def solve(
-        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
-    ) -> Eigenpairs:
+    def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs of the approximation, padded by zeros beyond its rank.
 
         The residuals are bounds: what is left out has no larger norm than its trace.
@@ -171,7 +174,7 @@ class Nystroem:
         )
 
 
-def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> NDArray[np.float64]:
+def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> Floats:
     """Return approximate leading eigenvectors for another solver to start from, in columns.
 
     There are `count` of them, or fewer where the anchors have a smaller rank. Their Gram matrix
@@ -192,9 +195,7 @@ def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> ND
     return np.asarray(found.factor @ (axes[:, kept] / np.sqrt(values[kept])))
 
 
-def _left_singular(
-    found: PartialCholesky, k: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _left_singular(found: PartialCholesky, k: int) -> tuple[Floats, Floats]:
     """Return k left singular vectors of the factor, any orthonormal ones beyond its rank."""
     n, rank = found.factor.shape
     vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_numbers, check_sample_weight
 from .._core.status import Status
+from .._core.types import Floats
 
 __all__ = ["Eigenpairs", "orient", "orient_by_moments"]
 
@@ -75,7 +76,7 @@ class Eigenpairs:
         )
 
 
-def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
+def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:
     """Choose the sign of each column so that its weighted third moment is positive.
 
     Weights count as repetitions and the order of the rows does not matter. Where the moment is 0
@@ -109,9 +110,7 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDAr
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
 
 
-def orient_by_moments(
-    moments: NDArray[np.float64], sizes: NDArray[np.float64], *, beside: NDArray[Any]
-) -> NDArray[np.float64]:
+def orient_by_moments(moments: Floats, sizes: Floats, *, beside: NDArray[Any]) -> Floats:
     """Choose signs as :func:`orient` does, from third moments and those of the moduli.
 
     Where the moment is 0 to rounding, the signs are those of a few rows, `beside`.
