@@ -16,7 +16,7 @@ from .._core.threads import run_over_rows, single_threaded_blas
 from .._core.types import Callback
 from ._solver import Solver, start_word
 from .dense import Dense
-from .nystroem import Nystroem, starting_vectors
+from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
 __all__ = ["Krylov", "smallest_ritz_value"]
@@ -169,22 +169,18 @@ class Krylov(Solver):
         return np.random.default_rng(state)
 
     def _start(self, rng: np.random.Generator, operator: Any, block: int) -> NDArray[Any]:
-        n = operator.shape[0]
+        n, initial = operator.shape[0], self.initial
         start = rng.standard_normal((n, block))
-        if self.initial is not None:
-            given = self._initial_vectors(rng, operator, block)
-            given = check_columns(given, n, "initial", "the krylov solver")
-            given = given[:, :block]
+        if isinstance(initial, str):
+            initial = Nystroem()
+        if isinstance(initial, Nystroem):
+            if initial.random_state is None:
+                initial = replace(initial, random_state=rng)
+            initial = initial.starting_vectors(operator, block)
+        if initial is not None:
+            given = check_columns(initial, n, "initial", "the krylov solver")[:, :block]
             start[:, : given.shape[1]] = given
         return start.astype(operator.dtype)
-
-    def _initial_vectors(self, rng: np.random.Generator, operator: Any, block: int) -> Any:
-        initial = Nystroem() if isinstance(self.initial, str) else self.initial
-        if not isinstance(initial, Nystroem):
-            return initial
-        if initial.random_state is None:
-            initial = replace(initial, random_state=rng)
-        return starting_vectors(operator, block, initial)
 
 
 def smallest_ritz_value(operator: Any) -> float:

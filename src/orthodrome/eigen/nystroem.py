@@ -17,9 +17,9 @@ from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_chol
 from ..coordinates.pivots import check_captured, checked_rows, pilot_size, refuse_nonzero
 from ..gram import GramOperator
 from ._solver import Solver
-from .pairs import Eigenpairs
+from .pairs import Eigenpairs, completed
 
-__all__ = ["Nystroem", "starting_vectors"]
+__all__ = ["Nystroem"]
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
@@ -141,69 +141,52 @@ class Nystroem(Solver):
 
         The residuals are bounds: what is left out has no larger norm than its trace.
         """
-        n = operator.shape[0]
-        found = partial_cholesky(
-            operator,
-            max_rank=min(n, self.most_anchors(k)),
-            tol=self.tol or 0.0,
-            pivots=self.anchors,
-            random_state=self.random_state,
-        )
-        rank = found.factor.shape[1]
+        found = self._factor(operator, self.most_anchors(k))
+        n, rank = found.factor.shape
         if not rank:
             refuse_nonzero(operator)
         captured = np.einsum("ij,ij->i", found.factor, found.factor)
         check_captured(captured, operator.diagonal().astype(np.float64))
-        vectors, roots = _left_singular(found, k)
+        vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
+        values = np.zeros(k, dtype=operator.dtype)
+        values[:rank] = roots[:k] ** 2
         left_out = float(np.maximum(found.residual, 0.0).sum())
-        status = self.status(found.trace_error, rank, n)
-        values = (roots**2).astype(operator.dtype)
-        largest = float(values[0]) if values[0] > 0 else 1.0
-        entry = {"n_anchors": rank, "trace_error": found.trace_error}
-        entry["max_residual"] = left_out / largest
+        entry = {
+            "n_anchors": rank,
+            "trace_error": found.trace_error,
+            "max_residual": left_out / (float(values[0]) or 1.0),
+        }
         if callback is not None:
             callback(entry)
         return Eigenpairs(
             values=values,
-            vectors=vectors.astype(operator.dtype),
+            vectors=completed(vectors, k).astype(operator.dtype),
             residuals=np.full(k, left_out, dtype=values.dtype),
             n_iter=1,
-            status=status,
+            status=self.status(found.trace_error, rank, n),
             solver=self.name,
             history=(entry,),
         )
 
+    def starting_vectors(self, operator: GramOperator, count: int) -> Floats:
+        """Return approximate leading eigenvectors for another solver to start from, in columns.
 
-def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> Floats:
-    """Return approximate leading eigenvectors for another solver to start from, in columns.
+        There are `count` of them, or fewer if the anchors have a smaller rank. They come from the
+        Gram matrix of the factor: cheaper than singular values, and accurate enough for a start.
+        """
+        most = pilot_size(operator.shape[0], count) if self.n_anchors is None else self.n_anchors
+        factor = self._factor(operator, most).factor
+        values, axes = scipy.linalg.eigh(factor.T @ factor, driver="evd")
+        kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
+        kept = kept[::-1][:count]
+        return np.asarray(factor @ (axes[:, kept] / np.sqrt(values[kept])))
 
-    There are `count` of them, or fewer where the anchors have a smaller rank. Their Gram matrix
-    is used, which is cheaper than singular values, and half of the digits are enough for a start.
-    """
-    n = operator.shape[0]
-    most = pilot_size(n, count) if solver.n_anchors is None else solver.n_anchors
-    found = partial_cholesky(
-        operator,
-        max_rank=min(n, most),
-        tol=solver.tol or 0.0,
-        pivots=solver.anchors,
-        random_state=solver.random_state,
-    )
-    values, axes = scipy.linalg.eigh(found.factor.T @ found.factor, driver="evd")
-    kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
-    kept = kept[::-1][:count]
-    return np.asarray(found.factor @ (axes[:, kept] / np.sqrt(values[kept])))
-
-
-def _left_singular(found: PartialCholesky, k: int) -> tuple[Floats, Floats]:
-    """Return k left singular vectors of the factor, any orthonormal ones beyond its rank."""
-    n, rank = found.factor.shape
-    vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
-    if k <= rank:
-        return vectors[:, :k], roots[:k]
-    filling = np.random.default_rng(0).standard_normal((n, k - rank))
-    # twice, since once leaves what rounding makes of the first vectors
-    for _ in range(2):
-        filling -= vectors @ (vectors.T @ filling)
-        filling = np.linalg.qr(filling)[0]
-    return np.hstack([vectors, filling]), np.concatenate([roots, np.zeros(k - rank)])
+    def _factor(self, operator: GramOperator, most: int) -> PartialCholesky:
+        """Return the factor of the approximation by at most so many anchors."""
+        return partial_cholesky(
+            operator,
+            max_rank=min(operator.shape[0], most),
+            tol=self.tol or 0.0,
+            pivots=self.anchors,
+            random_state=self.random_state,
+        )

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from .._core.checks import check_numbers, check_sample_weight
 from .._core.status import Status
 from .._core.types import Floats
 
-__all__ = ["Eigenpairs", "orient", "orient_by_moments"]
+__all__ = ["Eigenpairs", "completed", "orient", "orient_by_moments"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,16 @@ class Eigenpairs:
             residuals=self.residuals[:count],
             coefficients=None if coefficients is None else coefficients[:, :count].copy(),
         )
+
+
+def completed(vectors: NDArray[Any], k: int) -> NDArray[Any]:
+    """Return k orthonormal columns: those given, and random ones beyond them."""
+    n, rank = vectors.shape
+    if k <= rank:
+        return vectors[:, :k]
+    fresh = np.random.default_rng(0).standard_normal((n, k - rank))
+    basis = scipy.linalg.qr(np.hstack([vectors, fresh]), mode="economic")[0]
+    return np.hstack([vectors, basis[:, rank:]]).astype(vectors.dtype, copy=False)
 
 
 def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:

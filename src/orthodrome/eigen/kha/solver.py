@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import (
@@ -23,7 +22,7 @@ from ..._core.types import Callback
 from ...gram import DenseGram, GramOperator
 from .._solver import Solver, start_word
 from ..dense import Dense
-from ..pairs import Eigenpairs
+from ..pairs import Eigenpairs, completed
 from .checks import check_order
 from .gains import GAINS
 from .run import HebbianResult, run
@@ -109,9 +108,10 @@ class Hebbian(Solver):
         block_size = resolve_block_size(self.block_size, operator, self.memory_budget)
         given = self._initial(operator, k)
         found = run(settings, operator, k, given, block_size, callback=callback)
+        rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
-            vectors=_completed(found.eigenvectors, found.eigenvalues > 0),
+            vectors=completed(found.eigenvectors[:, :rank], k),
             residuals=found.residuals,
             n_iter=found.n_passes,
             status=found.status,
@@ -139,18 +139,6 @@ class Hebbian(Solver):
 def _state_shape(r: int, n: int, gain: str) -> tuple[int, int]:
     """Return the shape of the coefficients in the state of a run."""
     return (2 * r if gain == "smd" else r), n
-
-
-def _completed(vectors: NDArray[Any], found: NDArray[np.bool_]) -> NDArray[Any]:
-    """Fill the columns that are not found, beyond the rank, with vectors orthogonal to the rest."""
-    if np.all(found):
-        return vectors
-    missing = int(np.count_nonzero(~found))
-    fresh = np.random.default_rng(0).standard_normal((len(vectors), missing))
-    basis = scipy.linalg.qr(np.hstack([vectors[:, found], fresh]), mode="economic")[0]
-    vectors = vectors.copy()
-    vectors[:, ~found] = basis[:, len(found) - missing :]
-    return vectors
 
 
 def hebbian(
