@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Data", "Floats", "Indices"]
+__all__ = ["Callback", "Data", "Floats", "Indices"]
 
 #: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
 Data: TypeAlias = Any
 
-#: An array of doubles.
+#: An array in double precision.
 Floats: TypeAlias = NDArray[np.float64]
 
 #: An array of row numbers or labels.
 Indices: TypeAlias = NDArray[np.intp]
+
+#: A function that is called with each entry of a history.
+Callback: TypeAlias = Callable[[dict[str, Any]], None]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Floats
 from ..gram import Centered, Combined, GramOperator, Tangent
 from .pairs import Eigenpairs, orient
 
@@ -51,7 +52,7 @@ class Components:
     rounding: float
 
 
-def weighted_problem(geometry: GramOperator, weights: NDArray[np.float64] | None) -> GramOperator:
+def weighted_problem(geometry: GramOperator, weights: Floats | None) -> GramOperator:
     """Return W^½ G W^½, whose spectrum is that of G with each row repeated w times."""
     return geometry if weights is None else Combined(geometry, np.sqrt(weights))
 
@@ -84,11 +85,7 @@ def solve_components(
 
 
 def make_components(
-    pairs: Eigenpairs,
-    geometry: Centered | Tangent,
-    weights: NDArray[np.float64] | None,
-    *,
-    drop_null: bool,
+    pairs: Eigenpairs, geometry: Centered | Tangent, weights: Floats | None, *, drop_null: bool
 ) -> Components:
     r"""Turn eigenpairs :math:`(\lambda_q, a_q)` into components of unit length in feature space.
 
@@ -158,7 +155,7 @@ def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
 
 
 def _rounding_floor(
-    pairs: Eigenpairs, geometry: Centered | Tangent, weights: NDArray[np.float64] | None
+    pairs: Eigenpairs, geometry: Centered | Tangent, weights: Floats | None
 ) -> float:
     """Return the size up to which an eigenvalue may be nothing but rounding.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,22 +11,24 @@ from numpy.typing import NDArray
 
 from .._core.memory import format_bytes, parse_bytes
 from .._core.status import Status
+from .._core.types import Callback
+from ._solver import Solver
 from .pairs import Eigenpairs
 
 __all__ = ["Dense"]
 
 
 @dataclass(frozen=True)
-class Dense:
-    """LAPACK's ``syevr`` on the matrix in full: exact, O(n²) memory, O(n³) time.
+class Dense(Solver):
+    """LAPACK's ``syevr`` on the whole matrix: exact, O(n²) memory, O(n³) time.
 
-    It reports residuals of the size of rounding, n times the machine epsilon times the norm of
-    the matrix (its largest column sum), rather than spend a further product on measuring them.
+    The residuals reported are a bound for rounding: n times the machine epsilon times the norm of
+    the matrix (its largest column sum). Measuring them would take another product.
 
     Parameters
     ----------
     memory_budget : str or number, optional
-        What the matrix may take; default: not checked.
+        The most memory that the matrix may take; default: not checked.
     """
 
     memory_budget: str | float | None = None
@@ -45,14 +46,12 @@ class Dense:
             "components with solver='krylov', or raise memory_budget."
         )
 
-    def solve(
-        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
-    ) -> Eigenpairs:
+    def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs."""
         n = operator.shape[0]
         self.check_memory(n, operator.dtype)
         matrix = operator.toarray()
-        # a bound of the largest eigenvalue in modulus, which may be one that is not asked for
+        # a bound of the largest eigenvalue in modulus, which may not be among the k
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
         values, vectors = _eigh(matrix, driver="evd" if k == n else "evr", k=k)
         if len(values) < k:

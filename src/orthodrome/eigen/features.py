@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from .._core.types import Floats
 from ..coordinates import Block
 
 __all__ = ["CenteredSums", "FeatureAxes", "FeatureMoments", "feature_axes", "second_moment"]
@@ -27,8 +28,8 @@ class FeatureAxes:
         Of unit length in columns; 0 where only rounding was left.
     """
 
-    variances: NDArray[np.float64]
-    axes: NDArray[np.float64]
+    variances: Floats
+    axes: Floats
 
 
 @dataclass(frozen=True)
@@ -60,20 +61,17 @@ class FeatureMoments:
     """
 
     count: float
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    mean: Floats
+    scatter: Floats
     trace: float
     squared: float
     captured: float
-    input_mean: NDArray[np.float64] | None = None
-    cross: NDArray[np.float64] | None = None
+    input_mean: Floats | None = None
+    cross: Floats | None = None
 
     @classmethod
     def of_sums(
-        cls,
-        center: NDArray[np.float64],
-        sums: tuple[NDArray[np.float64], ...],
-        input_center: NDArray[np.float64] | None = None,
+        cls, center: Floats, sums: tuple[Floats, ...], input_center: Floats | None = None
     ) -> FeatureMoments:
         """Take what :class:`CenteredSums` added up about a center."""
         count, first, second, trace, squared, captured, *inputs = sums
@@ -94,7 +92,7 @@ class FeatureMoments:
         return replace(found, input_mean=input_center + moved, cross=cross)
 
     @property
-    def covariance(self) -> NDArray[np.float64]:
+    def covariance(self) -> Floats:
         """The covariance of the features."""
         return self.scatter / self.count
 
@@ -136,7 +134,7 @@ class CenteredSums:
     w k(x, x) and of its square, and of w ‖f‖².
     """
 
-    center: NDArray[np.float64]
+    center: Floats
 
     def __call__(self, block: Block) -> tuple[Any, ...]:
         """Return the sums."""
@@ -148,7 +146,7 @@ class CenteredSums:
         return w.sum(), w @ z, second, w @ block.own, squared, captured
 
 
-def second_moment(z: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[Any]:
+def second_moment(z: NDArray[Any], weights: Floats | None) -> NDArray[Any]:
     """Return Σ w z zᵀ over the rows of z, in their precision."""
     if weights is not None:
         z = z * np.sqrt(weights).astype(z.dtype)[:, None]
@@ -156,7 +154,7 @@ def second_moment(z: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArr
 
 
 def feature_axes(
-    covariance: NDArray[np.float64],
+    covariance: Floats,
     n_components: int | float | None,
     *,
     total: float,

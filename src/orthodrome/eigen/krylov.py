@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import (
-    check_choice,
-    check_columns,
-    check_integer,
-    check_positive,
-    check_random_state,
-)
+from .._core.checks import check_columns
+from .._core.parameters import Check, integer, optional, positive, seed
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
+from .._core.types import Callback
+from ._solver import Solver, start_word
 from .dense import Dense
-from .nystroem import Nystroem, starting_vectors
+from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
 __all__ = ["Krylov", "smallest_ritz_value"]
@@ -32,7 +28,7 @@ _BASIS_BYTES = 2**28  # memory that the basis may take before it is restarted
 
 
 @dataclass(frozen=True)
-class Krylov:
+class Krylov(Solver):
     r"""Block Lanczos with full orthogonalisation, thick restarts and residual control.
 
     The basis Q grows by one block of vectors per product with the operator and
@@ -84,19 +80,16 @@ class Krylov:
 
     name = "krylov"
 
-    def __post_init__(self) -> None:
-        check_positive(self.tol, "tol", "the krylov solver", or_zero=True)
-        check_integer(self.max_iter, "max_iter", "the krylov solver")
-        for name in ("block_size", "max_basis"):
-            if getattr(self, name) is not None:
-                check_integer(getattr(self, name), name, "the krylov solver")
-        check_random_state(self.random_state, "the krylov solver")
-        if isinstance(self.initial, str):
-            check_choice(self.initial, ("nystroem",), "initial", "the krylov solver")
+    _PARAMETERS: ClassVar[dict[str, Check]] = {
+        "tol": positive(or_zero=True),
+        "max_iter": integer(),
+        "block_size": optional(integer()),
+        "max_basis": optional(integer()),
+        "random_state": seed,
+        "initial": start_word,
+    }
 
-    def solve(
-        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
-    ) -> Eigenpairs:
+    def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs.
 
         Where a basis of two restarts would already span the whole space the matrix is small
@@ -110,12 +103,7 @@ class Krylov:
             return self._iterate(operator, k, block, capacity, callback)
 
     def _iterate(
-        self,
-        operator: Any,
-        k: int,
-        block: int,
-        capacity: int,
-        callback: Callable[[dict[str, Any]], None] | None,
+        self, operator: Any, k: int, block: int, capacity: int, callback: Callback | None
     ) -> Eigenpairs:
         rng = self._rng()
         basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
@@ -181,22 +169,18 @@ class Krylov:
         return np.random.default_rng(state)
 
     def _start(self, rng: np.random.Generator, operator: Any, block: int) -> NDArray[Any]:
-        n = operator.shape[0]
+        n, initial = operator.shape[0], self.initial
         start = rng.standard_normal((n, block))
-        if self.initial is not None:
-            given = self._initial_vectors(rng, operator, block)
-            given = check_columns(given, n, "initial", "the krylov solver")
-            given = given[:, :block]
+        if isinstance(initial, str):
+            initial = Nystroem()
+        if isinstance(initial, Nystroem):
+            if initial.random_state is None:
+                initial = replace(initial, random_state=rng)
+            initial = initial.starting_vectors(operator, block)
+        if initial is not None:
+            given = check_columns(initial, n, "initial", "the krylov solver")[:, :block]
             start[:, : given.shape[1]] = given
         return start.astype(operator.dtype)
-
-    def _initial_vectors(self, rng: np.random.Generator, operator: Any, block: int) -> Any:
-        initial = Nystroem() if isinstance(self.initial, str) else self.initial
-        if not isinstance(initial, Nystroem):
-            return initial
-        if initial.random_state is None:
-            initial = replace(initial, random_state=rng)
-        return starting_vectors(operator, block, initial)
 
 
 def smallest_ritz_value(operator: Any) -> float:

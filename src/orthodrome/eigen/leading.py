@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from .._core.checks import (
-    check_callback,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_random_state,
-)
+from .._core.checks import check_callback, check_choice, check_integer
+from .._core.parameters import integer, optional, positive, seed
+from .._core.types import Callback
 from ..gram import DenseGram, GramOperator
+from ._solver import Solver
 from .dense import Dense
 from .kha import Hebbian, HebbianResult
 from .krylov import Krylov
@@ -30,7 +26,8 @@ __all__ = [
     "resolve_solver",
 ]
 
-SOLVERS = ("auto", "dense", "krylov", "hebbian", "nystroem")
+_KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
+SOLVERS = ("auto", *_KINDS)
 
 # Measured on two cores: at these sizes LAPACK on the whole matrix takes well under a second, and
 # is exact; beyond, a few products with blocks are faster for as many pairs as people look at.
@@ -50,7 +47,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller of :func:`leading` may set for whichever solver runs; None: its own default."""
+    """Options for whichever solver runs; None means the solver's default."""
 
     tol: float | None = None
     max_iter: int | None = None
@@ -59,23 +56,14 @@ class Options:
     memory_budget: str | float | None = None
     n_anchors: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.tol is not None:
-            check_positive(self.tol, "tol", "leading", or_zero=True)
-        if self.max_iter is not None:
-            check_integer(self.max_iter, "max_iter", "leading")
-        check_random_state(self.random_state, "leading")
 
-    def for_vectors(self) -> Options:
-        """Return the same options for a solver that starts from vectors alone."""
-        if isinstance(self.initial, HebbianResult):
-            return replace(self, initial=self.initial.eigenvectors)
-        return self
-
-    def given(self, **names: str) -> dict[str, Any]:
-        """Return the options that are set, under the names that a solver has for them."""
-        values = {name: getattr(self, option) for name, option in names.items()}
-        return {name: value for name, value in values.items() if value is not None}
+_CHECKS = {
+    "tol": optional(positive(or_zero=True)),
+    "max_iter": optional(integer()),
+    "random_state": seed,
+}
+# Options that a solver object takes where it leaves them None.
+_OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
@@ -123,7 +111,7 @@ def leading(
     random_state: Any = None,
     initial: Any = None,
     memory_budget: str | float | None = None,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Eigenpairs:
     """Compute the k algebraically largest eigenpairs of a symmetric operator.
 
@@ -173,7 +161,10 @@ def leading(
     if check_integer(k, "k", "leading") > n:
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
     check_callback(callback, "leading")
+    check_solver(solver, "solver", "leading")
     options = Options(tol, max_iter, random_state, initial, memory_budget)
+    for name, check in _CHECKS.items():
+        check(getattr(options, name), name, "leading")
     return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
 
 
@@ -188,42 +179,31 @@ def check_solver(solver: Any, name: str, owner: str) -> None:
 
 
 def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool = True) -> Any:
-    """Return the solver object that runs where `solver` is asked for.
+    """Return the solver object that runs for a valid `solver`, a name or an object.
 
     `exact` is that of :func:`choose_solver`.
     """
-    check_solver(solver, "solver", "leading")
-    if not isinstance(solver, str):
-        solver = _completed(solver, options)
-        return solver.for_size(n, k) if isinstance(solver, Hebbian) else solver
-    if solver == "auto" and options.n_anchors is not None and not exact:
-        solver = "nystroem"  # who says how many anchors there are to be wants them
-    name = choose_solver(n, k, exact=exact).solver if solver == "auto" else solver
-    if name == "dense":
-        return Dense(options.memory_budget)
-    if name == "nystroem":
-        names = ("tol", "n_anchors", "random_state")
-        return Nystroem(**options.given(**{name: name for name in names}))
-    shared = {name: name for name in ("tol", "initial", "random_state", "memory_budget")}
-    if name == "hebbian":
-        return Hebbian(**options.given(n_passes="max_iter", **shared)).for_size(n, k)
-    return Krylov(**options.for_vectors().given(max_iter="max_iter", **shared))
+    if solver == "auto":
+        by_anchors = options.n_anchors is not None and not exact
+        solver = "nystroem" if by_anchors else choose_solver(n, k, exact=exact).solver
+    is_name = isinstance(solver, str)
+    found = _with_options(_KINDS[solver]() if is_name else solver, options, override=is_name)
+    return found.for_size(n, k) if isinstance(found, Hebbian) else found
 
 
-_OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
-
-
-def _completed(solver: Any, options: Options) -> Any:
-    """Fill in what a solver object leaves open: where to start, the seed, the memory budget."""
-    if not isinstance(solver, (Krylov, Dense, Hebbian, Nystroem)):
+def _with_options(solver: Any, options: Options, *, override: bool) -> Any:
+    """Return one of our solvers with the options, or with those that it leaves open."""
+    if not isinstance(solver, Solver):
         return solver
-    options = options if isinstance(solver, Hebbian) else options.for_vectors()
-    open_fields = {
-        field.name: getattr(options, field.name)
-        for field in fields(solver)
-        if field.name in _OPEN and getattr(solver, field.name) is None
-    }
-    # what an earlier run has found is nearer than what anchors give
-    if options.initial is not None and isinstance(getattr(solver, "initial", None), str):
-        open_fields["initial"] = options.initial
-    return replace(solver, **open_fields)
+    given: dict[str, Any] = {}
+    for field in fields(solver):
+        own = getattr(solver, field.name)
+        value = getattr(options, {"n_passes": "max_iter"}.get(field.name, field.name), None)
+        is_open = own is None and field.name in _OPEN
+        # an earlier result is a better start than anchors
+        is_open = is_open or (field.name == "initial" and isinstance(own, str))
+        if value is not None and (override or is_open):
+            given[field.name] = value
+    if isinstance(given.get("initial"), HebbianResult) and not isinstance(solver, Hebbian):
+        given["initial"] = given["initial"].eigenvectors
+    return replace(solver, **given)

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_choice, check_integer, check_positive, check_random_state
+from .._core.checks import check_choice, check_positive
+from .._core.parameters import Check, choice, integer, optional, seed
 from .._core.status import Status
+from .._core.types import Callback, Floats
 from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_cholesky
 from ..coordinates.pivots import check_captured, checked_rows, pilot_size, refuse_nonzero
 from ..gram import GramOperator
-from .pairs import Eigenpairs
+from ._solver import Solver
+from .pairs import Eigenpairs, completed
 
-__all__ = ["Nystroem", "starting_vectors"]
+__all__ = ["Nystroem"]
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
-# Where nobody says how many: then the features of a million rows are a few of their kernel
-# products each, and half a gigabyte per 250,000 rows in float32.
+# The default number: half a gigabyte of features per 250,000 rows in float32.
 _DEFAULT = 512
 
 
+def _anchors(value: Any, name: str, owner: str) -> None:
+    if isinstance(value, str):
+        check_choice(value, _ANCHORS, name, owner)
+
+
+def _tolerance(value: Any, name: str, owner: str) -> None:
+    if check_positive(value, name, owner, or_zero=True) >= 1:
+        raise ValueError(
+            f"{name} of {owner} must be below 1, or no anchor would be taken; got {value!r}."
+        )
+
+
 @dataclass(frozen=True)
-class Nystroem:
-    r"""The Nyström method: all points are seen through a few of them, the anchors.
+class Nystroem(Solver):
+    r"""The Nyström method: all points are represented by their similarity to a few, the anchors.
 
     :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
     there are anchors. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
@@ -73,21 +86,13 @@ class Nystroem:
 
     name = "nystroem"
 
-    def __post_init__(self) -> None:
-        owner = "the nystroem solver"
-        if self.n_anchors is not None:
-            check_integer(self.n_anchors, "n_anchors", owner)
-        if isinstance(self.anchors, str):
-            check_choice(self.anchors, _ANCHORS, "anchors", owner)
-        if self.tol is not None:
-            check_positive(self.tol, "tol", owner, or_zero=True)
-            if self.tol >= 1:
-                raise ValueError(
-                    f"tol of {owner} must be below 1, or no anchor would be taken; got "
-                    f"{self.tol!r}."
-                )
-        check_choice(self.sphere, ("unit", "angles"), "sphere", owner)
-        check_random_state(self.random_state, owner)
+    _PARAMETERS: ClassVar[dict[str, Check]] = {
+        "n_anchors": optional(integer()),
+        "anchors": _anchors,
+        "tol": optional(_tolerance),
+        "sphere": choice("unit", "angles"),
+        "random_state": seed,
+    }
 
     def most_anchors(self, k: int) -> int:
         """Return how many anchors there may be for k pairs."""
@@ -99,7 +104,7 @@ class Nystroem:
         X: Any,
         k: int,
         *,
-        sample_weight: NDArray[np.float64] | None = None,
+        sample_weight: Floats | None = None,
         scale: float = 1.0,
     ) -> Anchors:
         """Choose anchors for k pairs; see :func:`~orthodrome.coordinates.choose_anchors`."""
@@ -115,9 +120,9 @@ class Nystroem:
         )
 
     def renumbered(self, places: NDArray[np.intp]) -> Nystroem:
-        """Return the solver with anchors that are rows, if they are, called ``places[row]``.
+        """Return the solver with anchors that are row numbers replaced by ``places[row]``.
 
-        Rows without a place, -1, are left out, and so are those that have the same as another.
+        Rows with the place -1 are left out, and so are repeated places.
         """
         if isinstance(self.anchors, str) or np.ndim(self.anchors) != 1:
             return self
@@ -127,82 +132,61 @@ class Nystroem:
         return replace(self, anchors=found[first])
 
     def status(self, trace_error: float, n_anchors: int, n: int) -> Status:
-        """Say whether the tolerance was reached; one that nobody asked for always is."""
+        """Return whether the tolerance was reached; without one, always converged."""
         reached = not self.tol or trace_error <= self.tol or n_anchors == n
         return Status.CONVERGED if reached else Status.FEW_ANCHORS
 
-    def solve(
-        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
-    ) -> Eigenpairs:
+    def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs of the approximation, padded by zeros beyond its rank.
 
         The residuals are bounds: what is left out has no larger norm than its trace.
         """
-        n = operator.shape[0]
-        found = partial_cholesky(
-            operator,
-            max_rank=min(n, self.most_anchors(k)),
-            tol=self.tol or 0.0,
-            pivots=self.anchors,
-            random_state=self.random_state,
-        )
-        rank = found.factor.shape[1]
+        found = self._factor(operator, self.most_anchors(k))
+        n, rank = found.factor.shape
         if not rank:
             refuse_nonzero(operator)
         captured = np.einsum("ij,ij->i", found.factor, found.factor)
         check_captured(captured, operator.diagonal().astype(np.float64))
-        vectors, roots = _left_singular(found, k)
+        vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
+        values = np.zeros(k, dtype=operator.dtype)
+        values[:rank] = roots[:k] ** 2
         left_out = float(np.maximum(found.residual, 0.0).sum())
-        status = self.status(found.trace_error, rank, n)
-        values = (roots**2).astype(operator.dtype)
-        largest = float(values[0]) if values[0] > 0 else 1.0
-        entry = {"n_anchors": rank, "trace_error": found.trace_error}
-        entry["max_residual"] = left_out / largest
+        entry = {
+            "n_anchors": rank,
+            "trace_error": found.trace_error,
+            "max_residual": left_out / (float(values[0]) or 1.0),
+        }
         if callback is not None:
             callback(entry)
         return Eigenpairs(
             values=values,
-            vectors=vectors.astype(operator.dtype),
+            vectors=completed(vectors, k).astype(operator.dtype),
             residuals=np.full(k, left_out, dtype=values.dtype),
             n_iter=1,
-            status=status,
+            status=self.status(found.trace_error, rank, n),
             solver=self.name,
             history=(entry,),
         )
 
+    def starting_vectors(self, operator: GramOperator, count: int) -> Floats:
+        """Return approximate leading eigenvectors for another solver to start from, in columns.
 
-def starting_vectors(operator: GramOperator, count: int, solver: Nystroem) -> NDArray[np.float64]:
-    """Return approximate leading eigenvectors for another solver to start from, in columns.
+        There are `count` of them, or fewer if the anchors have a smaller rank. They come from the
+        Gram matrix of the factor: cheaper than singular values, and accurate enough for a start.
+        """
+        most = pilot_size(operator.shape[0], count) if self.n_anchors is None else self.n_anchors
+        factor = self._factor(operator, most).factor
+        values, axes = scipy.linalg.eigh(factor.T @ factor, driver="evd")
+        kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
+        kept = kept[::-1][:count]
+        return np.asarray(factor @ (axes[:, kept] / np.sqrt(values[kept])))
 
-    There are `count` of them, or fewer where the anchors have a smaller rank. Their Gram matrix
-    is used, which is cheaper than singular values, and half of the digits are enough for a start.
-    """
-    n = operator.shape[0]
-    most = pilot_size(n, count) if solver.n_anchors is None else solver.n_anchors
-    found = partial_cholesky(
-        operator,
-        max_rank=min(n, most),
-        tol=solver.tol or 0.0,
-        pivots=solver.anchors,
-        random_state=solver.random_state,
-    )
-    values, axes = scipy.linalg.eigh(found.factor.T @ found.factor, driver="evd")
-    kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
-    kept = kept[::-1][:count]
-    return np.asarray(found.factor @ (axes[:, kept] / np.sqrt(values[kept])))
-
-
-def _left_singular(
-    found: PartialCholesky, k: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return k left singular vectors of the factor, any orthonormal ones beyond its rank."""
-    n, rank = found.factor.shape
-    vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
-    if k <= rank:
-        return vectors[:, :k], roots[:k]
-    filling = np.random.default_rng(0).standard_normal((n, k - rank))
-    # twice, since once leaves what rounding makes of the first vectors
-    for _ in range(2):
-        filling -= vectors @ (vectors.T @ filling)
-        filling = np.linalg.qr(filling)[0]
-    return np.hstack([vectors, filling]), np.concatenate([roots, np.zeros(k - rank)])
+    def _factor(self, operator: GramOperator, most: int) -> PartialCholesky:
+        """Return the factor of the approximation by at most so many anchors."""
+        return partial_cholesky(
+            operator,
+            max_rank=min(operator.shape[0], most),
+            tol=self.tol or 0.0,
+            pivots=self.anchors,
+            random_state=self.random_state,
+        )

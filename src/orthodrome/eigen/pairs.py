@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from .._core.checks import check_numbers, check_sample_weight
 from .._core.status import Status
+from .._core.types import Floats
 
-__all__ = ["Eigenpairs", "orient", "orient_by_moments"]
+__all__ = ["Eigenpairs", "completed", "orient", "orient_by_moments"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,17 @@ class Eigenpairs:
         )
 
 
-def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
+def completed(vectors: NDArray[Any], k: int) -> NDArray[Any]:
+    """Return k orthonormal columns: those given, and random ones beyond them."""
+    n, rank = vectors.shape
+    if k <= rank:
+        return vectors[:, :k]
+    fresh = np.random.default_rng(0).standard_normal((n, k - rank))
+    basis = scipy.linalg.qr(np.hstack([vectors, fresh]), mode="economic")[0]
+    return np.hstack([vectors, basis[:, rank:]]).astype(vectors.dtype, copy=False)
+
+
+def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:
     """Choose the sign of each column so that its weighted third moment is positive.
 
     Weights count as repetitions and the order of the rows does not matter. Where the moment is 0
@@ -109,9 +121,7 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> NDAr
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
 
 
-def orient_by_moments(
-    moments: NDArray[np.float64], sizes: NDArray[np.float64], *, beside: NDArray[Any]
-) -> NDArray[np.float64]:
+def orient_by_moments(moments: Floats, sizes: Floats, *, beside: NDArray[Any]) -> Floats:
     """Choose signs as :func:`orient` does, from third moments and those of the moduli.
 
     Where the moment is 0 to rounding, the signs are those of a few rows, `beside`.

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
+
+from .._core.types import Floats
 
 __all__ = ["Pursuit", "projection_pursuit", "spatial_median"]
 
@@ -34,15 +35,15 @@ class Pursuit:
         Whether they all ended by their tolerance.
     """
 
-    directions: NDArray[np.float64]
-    dispersions: NDArray[np.float64]
+    directions: Floats
+    dispersions: Floats
     n_iter: int
     converged: bool = True
 
 
 def projection_pursuit(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    points: Floats,
+    weights: Floats,
     n_directions: int,
     *,
     p: float = 1.0,
@@ -116,12 +117,8 @@ def projection_pursuit(
 
 
 def spatial_median(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    *,
-    tol: float = 1e-12,
-    max_iter: int = 10_000,
-) -> NDArray[np.float64]:
+    points: Floats, weights: Floats, *, tol: float = 1e-12, max_iter: int = 10_000
+) -> Floats:
     r"""Return the point c of least weighted sum of distances, Σ w_n ‖y_n - c‖.
 
     Weiszfeld's iteration, with the step of Vardi and Zhang where it comes upon a point.
@@ -158,9 +155,7 @@ def spatial_median(
     return center
 
 
-def _best_direction(
-    left: NDArray[np.float64], share: NDArray[np.float64], p: float, max_iter: int
-) -> tuple[NDArray[np.float64], int]:
+def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tuple[Floats, int]:
     best, highest, steps = None, -np.inf, 0
     for start in _starts(left, share, p):
         if p >= 1:
@@ -176,9 +171,7 @@ def _best_direction(
     return best, steps
 
 
-def _starts(
-    left: NDArray[np.float64], share: NDArray[np.float64], p: float
-) -> list[NDArray[np.float64]]:
+def _starts(left: Floats, share: Floats, p: float) -> list[Floats]:
     principal = np.linalg.eigh((left * share[:, None]).T @ left)[1][:, ::-1][:, :2]
     lengths = np.linalg.norm(left, axis=1)
     usable = np.flatnonzero(lengths > 1e-12 * lengths.max(initial=0.0))
@@ -190,12 +183,8 @@ def _starts(
 
 
 def _climb(
-    left: NDArray[np.float64],
-    share: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    p: float,
-    max_iter: int,
-) -> tuple[NDArray[np.float64], int]:
+    left: Floats, share: Floats, direction: Floats, p: float, max_iter: int
+) -> tuple[Floats, int]:
     for n_iter in range(1, max_iter + 1):
         along = left @ direction
         pull = (share * np.sign(along) * np.abs(along) ** (p - 1)) @ left
@@ -211,17 +200,13 @@ def _climb(
 
 
 def _smooth_climb(
-    left: NDArray[np.float64],
-    share: NDArray[np.float64],
-    start: NDArray[np.float64],
-    p: float,
-    max_iter: int,
-) -> tuple[NDArray[np.float64], int]:
+    left: Floats, share: Floats, start: Floats, p: float, max_iter: int
+) -> tuple[Floats, int]:
     epsilon = _EPSILON * float(share @ (left @ start) ** 2)
     if epsilon == 0:
         return start, 0
 
-    def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
         length = float(np.linalg.norm(x))
         direction = x / length
         along = left @ direction
@@ -240,7 +225,7 @@ def _smooth_climb(
     return found.x / np.linalg.norm(found.x), int(found.nit)
 
 
-def _any_orthogonal(earlier: NDArray[np.float64]) -> NDArray[np.float64]:
+def _any_orthogonal(earlier: Floats) -> Floats:
     """Return a unit vector that is orthogonal to orthonormal columns, which are fewer than rows."""
     least = int(np.argmin(np.einsum("ij,ij->i", earlier, earlier)))
     vector = np.eye(1, len(earlier), least)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,9 +10,16 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from .._core.checks import check_integer, check_numbers, check_sample_weight
+from .._core.checks import check_integer, check_numbers, check_positive, check_sample_weight
 
-__all__ = ["Moments", "mean_square", "mean_squared_distance", "median_distance"]
+__all__ = [
+    "Moments",
+    "mean_square",
+    "mean_squared_distance",
+    "median_distance",
+    "number_as_scale",
+    "scale_by_rule",
+]
 
 # Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
 _MAX_PAIRS = 2_000_000
@@ -161,3 +169,75 @@ def _weighted_median(values: NDArray[Any], counts: NDArray[np.float64]) -> float
     low = values[order[min(np.searchsorted(cumulative, lower, side="right"), len(values) - 1)]]
     high = values[order[min(np.searchsorted(cumulative, upper, side="right"), len(values) - 1)]]
     return float((float(low) + float(high)) / 2)
+
+
+def number_as_scale(kernel: Any) -> float:
+    """Return ``kernel.sigma``, which must be a number that may be a scale."""
+    owner = type(kernel).__name__
+    scale = check_positive(kernel.sigma, "sigma", owner)
+    _check_scale(scale, kernel.sigma, owner, np.float64)
+    return scale
+
+
+def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
+    """Raise where the square of a scale, or its reciprocal, is not a normal number.
+
+    A rule takes the scale from distances, which have the precision of the data.
+    """
+    precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
+    if 0 < scale < 10 * math.sqrt(precision.tiny):
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows in "
+            f"{precision.dtype}; rescale the data."
+        )
+    if scale > 0.1 * math.sqrt(np.finfo(np.float64).max):
+        raise ValueError(f"sigma={sigma!r} of {owner} is so large that its square overflows.")
+
+
+def scale_by_rule(
+    kernel: Any,
+    dtype: Any,
+    *,
+    mean_square: Callable[[], float],
+    median: Callable[[], float],
+    resolution: float = 0.0,
+) -> float:
+    """Turn ``kernel.sigma`` into a number, for distances of any kind.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        It has ``sigma``: a number, "mean" or "median".
+    dtype : dtype
+        The precision of the data.
+    mean_square : callable
+        Returns the mean squared distance over all pairs.
+    median : callable
+        Returns the median distance.
+    resolution : float, default=0
+        A mean or median up to this is rounding, and 0.
+    """
+    sigma, owner = kernel.sigma, type(kernel).__name__
+    if not isinstance(sigma, str):
+        scale = check_positive(sigma, "sigma", owner)
+    elif sigma == "mean":
+        scale = math.sqrt(mean_square())
+    elif sigma == "median":
+        scale = median()
+    else:
+        raise ValueError(
+            f"sigma of {owner} must be a positive number, 'mean' or 'median'; got {sigma!r}."
+        )
+    if not math.isfinite(scale):
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
+        )
+    if isinstance(sigma, str) and scale <= resolution:
+        scale = 0.0
+    if scale == 0 and sigma == "median" and math.sqrt(mean_square()) > resolution:
+        raise ValueError(
+            f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
+            "sigma='mean' or a number."
+        )
+    _check_scale(scale, sigma, owner, dtype)
+    return scale if scale > 0 else 1.0

@@ -9,6 +9,7 @@ two prepared (and sliced) sets.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from .._core.kinds import refuse_unread
 from .._core.threads import VALUE_WORK, run_in_threads
 from .._core.types import Data
 from ._prepared import Prepared
-from .bandwidth import Moments
+from .bandwidth import Moments, number_as_scale
 
 __all__ = ["Kernel"]
 
@@ -66,6 +67,7 @@ class Kernel(BaseEstimator):
     takes_vectors: bool = True
     hermitian: bool = False
     has_coordinates: bool = False
+    _any_dimension: bool = False  # whether X may have more than two dimensions
 
     # ------------------------------------------------------------------ public face
 
@@ -197,6 +199,7 @@ class Kernel(BaseEstimator):
                 X,
                 reset=reset,
                 accept_sparse="csr" if self.accepts_sparse else False,
+                allow_nd=self._any_dimension,
                 dtype=[np.float64, np.float32],
             )
         if scipy.sparse.issparse(X):
@@ -227,7 +230,7 @@ class Kernel(BaseEstimator):
 
     def _rescale(self) -> None:
         """Set again what depends on ``sigma``, which is a number now."""
-        self.sigma_ = check_positive(self.sigma, "sigma", type(self).__name__)
+        self.sigma_ = number_as_scale(self)
 
     def _ready(self, X: Any) -> Kernel:
         """Return a fitted kernel: this one, or a copy that needs no data-dependent parameter."""
@@ -244,10 +247,55 @@ class Kernel(BaseEstimator):
 
     def _unresolved(self) -> str:
         """Name the parameter that only ``fit`` can turn into a number, '' if there is none."""
-        return ""
+        sigma = getattr(self, "sigma", None)
+        return f"sigma={sigma!r}" if isinstance(sigma, str) else ""
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "fitted_", False)
+
+
+class ArrayKernel(Kernel):
+    """A kernel whose datum is an array, such as landmarks or a matrix.
+
+    A subclass supplies ``_as_arrays(X)``, which returns them checked, samples first.
+    """
+
+    accepts_sparse = False
+    takes_vectors = False
+
+    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
+        """Return the arrays, checked; a data frame keeps the names of its columns."""
+        owner = self if estimator is None else estimator
+        refuse_unread(X, owner)
+        arrays = self._as_arrays(X)
+        size = math.prod(arrays.shape[1:])
+        known = getattr(owner, "n_features_in_", size)
+        if not reset and known != size:
+            has, before = self._sizes(arrays.shape[1], known)
+            raise ValueError(f"X has {has}, but {type(owner).__name__} was fitted to {before}.")
+        named = hasattr(X, "columns") and len(X.columns) == size
+        validate_data(owner, X if named else arrays.reshape(len(arrays), -1), reset=reset)
+        return arrays
+
+    def _as_arrays(self, X: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _sizes(self, k: int, known: int) -> tuple[str, str]:
+        """Describe data of length k, and data of so many numbers in all, for a message."""
+        raise NotImplementedError
+
+    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+        """Resolve the parameters from data that ``validate`` has already returned."""
+        super().fit_validated(X, sample_weight)
+        self.n_features_in_ = math.prod(X.shape[1:])
+        return self
+
+
+def resolve_gamma(kernel: Any, X: Any) -> float:
+    """Return ``kernel.gamma`` as a number; None means 1 / n_features."""
+    if kernel.gamma is None:
+        return 1.0 / X.shape[1]
+    return check_positive(kernel.gamma, "gamma", type(kernel).__name__)
 
 
 def _check_format(X: Any, owner: str) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._prepared import Prepared
+from .bandwidth import scale_by_rule
 from .base import Kernel
-from .radial import Gaussian
-from .radial.base import number_as_scale, resolve_sigma, scale_by_rule
+from .radial import Gaussian, resolve_sigma
 
 __all__ = ["DistanceGaussian", "ExtrinsicGaussian"]
 
@@ -44,15 +44,9 @@ class DistanceGaussian(Kernel):
         """Return the median of ρ over pairs."""
         raise NotImplementedError
 
-    def _rescale(self) -> None:
-        self.sigma_ = number_as_scale(self)
-
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Return ones."""
         return np.ones(len(points), dtype=points.dtype)
-
-    def _unresolved(self) -> str:
-        return f"sigma={self.sigma!r}" if isinstance(self.sigma, str) else ""
 
 
 class ExtrinsicGaussian(DistanceGaussian):

@@ -6,27 +6,8 @@ from typing import Any
 
 from sklearn.base import clone
 
+from . import pairwise, radial, shapes
 from .base import Kernel
-from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
-from .radial import (
-    RBF,
-    Circular,
-    Exponential,
-    Gaussian,
-    Log,
-    Matern,
-    Power,
-    RationalQuadratic,
-    Spherical,
-    Wave,
-)
-from .shapes import (
-    ComplexGaussian,
-    FullProcrustes,
-    HermitianLinear,
-    RiemannianShape,
-    VeroneseWhitney,
-)
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
@@ -34,30 +15,30 @@ __all__ = ["KERNELS", "as_fitted_kernel", "as_kernel"]
 
 #: Every name that ``kernel=`` takes. scikit-learn's names mean scikit-learn's kernels.
 KERNELS: dict[str, type[Kernel]] = {
-    "gaussian": Gaussian,
-    "exponential": Exponential,
-    "matern": Matern,
-    "rational_quadratic": RationalQuadratic,
-    "spherical": Spherical,
-    "circular": Circular,
-    "wave": Wave,
-    "power": Power,
-    "log": Log,
-    "veronese_whitney": VeroneseWhitney,
-    "full_procrustes": FullProcrustes,
-    "complex_gaussian": ComplexGaussian,
-    "riemannian_shape": RiemannianShape,
-    "hermitian_linear": HermitianLinear,
+    "gaussian": radial.Gaussian,
+    "exponential": radial.Exponential,
+    "matern": radial.Matern,
+    "rational_quadratic": radial.RationalQuadratic,
+    "spherical": radial.Spherical,
+    "circular": radial.Circular,
+    "wave": radial.Wave,
+    "power": radial.Power,
+    "log": radial.Log,
+    "veronese_whitney": shapes.VeroneseWhitney,
+    "full_procrustes": shapes.FullProcrustes,
+    "complex_gaussian": shapes.ComplexGaussian,
+    "riemannian_shape": shapes.RiemannianShape,
+    "hermitian_linear": shapes.HermitianLinear,
     "log_euclidean": LogEuclidean,
-    "rbf": RBF,
-    "linear": Linear,
-    "polynomial": Polynomial,
-    "poly": Polynomial,
-    "sigmoid": Sigmoid,
-    "cosine": Cosine,
-    "laplacian": Laplacian,
-    "chi2": Chi2,
-    "additive_chi2": AdditiveChi2,
+    "rbf": radial.RBF,
+    "linear": pairwise.Linear,
+    "polynomial": pairwise.Polynomial,
+    "poly": pairwise.Polynomial,
+    "sigmoid": pairwise.Sigmoid,
+    "cosine": pairwise.Cosine,
+    "laplacian": pairwise.Laplacian,
+    "chi2": pairwise.Chi2,
+    "additive_chi2": pairwise.AdditiveChi2,
     "precomputed": Precomputed,
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhattan_distances
 
-from .._core.checks import check_positive
+from .._core.checks import check_number, check_positive
 from ._prepared import (
     Prepared,
     finite_squared_norms,
@@ -20,7 +19,7 @@ from ._prepared import (
     squared_norms,
     unit_rows,
 )
-from .base import Kernel, _contiguous, block_dtype
+from .base import Kernel, _contiguous, block_dtype, resolve_gamma
 
 __all__ = ["AdditiveChi2", "Chi2", "Cosine", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
 
@@ -99,10 +98,7 @@ class _WithGamma(_DotProduct):
     gamma: float | None
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        owner = type(self).__name__
-        self.gamma_ = (
-            1.0 / X.shape[1] if self.gamma is None else check_positive(self.gamma, "gamma", owner)
-        )
+        self.gamma_ = resolve_gamma(self, X)
 
 
 class Polynomial(_WithGamma):
@@ -135,7 +131,7 @@ class Polynomial(_WithGamma):
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         super()._resolve(X, sample_weight)
         degree = check_positive(self.degree, "degree", "Polynomial")
-        _check_constant(self.coef0, "Polynomial")
+        check_number(self.coef0, "coef0", "Polynomial")
         self.positive_definite = degree == round(degree) and self.coef0 >= 0
 
     def _apply(self, block: NDArray[Any]) -> None:
@@ -184,21 +180,12 @@ class Sigmoid(_WithGamma):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         super()._resolve(X, sample_weight)
-        _check_constant(self.coef0, "Sigmoid")
+        check_number(self.coef0, "coef0", "Sigmoid")
 
     def _apply(self, block: NDArray[Any]) -> None:
         block *= self.gamma_
         block += self.coef0
         np.tanh(block, out=block)
-
-
-def _check_constant(value: Any, owner: str) -> None:
-    try:
-        finite = isinstance(value, numbers.Real) and math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        finite = False
-    if not finite:
-        raise ValueError(f"coef0 of {owner} must be a finite number; got {value!r}.")
 
 
 class Cosine(_DotProduct):
@@ -265,11 +252,7 @@ class Laplacian(_Elementwise):
         self.gamma = gamma
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
-        self.gamma_ = (
-            1.0 / X.shape[1]
-            if self.gamma is None
-            else check_positive(self.gamma, "gamma", "Laplacian")
-        )
+        self.gamma_ = resolve_gamma(self, X)
 
     def prepare(self, X: Any) -> Prepared:
         """Give sparse points the 32-bit indices that scikit-learn's distances need."""

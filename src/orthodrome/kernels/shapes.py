@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
-from .._core.kinds import refuse_unread
 from .._core.warn import warn_user
 from ..spaces.shapes import (
     as_complex,
     as_points,
     complex_preshapes,
-    form_of,
     mean_preshape,
     preshape,
     rotated_to,
@@ -26,7 +23,7 @@ from ..spaces.shapes import (
 from . import _loops
 from ._prepared import Prepared
 from .bandwidth import median_distance
-from .base import Kernel, block_dtype
+from .base import ArrayKernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 
 __all__ = [
@@ -49,33 +46,15 @@ _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.01}
 _ROUNDING = 8
 
 
-class ShapeKernel(Kernel):
+class ShapeKernel(ArrayKernel):
     """A kernel whose data are landmarks, in any of their forms."""
 
-    accepts_sparse = False
-    takes_vectors = False
+    def _as_arrays(self, X: Any) -> NDArray[Any]:
+        """Return landmarks as real ones of shape (n, k, 2)."""
+        return as_points(X)
 
-    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Return landmarks as real ones of shape (n, k, 2), checked."""
-        owner = self if estimator is None else estimator
-        refuse_unread(X, owner)
-        points = as_points(X)
-        n, k = points.shape[:2]
-        known = getattr(owner, "n_features_in_", 2 * k)
-        if not reset and known != 2 * k:
-            raise ValueError(
-                f"X has {k} landmarks, but {type(owner).__name__} was fitted to specimens of "
-                f"{known // 2}."
-            )
-        named = hasattr(X, "columns") and form_of(X) == "flat"
-        validate_data(owner, X if named else points.reshape(n, -1), reset=reset)
-        return points
-
-    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
-        """Resolve the parameters from data that ``validate`` has already returned."""
-        super().fit_validated(X, sample_weight)
-        self.n_features_in_ = int(np.prod(X.shape[1:]))
-        return self
+    def _sizes(self, k: int, known: int) -> tuple[str, str]:
+        return f"{k} landmarks", f"specimens of {known // 2}"
 
     def as_vectors(
         self, X: NDArray[Any]

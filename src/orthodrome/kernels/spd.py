@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
-from .._core.kinds import refuse_unread
 from ..spaces import check_spd, spd_exp, spd_log, symmetric_matrices, symmetric_vectors
+from .base import ArrayKernel
 from .extrinsic import ExtrinsicGaussian
 
 __all__ = ["LogEuclidean"]
 
 
-class LogEuclidean(ExtrinsicGaussian):
+class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     r"""The Gaussian kernel of matrices in the log-Euclidean metric.
 
     .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{\sigma^2}\Bigr)
@@ -51,34 +50,16 @@ class LogEuclidean(ExtrinsicGaussian):
            [0.6065, 1.    ]])
     """
 
-    takes_vectors = False
+    def _as_arrays(self, X: Any) -> NDArray[Any]:
+        """Return matrices of shape (n, d, d), each symmetric and positive definite.
 
-    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check that X is (n, d, d), each matrix symmetric and positive definite.
-
-        Flat rows of all entries, shape (n, d²), are taken for such matrices: what estimators that
-        know only rows, such as scikit-learn's ``SVC``, can hand on. Those of a data frame keep the
-        names of their columns.
+        Flat rows of all entries, shape (n, d²), are taken for such matrices: the form in which
+        estimators that know only rows, such as scikit-learn's ``SVC``, pass them on.
         """
-        owner = self if estimator is None else estimator
-        refuse_unread(X, owner)
-        matrices = check_spd(_unflattened(X))
-        d = matrices.shape[1]
-        known = getattr(owner, "n_features_in_", d * d)
-        if not reset and known != d * d:
-            raise ValueError(
-                f"X has matrices of {d} x {d} = {d * d} entries, but {type(owner).__name__} was "
-                f"fitted to matrices of {known}."
-            )
-        rows = X if hasattr(X, "columns") else matrices.reshape(len(matrices), -1)
-        validate_data(owner, rows, reset=reset)
-        return matrices
+        return check_spd(_unflattened(X))
 
-    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Any:
-        """Resolve the parameters from data that ``validate`` has already returned."""
-        super().fit_validated(X, sample_weight)
-        self.n_features_in_ = int(np.prod(X.shape[1:]))
-        return self
+    def _sizes(self, k: int, known: int) -> tuple[str, str]:
+        return f"matrices of {k} x {k} = {k * k} entries", f"matrices of {known}"
 
     def as_vectors(
         self, X: NDArray[Any]

@@ -9,10 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
-from .._core.checks import RowError, check_symmetric, numbers_expected, refuse_masked
-from .._core.kinds import refuse_unread
+from .._core.checks import RowError, check_symmetric, refuse_masked
 from .._core.types import Data
 from ._prepared import Prepared, largest_entry, least_accurate
 from .base import Kernel, block_dtype
@@ -54,6 +52,11 @@ class KernelHolder:
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
 
 
+def _of_inner(name: str) -> Any:
+    """Return a property: the flag of that name of the inner kernel."""
+    return property(lambda self: getattr(inner_kernel(self), name))
+
+
 class Wrapper(KernelHolder, Kernel):
     """A kernel on the same data as the one inside it, whose demands on them are its own.
 
@@ -62,25 +65,10 @@ class Wrapper(KernelHolder, Kernel):
 
     kernel_: Kernel
 
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether SciPy sparse matrices and arrays are taken."""
-        return inner_kernel(self).accepts_sparse
-
-    @property
-    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether blocks may be evaluated in several threads at once."""
-        return inner_kernel(self).threadsafe
-
-    @property
-    def takes_vectors(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether a point is a row of numbers and nothing else."""
-        return inner_kernel(self).takes_vectors
-
-    @property
-    def hermitian(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether values are complex."""
-        return inner_kernel(self).hermitian
+    accepts_sparse = _of_inner("accepts_sparse")
+    threadsafe = _of_inner("threadsafe")
+    takes_vectors = _of_inner("takes_vectors")
+    hermitian = _of_inner("hermitian")
 
     def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
@@ -192,33 +180,13 @@ class Embedded(KernelHolder, Kernel):
 
     accepts_sparse = False
     takes_vectors = False
+    threadsafe = _of_inner("threadsafe")
+    hermitian = _of_inner("hermitian")
+    _any_dimension = True
 
     def __init__(self, function: Callable[[Any], ArrayLike], kernel: Any = "gaussian") -> None:
         self.function = function
         self.kernel = kernel
-
-    @property
-    def threadsafe(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether blocks may be evaluated in several threads at once."""
-        return inner_kernel(self).threadsafe
-
-    @property
-    def hermitian(self) -> bool:  # type: ignore[override]  # that of the inner kernel
-        """Whether values are complex."""
-        return inner_kernel(self).hermitian
-
-    def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check that X is a finite array of numbers, of two or more dimensions."""
-        owner = self if estimator is None else estimator
-        refuse_unread(X, owner)
-        with numbers_expected(X, "X", type(owner).__name__):
-            return validate_data(
-                owner,
-                X,
-                reset=reset,
-                allow_nd=True,
-                dtype=[np.float64, np.float32],
-            )
 
     def _embed(self, X: Any, inner: Kernel, reset: bool) -> Any:
         if not callable(self.function):

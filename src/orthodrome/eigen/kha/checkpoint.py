@@ -1,4 +1,4 @@
-"""The state of a run in a file: written atomically, read without pickle, refused if not its own."""
+"""The state of a run in a file: written atomically, read without pickle, identified by its data."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ __all__ = ["Checkpoint", "Saved"]
 
 _FORMAT = "orthodrome hebbian checkpoint 1"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
-_NUMBERS = ("clock", "n_passes", "position", "damping")
-_COUNTS = _NUMBERS[:3]
+_COUNTS = ("clock", "n_passes", "position")
 _PENDING = {*PHASES, "estimate", "clipped"}
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds: the state, that at the start of its pass, and the story so far."""
+    """The content of a checkpoint: the state now and at the start of its pass, and the history."""
 
     state: State
     pass_start: State | None
     seed: int
     history: list[dict[str, Any]]
     pending: dict[str, float] = field(default_factory=dict)
-    diverged: bool = False  # and the run ended by that
+    diverged: bool = False  # whether the run ended by that
 
 
 class Checkpoint:
-    """A file that a run is kept in.
+    """The file of a run.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     fingerprint : str
-        Of data, kernel and parameters; a file with another one is refused.
+        Identifies data, kernel and parameters; a file with another one is refused.
     seconds : float or None
         None: write after each pass. Else: write when that many seconds have gone by.
     """
@@ -60,17 +59,19 @@ class Checkpoint:
             raise ValueError(f"checkpoint: the folder {self.path.parent} cannot be written to.")
 
     def due(self, pass_ended: bool) -> bool:
-        """Whether to write now."""
+        """Return whether to write now."""
         if self._seconds is None:
             return pass_ended
         return time.monotonic() - self._written >= self._seconds
 
     def write(self, saved: Saved) -> None:
-        """Replace the file as a whole: whoever is killed meanwhile leaves the old one."""
-        arrays, numbers = _taken_apart(saved.state, "")
-        if saved.pass_start is not None:
-            more = _taken_apart(saved.pass_start, "pass_start_")
-            arrays, numbers = arrays | more[0], numbers | more[1]
+        """Replace the file as a whole: if the process is killed, the old one stays."""
+        arrays: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
+        for prefix, state in (("", saved.state), ("pass_start_", saved.pass_start)):
+            for name, value in vars(state).items() if state is not None else ():
+                kept = arrays if name in _ARRAYS else numbers
+                kept[prefix + name] = value
         meta = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
@@ -80,14 +81,14 @@ class Checkpoint:
             "diverged": saved.diverged,
             "numbers": numbers,
         }
-        words = np.array(json.dumps(meta))
-        write_atomically(self.path, lambda file: np.savez(file, meta=words, **arrays))
+        text = np.array(json.dumps(meta))
+        write_atomically(self.path, lambda file: np.savez(file, meta=text, **arrays))
         self._written = time.monotonic()
 
     def read(self, shape: tuple[int, int] | None = None) -> Saved | None:
-        """Return what the file holds, None if there is none; refuse what is not of this run.
+        """Return the content of the file, None if there is none; refuse those of other runs.
 
-        `shape` is that of the coefficients of this run, where it is known.
+        `shape` is that of the coefficients of this run.
         """
         if not self.path.exists():
             return None
@@ -102,7 +103,7 @@ class Checkpoint:
                     raise ValueError(f"its format is not {_FORMAT!r}")
                 if meta.get("fingerprint") == self._fingerprint:
                     arrays = {name: archive[name] for name in archive.names if name != "meta"}
-                    return _put_together(meta, arrays, shape)
+                    return _content(meta, arrays, shape)
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} cannot be read as a checkpoint of hebbian ({error}); delete it to "
@@ -114,20 +115,17 @@ class Checkpoint:
         )
 
 
-def _taken_apart(state: State, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    arrays = {prefix + name: getattr(state, name) for name in _ARRAYS}
-    return arrays, {prefix + name: getattr(state, name) for name in _NUMBERS}
-
-
-def _put_together(
-    meta: dict[str, Any], arrays: dict[str, Any], shape: tuple[int, int] | None
-) -> Saved:
-    """Return what was written; raise where parts are missing or do not belong together."""
-    started = "pass_start_coefficients" in arrays
+def _content(meta: dict[str, Any], arrays: dict[str, Any], shape: tuple[int, int] | None) -> Saved:
+    """Return the content; raise if parts are missing or inconsistent: compiled loops trust it."""
     try:
+        states = {}
+        for prefix in ("", "pass_start_") if "pass_start_coefficients" in arrays else ("",):
+            parts = {name: arrays[prefix + name] for name in _ARRAYS}
+            numbers = {name: meta["numbers"][prefix + name] for name in (*_COUNTS, "damping")}
+            states[prefix] = State(**parts, **numbers)
         saved = Saved(
-            state=_state(meta, arrays, ""),
-            pass_start=_state(meta, arrays, "pass_start_") if started else None,
+            state=states[""],
+            pass_start=states.get("pass_start_"),
             seed=int(meta["seed"]),
             history=meta["history"],
             pending=meta["pending"],
@@ -135,55 +133,45 @@ def _put_together(
         )
     except (LookupError, TypeError) as error:
         raise ValueError(f"it lacks a part: {error}") from error
-    for state in (saved.state, saved.pass_start):
-        if state is not None:
-            _check_state(state, shape)
-    _check_story(saved)
+    if not all(_is_consistent(state, shape) for state in states.values()):
+        raise ValueError("its arrays and counts do not go together")
+    if not _is_history(saved):
+        raise ValueError("its history is not that of a run")
     return saved
 
 
-def _state(meta: dict[str, Any], arrays: dict[str, Any], prefix: str) -> State:
-    parts: dict[str, Any] = {name: arrays[prefix + name] for name in _ARRAYS}
-    if any(part.dtype != np.float64 for part in parts.values()):
-        raise ValueError("its arrays are not of 64-bit numbers")
-    parts |= {name: meta["numbers"][prefix + name] for name in _NUMBERS}
-    return State(**parts)
-
-
-def _check_state(state: State, shape: tuple[int, int] | None) -> None:
-    """Raise unless the arrays go with each other, and with the run."""
-    coefficients, vectors = state.coefficients, (state.log_gains, state.eigenvalues)
-    fits = coefficients.ndim == 2 and coefficients.shape == state.projections.shape
-    fits = fits and (shape is None or coefficients.shape == shape)
-    fits = fits and all(vector.ndim == 1 for vector in vectors)
-    fits = fits and len(state.eigenvalues) == len(state.log_gains)
-    if not fits or len(coefficients) not in (len(state.log_gains), 2 * len(state.log_gains)):
-        raise ValueError("the shapes of its arrays do not go together")
+def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
+    """Return whether arrays and counts go with each other, and with the run."""
+    found, r = state.coefficients.shape, state.log_gains.size
     counts = [getattr(state, name) for name in _COUNTS]
-    if any(type(count) is not int or count < 0 for count in counts):
-        raise ValueError("its counts of samples and passes are none")
-    if state.position > coefficients.shape[1] or not _is_number(state.damping):
-        raise ValueError("its counts of samples and passes are none")
+    return (
+        all(getattr(state, name).dtype == np.float64 for name in _ARRAYS)
+        and (len(found) == 2 if shape is None else found == shape)
+        and found[0] in (r, 2 * r)
+        and state.projections.shape == found
+        and state.log_gains.shape == state.eigenvalues.shape == (r,)
+        and all(type(count) is int and count >= 0 for count in counts)
+        and state.position <= found[1]
+        and _is_number(state.damping)
+    )
 
 
-def _check_story(saved: Saved) -> None:
-    """Raise unless history, times and seed are such as a run writes."""
-    entries = saved.history if isinstance(saved.history, list) else [None]
-    pending = saved.pending if isinstance(saved.pending, dict) else {"": 0.0}
-    if (
-        not all(isinstance(entry, dict) and _is_entry(entry) for entry in entries)
-        or (pending and pending.keys() != _PENDING)
-        or not all(_is_number(value) for value in pending.values())
-        or not isinstance(saved.diverged, bool)
-        or saved.seed < 0
-    ):
-        raise ValueError("its history is not that of a run")
-
-
-def _is_entry(entry: dict[str, Any]) -> bool:
-    return isinstance(entry.get("diverged"), bool) and _is_number(entry.get("max_residual"))
+def _is_history(saved: Saved) -> bool:
+    """Return whether history, times and seed are such as a run writes."""
+    entries, pending = saved.history, saved.pending
+    return (
+        isinstance(entries, list)
+        and all(isinstance(entry, dict) for entry in entries)
+        and all(isinstance(entry.get("diverged"), bool) for entry in entries)
+        and all(_is_number(entry.get("max_residual")) for entry in entries)
+        and isinstance(pending, dict)
+        and pending.keys() in (set(), _PENDING)
+        and all(_is_number(value) for value in pending.values())
+        and isinstance(saved.diverged, bool)
+        and saved.seed >= 0
+    )
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number; in a run that diverged NaN and infinity are too."""
+    """Return whether a value of JSON is a number; NaN and infinity are, in a run that diverged."""
     return type(value) in (int, float)

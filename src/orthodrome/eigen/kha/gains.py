@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._core.checks import check_choice, check_positive
+from ..._core.types import Floats
+
+if TYPE_CHECKING:
+    from .solver import Hebbian
 
 __all__ = ["BOUND", "GAINS", "Gains", "choose_gains"]
 
@@ -70,7 +72,7 @@ class Gains:
         """Whether the library chooses the gains; each step is then limited (clipped)."""
         return self.eta0 is None
 
-    def of_pass(self, eigenvalues: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
+    def of_pass(self, eigenvalues: Floats, damping: float) -> Floats:
         """Return η of each component at the start of a pass, before its decay.
 
         The paper's rules are η0 for KHA and KHA/t and eq. (12) for KHA/et and KHA-SMD.
@@ -83,7 +85,7 @@ class Gains:
         scale = self.eta0 * float(np.linalg.norm(eigenvalues))
         return np.divide(scale, eigenvalues, out=gains, where=eigenvalues > 0)
 
-    def _automatic(self, eigenvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _automatic(self, eigenvalues: Floats) -> Floats:
         """Return min(10 / λ_i, 2 / k_i), k_i the mean square that earlier components leave over.
 
         KHA/t has one gain for all, and the last component needs the largest; KHA, whose gain does
@@ -100,21 +102,19 @@ class Gains:
         return gains
 
 
-def choose_gains(kind: str, eta0: Any, mu: Any, xi: float, n: int, diagonal: NDArray[Any]) -> Gains:
-    """Check the parameters of gains and return the rule for an operator with this diagonal."""
-    check_choice(kind, GAINS, "gain", "hebbian")
-    for name, value in (("eta0", eta0), ("mu", mu)):
-        if not (isinstance(value, str) and value == "auto"):
-            check_positive(value, name, "hebbian", or_zero=name == "mu")
-    check_positive(xi, "xi", "hebbian", or_zero=True, maximum=1.0)
-    mean_square = float(np.mean(diagonal, dtype=np.float64))
-    automatic = isinstance(eta0, str)
-    automatic_mu = _META / mean_square if mean_square > 0 else 0.0
+def choose_gains(settings: Hebbian, operator: Any) -> Gains:
+    """Return the rule of a solver's settings for this operator."""
+    mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
+    automatic = isinstance(settings.eta0, str)
+    mu = settings.mu
+    if isinstance(mu, str):
+        mu = _META / mean_square if mean_square > 0 else 0.0
+    n, kind = operator.shape[0], settings.gain
     return Gains(
         kind=kind,
-        eta0=None if automatic else float(eta0),
-        mu=automatic_mu if isinstance(mu, str) else float(mu),
-        xi=float(xi),
+        eta0=None if automatic else float(settings.eta0),
+        mu=float(mu),
+        xi=float(settings.xi),
         log_gain=0.0 if automatic or kind != "smd" else 1.0,
         period=math.inf if kind == "constant" else float(n),
         n_points=n,

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from ..._core.types import Floats
 from .starts import nonzero_rows, whitening
-from .sweep import State
+from .sweep import State, quotient
 
 __all__ = ["Ritz", "component_pairs", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
 
@@ -17,9 +17,9 @@ __all__ = ["Ritz", "component_pairs", "estimate_residuals", "raw_pairs", "raylei
 class Ritz(NamedTuple):
     """Eigenvalues, coefficients A (r x l) and eigenvectors of K' in rows (r x l)."""
 
-    values: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    vectors: NDArray[np.float64]
+    values: Floats
+    coefficients: Floats
+    vectors: Floats
 
 
 def rayleigh_ritz(state: State) -> Ritz:
@@ -38,41 +38,29 @@ def rayleigh_ritz(state: State) -> Ritz:
     values, turn = scipy.linalg.eigh(seen @ seen.T, check_finite=False, driver="evd")
     turn = turn[:, ::-1].T @ mixing
     coefficients, seen = turn @ A, turn @ projections
-    return _normalised(values[::-1], coefficients, seen)
+    values = values[::-1]
+    null = values <= len(values) * np.finfo(float).eps * max(values[0], 0.0)
+    values = np.where(null, 0.0, values)
+    coefficients[null] = 0.0
+    return Ritz(values, coefficients, quotient(seen, np.sqrt(values)[:, None]))
 
 
 def raw_pairs(state: State) -> Ritz:
     """Return the components as they are, with the eigenvalues of eq. (13)."""
-    lengths = np.linalg.norm(state.component_projections, axis=1)
-    vectors = np.zeros_like(state.component_projections)
-    np.divide(
-        state.component_projections, lengths[:, None], out=vectors, where=lengths[:, None] > 0
-    )
+    projections = state.component_projections
+    vectors = quotient(projections, np.linalg.norm(projections, axis=1, keepdims=True))
     return Ritz(state.estimate_eigenvalues(), state.components.copy(), vectors)
 
 
 def component_pairs(state: State) -> Ritz:
     """Return the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²."""
     squares, lengths = (state.component_projections**2).sum(axis=1), state.squared_lengths()
-    values = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
-    return raw_pairs(state)._replace(values=values)
-
-
-def _normalised(
-    values: NDArray[np.float64], coefficients: NDArray[np.float64], seen: NDArray[np.float64]
-) -> Ritz:
-    floor = len(values) * np.finfo(float).eps * max(values[0], 0.0)
-    null = values <= floor
-    values = np.where(null, 0.0, values)
-    coefficients[null] = 0.0
-    vectors = np.zeros_like(seen)
-    vectors[~null] = seen[~null] / np.sqrt(values[~null])[:, None]
-    return Ritz(values, coefficients, vectors)
+    return raw_pairs(state)._replace(values=quotient(squares, lengths))
 
 
 def estimate_residuals(
     operator: Any, pairs: Ritz, rng: np.random.Generator, block_size: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
 
     A sample of m of the l rows holds m / l of the squared residual on average. It costs m rows,

@@ -1,37 +1,43 @@
-"""The Kernel Hebbian Algorithm as a solver of :func:`~orthodrome.eigen.leading`."""
+"""The Kernel Hebbian Algorithm: a function, and a solver of :func:`~orthodrome.eigen.leading`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import (
-    check_choice,
+    check_callback,
     check_columns,
+    check_flag,
     check_integer,
+    check_numbers,
     check_positive,
-    check_random_state,
 )
+from ..._core.parameters import Check, choice, integer, optional, or_word, positive, seed
+from ..._core.types import Callback
+from ...gram import DenseGram, GramOperator
+from .._solver import Solver, start_word
 from ..dense import Dense
-from ..pairs import Eigenpairs
+from ..pairs import Eigenpairs, completed
+from .checks import check_order
 from .gains import GAINS
-from .run import HebbianResult, hebbian
+from .run import HebbianResult, run
 from .starts import STARTS, start_from
 from .sweep import resolve_block_size
 
-__all__ = ["Hebbian"]
+__all__ = ["Hebbian", "hebbian"]
 
 _DENSE_ROWS = 256  # a block, unless another size is asked for
 _DENSE_SHARE = 5  # beyond one pair in so many rows the matrix is LAPACK's
+_LARGEST = 1e75  # fourth powers of larger lengths overflow
 
 
 @dataclass(frozen=True)
-class Hebbian:
+class Hebbian(Solver):
     """The Kernel Hebbian Algorithm: a usable answer after a pass or two over the matrix.
 
     Parameters are those of :func:`~orthodrome.eigen.hebbian`, with a pilot as the default start.
@@ -74,50 +80,38 @@ class Hebbian:
     memory_budget: str | float | None = None
 
     name = "hebbian"
-
-    def __post_init__(self) -> None:
-        check_choice(self.gain, GAINS, "gain", "the hebbian solver")
-        check_choice(self.start, STARTS, "start", "the hebbian solver")
-        check_integer(self.n_passes, "n_passes", "the hebbian solver")
-        if self.block_size is not None:
-            check_integer(self.block_size, "block_size", "the hebbian solver")
-        check_positive(self.tol, "tol", "the hebbian solver", or_zero=True)
-        check_random_state(self.random_state, "the hebbian solver")
-        if isinstance(self.initial, str):
-            check_choice(self.initial, ("nystroem",), "initial", "the hebbian solver")
+    _PARAMETERS: ClassVar[dict[str, Check]] = {
+        "gain": choice(*GAINS),
+        "eta0": or_word("auto", positive()),
+        "mu": or_word("auto", positive(or_zero=True)),
+        "xi": partial(check_positive, or_zero=True, maximum=1.0),
+        "n_passes": integer(0),
+        "tol": positive(or_zero=True),
+        "start": choice(*STARTS),
+        "block_size": optional(integer()),
+        "checkpoint_seconds": optional(positive(or_zero=True)),
+        "random_state": seed,
+        "initial": start_word,
+    }
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
         """Return what runs for k pairs of an n x n matrix: this solver, or LAPACK if small."""
         small = n <= (self.block_size or _DENSE_ROWS) or k * _DENSE_SHARE > n
         return Dense(self.memory_budget) if small else self
 
-    def solve(
-        self, operator: Any, k: int, *, callback: Callable[[dict[str, Any]], None] | None = None
-    ) -> Eigenpairs:
+    def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs."""
         stand_in = self.for_size(operator.shape[0], k)
         if isinstance(stand_in, Dense):
             return stand_in.solve(operator, k, callback=callback)
-        found = hebbian(
-            operator,
-            k,
-            gain=self.gain,
-            eta0=self.eta0,
-            mu=self.mu,
-            xi=self.xi,
-            n_passes=self.n_passes,
-            tol=self.tol,
-            start=self.initial if isinstance(self.initial, str) else self.start,
-            initial=self._initial(operator, k),
-            block_size=resolve_block_size(self.block_size, operator, self.memory_budget),
-            checkpoint=self.checkpoint,
-            checkpoint_seconds=self.checkpoint_seconds,
-            callback=callback,
-            random_state=self.random_state,
-        )
+        settings = replace(self, start=self.initial) if isinstance(self.initial, str) else self
+        block_size = resolve_block_size(self.block_size, operator, self.memory_budget)
+        given = self._initial(operator, k)
+        found = run(settings, operator, k, given, block_size, callback=callback)
+        rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
-            vectors=_completed(found.eigenvectors, found.eigenvalues > 0),
+            vectors=completed(found.eigenvectors[:, :rank], k),
             residuals=found.residuals,
             n_iter=found.n_passes,
             status=found.status,
@@ -132,26 +126,197 @@ class Hebbian:
         given, n = self.initial, operator.shape[0]
         if given is None or isinstance(given, str):
             return None
-        if self._goes_on(given, k, n):
-            return given
-        vectors = given.eigenvectors if isinstance(given, HebbianResult) else given
-        vectors = check_columns(vectors, n, "initial", "the hebbian solver")
+        if isinstance(given, HebbianResult):
+            if given.state.coefficients.shape == _state_shape(k, n, self.gain):
+                return given
+            given = given.eigenvectors
+        vectors = check_columns(given, n, "initial", "the hebbian solver")
         start = np.random.default_rng(0).standard_normal((k, n)) / n
         start[: min(k, vectors.shape[1])] = vectors.T[:k]
         return start_from(operator, start, orthonormal=True)[0]
 
-    def _goes_on(self, given: Any, k: int, n: int) -> bool:
-        shape = (k * (2 if self.gain == "smd" else 1), n)
-        return isinstance(given, HebbianResult) and given.state.coefficients.shape == shape
+
+def _state_shape(r: int, n: int, gain: str) -> tuple[int, int]:
+    """Return the shape of the coefficients in the state of a run."""
+    return (2 * r if gain == "smd" else r), n
 
 
-def _completed(vectors: NDArray[Any], found: NDArray[np.bool_]) -> NDArray[Any]:
-    """Fill the columns that are not found, beyond the rank, with vectors orthogonal to the rest."""
-    if np.all(found):
-        return vectors
-    missing = int(np.count_nonzero(~found))
-    fresh = np.random.default_rng(0).standard_normal((len(vectors), missing))
-    basis = scipy.linalg.qr(np.hstack([vectors[:, found], fresh]), mode="economic")[0]
-    vectors = vectors.copy()
-    vectors[:, ~found] = basis[:, len(found) - missing :]
-    return vectors
+def hebbian(
+    operator: Any,
+    n_components: int,
+    *,
+    gain: str = "et",
+    eta0: float | str = "auto",
+    mu: float | str = "auto",
+    xi: float = 0.99,
+    n_passes: int = 50,
+    tol: float = 1e-2,
+    start: str = "orthonormal",
+    initial: ArrayLike | HebbianResult | None = None,
+    order: ArrayLike | None = None,
+    block_size: int | None = None,
+    polish: bool = True,
+    checkpoint: Any = None,
+    checkpoint_seconds: float | None = None,
+    callback: Callback | None = None,
+    random_state: Any = None,
+) -> HebbianResult:
+    r"""Find leading eigenvectors by visiting one sample after the other: KHA and its family.
+
+    The components :math:`w = A\Phi'` follow Sanger's rule in feature space (eq. 8, 11, 15),
+
+    .. math:: A \leftarrow A + \operatorname{diag}(e^{\rho}\eta)
+        \bigl[y e_i^\top - \operatorname{lt}(y y^\top) A\bigr], \qquad y = A k'_i ,
+
+    where lt keeps the lower triangle. These are the paper's updates sample by sample, exactly;
+    they are computed in blocks, so that the work is in products of matrices.
+
+    A usable answer is there after one or two passes over K', with O(r l) memory. It is *not* the
+    way to many digits, nor the fastest to a few: :class:`~orthodrome.eigen.Krylov` gets them with
+    fewer sweeps over K'.
+
+    Parameters
+    ----------
+    operator : GramOperator or array-like of shape (l, l)
+        K', symmetric and positive semidefinite, taken as it is: wrap K in
+        :class:`~orthodrome.gram.Centered` for kernel PCA, in :class:`~orthodrome.gram.Tangent` for
+        kernel PGA. Only its rows are used, each once in a pass.
+    n_components : int
+        r. If it exceeds the rank of K', the rest are zeros.
+    gain : {"constant", "t", "et", "smd"}, default="et"
+        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: divided by the
+        estimated eigenvalue of each component too (eq. 12, 13). KHA-SMD: stochastic meta-descent
+        on the logarithms of those gains (eq. 16, 21).
+    eta0 : float or "auto", default="auto"
+        A number is the paper's η0, and its rules hold to the letter. "auto" needs no tuning; see
+        Notes.
+    mu : float or "auto", default="auto"
+        KHA-SMD: the gain of the log-gains.
+    xi : float, default=0.99
+        KHA-SMD: decay of the memory of past steps.
+    n_passes : int, default=50
+        The most passes over the data, in this call.
+    tol : float, default=1e-2
+        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
+        returned is at most tol times the largest eigenvalue.
+    start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
+        Random coefficients over a few points, made orthonormal in feature space; the principal
+        components within the span of a few points; the same with points drawn by randomly pivoted
+        Cholesky, which takes their rows twice; the paper's A ~ N(0, 1/(rl)), which takes a
+        sweep over K' by itself; the same over a few points.
+    initial : ndarray of shape (r, l) or HebbianResult, optional
+        Coefficients to start from instead; a result goes on where it ended, as if the run had
+        never stopped.
+    order : array-like of int of shape (n_passes, l), optional
+        The samples in the order of the visits. Default: a random permutation for each pass.
+    block_size : int, optional
+        Samples per block; the iterates do not depend on it, but for rounding. Default: 256, or as
+        many rows of K' as 256 MiB hold, but not below 32.
+    polish : bool, default=True
+        End with a Rayleigh-Ritz step within the span of the components.
+    checkpoint : str or path, optional
+        A file that keeps the state after each pass. The same call again goes on from it and ends
+        with the same result as a run that was never interrupted; a file of other data, kernel or
+        parameters is refused. (`n_passes` and `tol` may differ: a finished run can be extended,
+        unless its `order` was given.)
+    checkpoint_seconds : float, optional
+        Write the file every so many seconds instead, also in the middle of a pass.
+    callback : callable, optional
+        Called with each entry of the history as it is made.
+    random_state : int, RandomState, Generator or None
+        Source of the start and the orders.
+
+    Returns
+    -------
+    HebbianResult
+        Coefficients, eigenvalues, eigenvectors, estimated residuals, status, history.
+
+    Notes
+    -----
+    Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
+    :math:`\bar k_i` is what the components before the i-th leave over of the mean
+    :math:`\bar k` of k'(x, x); at each sample all gains are scaled down until
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
+    these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
+    :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
+    pilot start has t begin at 3 to 1000 passes, the more the smaller the residual of the pilot; so
+    have coefficients given as `initial`, unless they are no better than a random start.
+    Results do not depend on the scale of the kernel. Should the components grow beyond measure all
+    the same, the pass is undone and repeated with half the gains, and a warning says so. With a
+    number for `eta0` a run that diverges stops at the end of the last good pass.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006; Kim, Franz and
+    Schölkopf, "Iterative kernel principal component analysis for image modeling", IEEE TPAMI 27
+    (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.eigen import hebbian
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)) * [3, 2, 1]
+    >>> found = hebbian(X @ X.T, 2, random_state=0)
+    >>> exact = np.linalg.eigvalsh(X.T @ X)[::-1]
+    >>> bool(np.allclose(found.eigenvalues, exact[:2], rtol=1e-3))
+    True
+    """
+    if not isinstance(operator, GramOperator):
+        operator = DenseGram(operator)
+    settings = Hebbian(
+        gain,
+        eta0,
+        mu,
+        xi,
+        n_passes,
+        tol,
+        start,
+        block_size,
+        checkpoint,
+        checkpoint_seconds,
+        random_state,
+    )
+    r = check_integer(n_components, "n_components", "hebbian")
+    check_flag(polish, "polish", "hebbian")
+    check_callback(callback, "hebbian")
+    return run(
+        settings,
+        operator,
+        r,
+        _checked_initial(initial, r, gain, operator),
+        resolve_block_size(block_size, operator),
+        orders=check_order(order, n_passes, operator.shape[0]),
+        polish=polish,
+        callback=callback,
+    )
+
+
+def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
+    """Return the coefficients or the result to start from, or None."""
+    n = operator.shape[0]
+    if initial is None:
+        return None
+    if isinstance(initial, HebbianResult):
+        found, shape = initial.state.coefficients.shape, _state_shape(r, n, gain)
+        if found != shape:
+            raise ValueError(
+                f"initial of hebbian is the result of another run: its coefficients have shape "
+                f"{found}, this run's {shape}. Go on with the same operator, n_components and gain."
+            )
+        return initial
+    A = check_numbers(initial, "initial", "hebbian", dtype=np.float64)
+    if A.shape != (r, n):
+        raise ValueError(
+            f"initial of hebbian must be an array of shape ({r}, {n}), one row of coefficients per "
+            f"component; got {A.shape}."
+        )
+    with np.errstate(over="ignore"):
+        length = (
+            float(np.abs(A).sum(axis=1).max()) * float(np.abs(operator.diagonal()).max()) ** 0.5
+        )
+    if not length <= _LARGEST:
+        raise ValueError(
+            f"initial of hebbian has components of length {length:.2g}, the powers of which "
+            "overflow; divide the coefficients so that they have length 1."
+        )
+    return A

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ..._core.types import Floats
 from ...coordinates import partial_cholesky
 from ...coordinates.pivots import pilot_size
 
 __all__ = ["STARTS", "Start", "start_from", "start_with"]
 
 #: A pair A, A K'.
-Start = tuple[NDArray[np.float64], NDArray[np.float64]]
+Start = tuple[Floats, Floats]
 
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
@@ -62,12 +63,7 @@ def nonzero_rows(operator: Any) -> NDArray[np.intp]:
     return np.flatnonzero(operator.diagonal() > operator.rounding())
 
 
-def _topped_up(
-    operator: Any,
-    A: NDArray[np.float64],
-    projections: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> Start:
+def _topped_up(operator: Any, A: Floats, projections: Floats, rng: np.random.Generator) -> Start:
     """Replace rows of zeros by random ones over all points, orthonormal to the rest.
 
     The points drawn may be copies of each other. What a start has not got is lost for good: a row
@@ -90,9 +86,7 @@ def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool =
     return orthonormalised(*start, operator.rounding()) if orthonormal else start
 
 
-def orthonormalised(
-    A: NDArray[np.float64], projections: NDArray[np.float64], rounding: float
-) -> Start:
+def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
     """Combine the rows so that A K' Aᵀ = I; rows beyond the rank of K' become zeros.
 
     `rounding` is that of an entry of K'.
@@ -104,7 +98,7 @@ def orthonormalised(
     return mixing @ A, mixing @ projections
 
 
-def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.float64]:
+def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
     """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros.
 
     `rounding` is that of an entry of G: a direction whose square is no more than that of so many
@@ -133,9 +127,7 @@ def whitening(inner: NDArray[np.float64], rounding: float = 0.0) -> NDArray[np.f
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
 
 
-def _pilot(
-    rows: NDArray[np.float64], own: NDArray[np.float64], r: int, rounding: float
-) -> NDArray[np.float64]:
+def _pilot(rows: Floats, own: Floats, r: int, rounding: float) -> Floats:
     """Return the leading components of all data within the span of the pilot points."""
     mixing = whitening(own, rounding)
     seen = mixing @ rows

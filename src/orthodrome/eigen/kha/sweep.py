@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from ..._core.memory import parse_bytes
 from ..._core.threads import run_over_rows
+from ..._core.types import Floats
 from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
 
-__all__ = ["PHASES", "Seconds", "State", "resolve_block_size", "sweep"]
+__all__ = ["PHASES", "Seconds", "State", "quotient", "resolve_block_size", "sweep"]
 
 _BLOCK_SIZE = 256
 _LEAST_BLOCK = 32
@@ -51,13 +53,13 @@ class State:
         What the automatic gains have been multiplied by after divergences.
     """
 
-    coefficients: NDArray[np.float64]
-    projections: NDArray[np.float64]
-    log_gains: NDArray[np.float64]
+    coefficients: Floats
+    projections: Floats
+    log_gains: Floats
     clock: int = 0
     n_passes: int = 0
     position: int = 0
-    eigenvalues: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    eigenvalues: Floats = field(default_factory=lambda: np.zeros(0))
     damping: float = 1.0
 
     @property
@@ -66,42 +68,33 @@ class State:
         return len(self.log_gains)
 
     @property
-    def components(self) -> NDArray[np.float64]:
+    def components(self) -> Floats:
         """A."""
         return self.coefficients[: self.n_components]
 
     @property
-    def component_projections(self) -> NDArray[np.float64]:
+    def component_projections(self) -> Floats:
         """A K'."""
         return self.projections[: self.n_components]
 
     def copy(self) -> State:
         """Return a copy that shares nothing."""
-        arrays = {
-            name: np.array(getattr(self, name))
-            for name in ("coefficients", "projections", "log_gains", "eigenvalues")
-        }
-        return State(
-            **arrays,
-            clock=self.clock,
-            n_passes=self.n_passes,
-            position=self.position,
-            damping=self.damping,
-        )
+        return copy.deepcopy(self)
 
-    def squared_lengths(self) -> NDArray[np.float64]:
+    def squared_lengths(self) -> Floats:
         """Return ‖w_i‖² = (A K' Aᵀ)_ii of the components in feature space."""
         return np.einsum("ij,ij->i", self.components, self.component_projections)
 
-    def estimate_eigenvalues(self) -> NDArray[np.float64]:
+    def estimate_eigenvalues(self) -> Floats:
         """Return λ of eq. (13), ‖A_i K'‖ / ‖A_i‖; 0 for a row of zeros."""
-        return _quotient(
+        return quotient(
             np.linalg.norm(self.component_projections, axis=1),
             np.linalg.norm(self.components, axis=1),
         )
 
 
-def _quotient(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def quotient(a: Floats, b: Floats) -> Floats:
+    """Return a / b, 0 where b is 0."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
@@ -145,7 +138,7 @@ def _visit_block(
     operator: Any,
     block: NDArray[np.intp],
     gains: Gains,
-    base: NDArray[np.float64],
+    base: Floats,
     seconds: Seconds,
 ) -> int | None:
     since = time.perf_counter()
@@ -175,13 +168,7 @@ def _visit_block(
     return int(n_clips)
 
 
-def _apply(
-    state: State,
-    T: NDArray[np.float64],
-    V: NDArray[np.float64],
-    rows: NDArray[Any],
-    block: NDArray[np.intp],
-) -> None:
+def _apply(state: State, T: Floats, V: Floats, rows: NDArray[Any], block: NDArray[np.intp]) -> None:
     """S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :], by slices of columns."""
     S, projections = state.coefficients, state.projections
     narrow = V.astype(rows.dtype, copy=False)  # the steps may be rounded as K' is; sums are not

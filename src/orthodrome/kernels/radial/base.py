@@ -11,20 +11,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from ..._core.checks import check_positive
 from .._prepared import Prepared, finite_squared_norms
-from ..bandwidth import Moments, mean_square, median_distance
+from ..bandwidth import Moments, mean_square, median_distance, number_as_scale, scale_by_rule
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
-__all__ = [
-    "Radial",
-    "ScaledRadial",
-    "as_float",
-    "number_as_scale",
-    "resolve_sigma",
-    "scale_by_rule",
-]
+__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma"]
 
 
 def as_float(d2: ArrayLike) -> NDArray[Any]:
@@ -166,9 +158,6 @@ class ScaledRadial(Radial):
         distances = np.linalg.norm(sample - self.origin_, axis=1)
         return np.asarray(sample[int(np.argmin(distances))], dtype=np.float64)
 
-    def _unresolved(self) -> str:
-        return f"sigma={self.sigma!r}" if isinstance(self.sigma, str) else ""
-
     def _scale(self) -> float:
         """Return sigma as a number, whether or not the kernel was fitted."""
         if hasattr(self, "sigma_"):
@@ -185,39 +174,9 @@ class ScaledRadial(Radial):
         scale = self._scale()
         return 1e-15 < scale < 1e15 and largest <= 1e30 * min(scale, 1.0) ** 2
 
-    def _rescale(self) -> None:
-        self.sigma_ = number_as_scale(self)
-
-
-def number_as_scale(kernel: Any) -> float:
-    """Return ``kernel.sigma``, which must be a number that may be a scale."""
-    owner = type(kernel).__name__
-    scale = check_positive(kernel.sigma, "sigma", owner)
-    _check_scale(scale, kernel.sigma, owner, np.float64)
-    return scale
-
-
-def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
-    """Raise where the square of a scale, or its reciprocal, is not a normal number.
-
-    A rule takes the scale from distances, which have the precision of the data.
-    """
-    precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
-    if 0 < scale < 10 * math.sqrt(precision.tiny):
-        raise ValueError(
-            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows in "
-            f"{precision.dtype}; rescale the data."
-        )
-    if scale > 0.1 * math.sqrt(np.finfo(np.float64).max):
-        raise ValueError(f"sigma={sigma!r} of {owner} is so large that its square overflows.")
-
 
 def resolve_sigma(
-    kernel: Any,
-    X: Any,
-    sample_weight: NDArray[np.float64] | None,
-    *,
-    resolution: float = 0.0,
+    kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None, *, resolution: float = 0.0
 ) -> float:
     """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
 
@@ -234,52 +193,3 @@ def resolve_sigma(
         ),
         resolution=resolution,
     )
-
-
-def scale_by_rule(
-    kernel: Any,
-    dtype: Any,
-    *,
-    mean_square: Callable[[], float],
-    median: Callable[[], float],
-    resolution: float = 0.0,
-) -> float:
-    """Turn ``kernel.sigma`` into a number, for distances of any kind.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        It has ``sigma``: a number, "mean" or "median".
-    dtype : dtype
-        The precision of the data.
-    mean_square : callable
-        Returns the mean squared distance over all pairs.
-    median : callable
-        Returns the median distance.
-    resolution : float, default=0
-        A mean or median up to this is rounding, and 0.
-    """
-    sigma, owner = kernel.sigma, type(kernel).__name__
-    if not isinstance(sigma, str):
-        scale = check_positive(sigma, "sigma", owner)
-    elif sigma == "mean":
-        scale = math.sqrt(mean_square())
-    elif sigma == "median":
-        scale = median()
-    else:
-        raise ValueError(
-            f"sigma of {owner} must be a positive number, 'mean' or 'median'; got {sigma!r}."
-        )
-    if not math.isfinite(scale):
-        raise ValueError(
-            f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
-        )
-    if isinstance(sigma, str) and scale <= resolution:
-        scale = 0.0
-    if scale == 0 and sigma == "median" and math.sqrt(mean_square()) > resolution:
-        raise ValueError(
-            f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
-            "sigma='mean' or a number."
-        )
-    _check_scale(scale, sigma, owner, dtype)
-    return scale if scale > 0 else 1.0

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_positive
 from .. import _loops
+from ..base import resolve_gamma
 from .base import Radial, ScaledRadial, as_float
 
 __all__ = ["RBF", "Gaussian", "RationalQuadratic", "Wave"]
@@ -85,12 +86,7 @@ class RBF(Gaussian):
 
     def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
         Radial._resolve(self, X, sample_weight)
-        self.gamma_ = (
-            1.0 / X.shape[1] if self.gamma is None else check_positive(self.gamma, "gamma", "RBF")
-        )
-
-    def _unresolved(self) -> str:
-        return ""
+        self.gamma_ = resolve_gamma(self, X)
 
     def _rate(self) -> float:
         if hasattr(self, "gamma_"):

@@ -1,0 +1,29 @@
+"""What the eigensolvers share: parameters that are checked when a solver is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .._core.checks import check_choice
+from .._core.parameters import Check
+
+__all__ = ["Solver", "start_word"]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Base of the frozen solver objects; `_PARAMETERS` gives the check of each parameter."""
+
+    name: ClassVar[str]
+    _PARAMETERS: ClassVar[dict[str, Check]] = {}
+
+    def __post_init__(self) -> None:
+        for name, check in self._PARAMETERS.items():
+            check(getattr(self, name), name, f"the {self.name} solver")
+
+
+def start_word(value: Any, name: str, owner: str) -> None:
+    """Require that a start, if it is a word, is "nystroem"; others are checked when used."""
+    if isinstance(value, str):
+        check_choice(value, ("nystroem",), name, owner)
