@@ -283,7 +283,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         canonical, wanted = None, self.n_modes
         if isinstance(rows, ArrayRows):
             canonical = canonical_of(rows, kernel)
-            number_of_clusters(self, canonical, "n_components")
+            number_of_clusters(canonical, self.n_components, type(self).__name__, "n_components")
             if isinstance(wanted, numbers.Integral):
                 wanted = min(int(wanted), len(canonical.weights))
         precomputed = isinstance(kernel, Precomputed)
@@ -344,7 +344,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             return _Sample(canonical, unit_points(self.pga_.embedding_, self.n_modes_))
         chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
         some = canonical_rows(rows.take(chosen), counts)
-        number_of_clusters(self, some, "n_components")
+        number_of_clusters(some, self.n_components, type(self).__name__, "n_components")
         coordinates = new_points(self.pga_)(some.data)
         return _Sample(some, unit_points(coordinates, self.n_modes_))
 
