@@ -222,8 +222,7 @@ def test_the_uncertainty_of_degrees_is_a_bound():
     for count in (5, 40, 110):
         request = Request("a test", K, Nystroem(n_anchors=count, random_state=0))
         plan = make_plan(rows_of(canonical, kernel), kernel, request)
-        view = view_of(canonical, kernel, plan)
-        kernel = view.kernel
+        view = view_of(canonical, kernel, plan, K)
         exact = kernel(canonical.data) @ canonical.weights
         ours = view.gram @ canonical.weights
         assert np.all(np.abs(ours - exact) <= view.sum_uncertainty())

@@ -17,7 +17,7 @@ from .._core.status import warn_unless_converged
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..base import rows_renumbered
 from ..coordinates import AnchorMap, CoordinateGram
-from ..decomposition.view import View, view_of
+from ..decomposition.view import View, fitted_view
 from ..gram import cross_operator, squared_radius
 from ..kernels import Kernel
 from ..kernels._profiles import profile_of, squares_of
@@ -233,7 +233,7 @@ def fit_centers(
 
     on_sphere, needs_gram = geometry.on_sphere, geometry.needs_gram
     with rows_renumbered(canonical.index):
-        view = view_of(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
+        view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
         space = geometry(view)
         centers = space.centers
     starts = start.labels(space, plan.k)  # not renumbered: the rows of `init` have their own

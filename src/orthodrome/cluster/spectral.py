@@ -23,7 +23,7 @@ from .._core.types import Data
 from .._core.warn import warn_user
 from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
 from ..coordinates import AnchorMap, Anchors, CoordinateRows, Coordinates
-from ..decomposition.view import View, view_of
+from ..decomposition.view import View, fitted_view
 from ..eigen import Dense, Eigenpairs, Krylov, leading
 from ..gram import cross_operator
 from ..kernels import Kernel
@@ -248,9 +248,9 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         embedding = for_all_rows(fit.points, canonical, lambda alone: embed(rows.take(alone)))
         nearest = _Nearest(self.cluster_centers_)
         labels = for_all_rows(fit.labels, canonical, lambda alone: nearest(embedding[alone]))
-        lazy = isinstance(rows, DaskRows)
-        self.labels_ = rows.as_dask(labels) if lazy else labels
-        self.embedding_ = rows.as_dask(embedding) if lazy else embedding
+        if isinstance(rows, DaskRows):
+            labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
+        self.labels_, self.embedding_ = labels, embedding
 
     # ------------------------------------------------------------------ new data
 
@@ -376,7 +376,7 @@ def fit_spectral(
         tol, most = _FEATURES_TOL, request.max_iter
         solver = Krylov(tol) if most is None else Krylov(tol, most)
     with single_threaded_blas(), rows_renumbered(canonical.index):
-        view = view_of(canonical, kernel, plan)
+        view = fitted_view(canonical, kernel, plan)
     seen = view.points is not None
     progress.advance(GRAM_SHARE, "features" if seen else "Gram matrix")
     operator, problem = geometry.wrap(view)

@@ -21,7 +21,7 @@ from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE
 
-__all__ = ["View", "view_of"]
+__all__ = ["View", "fitted_view", "view_of"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class View:
         }
 
 
-def view_of(
+def fitted_view(
     canonical: Canonical,
     kernel: Kernel,
     plan: Plan,
@@ -167,28 +167,37 @@ def view_of(
 
     On the sphere points have unit length: kernel values are divided by the common k(x, x).
     """
-    request, rows = plan.request, rows_of(canonical, kernel)
-    kernel, weights = fitted_kernel(kernel, rows), canonical.weights
-    budget, radius = request.memory_budget, 1.0
+    rows = rows_of(canonical, kernel)
+    kernel = fitted_kernel(kernel, rows)
     if not needs_gram:
         return View(canonical, kernel, plan)
-    if plan.face == "gram":
-        data = data_of(canonical)
-        gram = gram_operator(kernel, data, memory_budget=budget, storage=plan.storage)
-        if on_sphere:
-            radius = squared_radius(gram.diagonal())
-            gram = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
-        return View(canonical, kernel, plan, gram, radius)
-    if on_sphere:
-        radius = float(SPHERE.radius_of(kernel, rows) or 1.0)
+    if plan.face == "coordinates":
+        radius = float(SPHERE.radius_of(kernel, rows) or 1.0) if on_sphere else None
+        return view_of(canonical, kernel, plan, plan.k, radius=radius)
+    data, budget = data_of(canonical), plan.request.memory_budget
+    gram = gram_operator(kernel, data, memory_budget=budget, storage=plan.storage)
+    radius = squared_radius(gram.diagonal()) if on_sphere else 1.0
+    unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
+    return View(canonical, kernel, plan, unit, radius)
+
+
+def view_of(
+    canonical: Canonical, kernel: Kernel, plan: Plan, k: int, *, radius: float | None = None
+) -> View:
+    """Choose anchors for k clusters, and give the canonical rows coordinates.
+
+    With a radius, which kernel values are divided by, the coordinates have unit length.
+    """
+    request, rows, scale = plan.request, rows_of(canonical, kernel), 1.0 / (radius or 1.0)
     if isinstance(kernel, Precomputed):
-        rows = rows.zip(own=gram_diagonal(kernel, canonical.data).astype(np.float64) / radius)
-    solver = plan.solver.renumbered(canonical.inverse)
+        rows = rows.zip(own=gram_diagonal(kernel, canonical.data).astype(np.float64) * scale)
+    solver, budget = plan.solver.renumbered(canonical.inverse), request.memory_budget
     if solver.n_anchors is not None and solver.tol is None and not rows.lazy:
         n, m = rows.shape[0], solver.n_anchors
         refuse_large_coordinates(n, m, rows.dtype, budget, request.storage)
-    anchors = solver.anchors_of(kernel, rows, plan.k, sample_weight=weights, scale=1.0 / radius)
-    divisor, own = radius if on_sphere else None, plan.name == "coordinates"
-    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=on_sphere, radius=divisor, own=own)
+    weights, own = canonical.weights, plan.name == "coordinates"
+    anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
+    unit = radius is not None
+    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
     points = Coordinates(rows, by).kept(request.storage, budget)
-    return View(canonical, kernel, plan, CoordinateGram(points), radius, anchors, points)
+    return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
