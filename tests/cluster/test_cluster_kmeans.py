@@ -38,6 +38,7 @@ from orthodrome.kernels import (
     VeroneseWhitney,
 )
 from orthodrome.metrics import clustering_error
+from orthodrome.preimage import PreimageCenters
 from orthodrome.spaces import (
     centroid_size,
     extrinsic_mean,
@@ -238,16 +239,14 @@ def test_bounding_box_places_lie_in_the_box(monkeypatch):
     X = cloud(60) + np.array([10, 0, -5])
     model = estimator("preimage", 5, init="bounding-box", n_init=40)
     seen = []
-    inner = type(model)._geometry
+    squared = PreimageCenters.squared
 
-    def spied(*args):
-        geometry, view = inner(*args)
-        squared = geometry.squared
-        geometry.squared = lambda places: seen.append(places) or squared(places)
-        return geometry, view
+    def spied(centers, places):
+        seen.append(places)
+        return squared(centers, places)
 
-    monkeypatch.setattr(type(model), "_geometry", spied)
-    monkeypatch.setattr("orthodrome.cluster.base.lloyd", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(PreimageCenters, "squared", spied)
+    monkeypatch.setattr("orthodrome.cluster.centers.lloyd", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.fit(X)
     places = np.concatenate(seen)

@@ -422,7 +422,7 @@ def test_bad_parameters_of_one_kind():
     for kind in ("flat", "intrinsic"):
         with pytest.raises(ValueError, match=r"init of .* must be one of .*; got 'bounding-box'"):
             estimator(kind, init="bounding-box").fit(blobs())
-        with pytest.raises(ValueError, match=r"init of .* where the kernel is precomputed"):
+        with pytest.raises(ValueError, match=r"init of .* if the kernel is precomputed"):
             estimator(kind, kernel="precomputed", init=blobs(3)).fit(gaussian(blobs()))
         with pytest.raises(ValueError, match="callable kernel must return the whole block"):
             estimator(kind, kernel=lambda A, B: np.ones(3)).fit(blobs())

@@ -2,34 +2,197 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical
+from .._core.checks import check_choice
 from .._core.kinds import is_dask_array
-from .._core.parameters import choice
-from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
-from ..base import rows_of
-from ..coordinates import AnchorMap
-from ..decomposition.geometry import SPHERE
-from ..decomposition.view import View, view_of
-from ..gram import Scaled, cross_operator, squared_radius
+from .._core.parameters import choice, integer
+from .._core.progress import tracked
+from .._core.threads import single_threaded_blas
+from .._core.types import Data
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, nystroem_or, rows_of
 from ..gram.factory import prepared_points
-from ..kernels import Kernel
-from ..kernels._profiles import has_profile, profile_of, squares_of
-from ..plan import Plan, Request, make_plan
-from ..preimage import PreimageCenters
+from ..kernels import Kernel, Precomputed
+from ..kernels._profiles import has_profile, profile_of
+from ..plan import Request, make_plan
 from ..preimage.manifold import as_given
-from ..rows import ArrayRows, Rows
-from ..sphere.lloyd import FlatCenters, GeodesicCenters
+from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.seeding import SEEDINGS
-from .base import CenterClustering
+from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
+from .centers import (
+    Flat,
+    FlatDistances,
+    InputDistances,
+    Inputs,
+    Sphere,
+    SphereDistances,
+    Start,
+    distances,
+    fit_centers,
+    inertia,
+    nearest,
+)
 
-__all__ = ["HypersphericalKMeans", "KernelKMeans"]
+__all__ = ["CenterClustering", "HypersphericalKMeans", "KernelKMeans"]
+
+
+class CenterClustering(
+    FitsClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator
+):
+    """What k-means in any geometry shares.
+
+    A subclass names the geometry, and makes the functions of blocks that measure distances.
+    """
+
+    _PARAMETERS = SOLVER_PARAMETERS | {
+        "n_clusters": integer(),
+        "n_init": integer(maximum=MOST_RUNS),
+        "max_iter": integer(),
+        "solver": nystroem_or("exact"),
+    }
+
+    n_clusters: int
+    solver: Any
+    n_anchors: int | None
+    init: Any
+    n_init: int
+    max_iter: int
+    storage: str
+    random_state: Any
+
+    # None on the Gram matrix
+    n_anchors_: int | None = None
+    anchor_indices_: NDArray[np.intp] | None = None
+    _decoder_: NDArray[np.float64] | None = None
+
+    @abstractmethod
+    def _geometry(self) -> Any:
+        """Return the geometry, a class of :mod:`.centers`."""
+
+    @abstractmethod
+    def _distances(self) -> Any:
+        """Return the function of blocks that gives squared distances from the centers."""
+
+    def _order(self) -> Any:
+        """Return the same, or what grows with it, to find the nearest center."""
+        return self._distances()
+
+    def _inits(self) -> tuple[str, ...]:
+        return tuple(SEEDINGS)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        owner = type(self).__name__
+        if isinstance(self.init, str):
+            check_choice(self.init, self._inits(), "init", owner)
+        elif isinstance(self._kernel_object(), Precomputed):
+            raise ValueError(
+                f"init of {owner} must be one of {', '.join(map(repr, self._inits()))} if the "
+                "kernel is precomputed: it does not know inputs."
+            )
+
+    def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
+        """Raise if the kernel, or its data, cannot be used."""
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        owner, kernel, geometry = type(self).__name__, self._kernel_object(), self._geometry()
+        rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
+        self._check_rows(kernel, rows)
+        canonical = canonical_of(rows, kernel)
+        k = number_of_clusters(canonical, self.n_clusters, owner)
+        request = Request.of(self, n_components=k)
+        if not geometry.needs_gram:
+            request = replace(request, solver="dense", storage="recompute")
+        elif isinstance(self.solver, str) and self.solver == "exact":
+            request = replace(request, solver="dense")
+        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+        start = Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
+            fit = fit_centers(canonical, kernel, geometry, plan, start, self.max_iter, progress)
+        self.__dict__.update(fit.attributes)
+        self.labels_ = for_all_rows(
+            fit.labels, canonical, lambda alone: nearest(rows.take(alone), 0, self._order())
+        )
+        if isinstance(rows, DaskRows):
+            self.labels_ = rows.as_dask(self.labels_)
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """Return the cluster of each point: that of the nearest centre.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
+            be the mean of the training diagonal; labels do not depend on it, but distances in
+            feature space do.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        return rows.map(partial(nearest, squared=self._order()))
+
+    def transform(self, X: Data) -> NDArray[Any]:
+        """Return the distance of each point from each centre.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Distances.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        return rows.map(partial(distances, squared=self._distances()))
+
+    def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the weighted sum of squared distances from the nearest centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`predict`.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            At most 0; `inertia_` with its sign turned for the training data.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        rows = rows.weighted(sample_weight, type(self).__name__)
+        return -float(rows.reduce(partial(inertia, squared=self._distances()))[0])
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 class KernelKMeans(CenterClustering):
@@ -169,130 +332,18 @@ n_features), default="k-means++"
         self.random_state = random_state
         self.verbose = verbose
 
-    def _geometry(
-        self, kernel: Kernel, canonical: Canonical, plan: Plan, k: int
-    ) -> tuple[FlatCenters, View | None]:
-        view = None if plan.face == "gram" else view_of(canonical, kernel, plan, k)
-        gram = self._gram(kernel, canonical, plan) if view is None else view.gram
-        return FlatCenters(gram, canonical.weights), view
-
-    def _squared_from_inputs(self, geometry: FlatCenters, inputs: Any) -> NDArray[np.float64]:
-        own = self.kernel_.diagonal(self.kernel_.prepare(inputs)).astype(np.float64)
-        rows = geometry.gram.cross(inputs).toarray()
-        return (own[:, None] - 2 * rows).T
-
-    def _keep(
-        self, geometry: FlatCenters, centers: Any, kept: NDArray[np.intp], view: View | None
-    ) -> float:
-        coefficients, squares = centers[0][:, kept], centers[1]
-        self.cluster_centers_ = _over(coefficients, view)
-        self._center_squares_ = squares[kept]
-        own = geometry.diagonal if view is None else view.diagonal
-        self._mean_diagonal_ = float(np.average(own, weights=geometry.weights))
-        return 0.0 if view is None else float(geometry.weights @ view.left_out)
+    def _geometry(self) -> type[Flat]:
+        return Flat
 
     def _distances(self) -> FlatDistances:
         return FlatDistances(
             self.kernel_,
-            _prepared(self),
+            _prepared(self.kernel_, self.X_fit_),
             self._columns_,
             self.cluster_centers_,
             self._center_squares_,
             self._mean_diagonal_,
         )
-
-
-def _over(coefficients: NDArray[np.float64], view: View | None) -> NDArray[np.float64]:
-    """Return coefficients of centres, in rows, over the points that a fit keeps."""
-    return np.ascontiguousarray(coefficients.T) if view is None else view.combine(coefficients)
-
-
-def _prepared(model: Any) -> Any:
-    """Return the points that a fit keeps, prepared by its kernel."""
-    points = model.X_fit_
-    known = points is None or is_dask_array(points)
-    return points if known else prepared_points(model.kernel_, points)
-
-
-@dataclass(frozen=True)
-class _Products:
-    """Inner products of rows with centres, which are combinations of fitted points."""
-
-    kernel: Kernel
-    points: Any
-    columns: NDArray[np.intp] | None
-    centers: NDArray[np.float64]
-
-    rows_at_once = 2048
-
-    def products(self, rows: Any) -> NDArray[np.float64]:
-        """Return the inner products, shape (n, c)."""
-        rows = rows if self.columns is None else rows[:, self.columns]
-        operator = cross_operator(self.kernel, rows, self.points)
-        return np.asarray(operator @ self.centers.T, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class FlatDistances(_Products):
-    """Squared distances from centres in feature space."""
-
-    squares: NDArray[np.float64]
-    mean_diagonal: float
-
-    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
-        """Return the distances of a block of rows."""
-        if self.points is None:  # k(x, x) is not known; of the training points it is this
-            own = np.full(rows.shape[0], self.mean_diagonal)
-        else:
-            own = self.kernel.diagonal(self.kernel.prepare(rows)).astype(np.float64)
-        return own[:, None] - 2 * self.products(rows) + self.squares
-
-
-@dataclass(frozen=True)
-class SphereDistances(_Products):
-    """Squared distances from centres along the sphere; vectors by anchors have unit length."""
-
-    radius: float
-    decoder: NDArray[np.float64] | None
-
-    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
-        """Return the distances of a block of rows."""
-        if self.decoder is not None:
-            anchors = self.columns if self.points is None else self.points
-            by = AnchorMap(
-                self.kernel, anchors, self.decoder, rows.dtype, unit=True, radius=self.radius
-            )
-            cosines = by.look(rows).over_anchors(self.centers.T)
-        else:
-            if self.points is not None:
-                squared_radius(self.kernel.diagonal(self.kernel.prepare(rows)), self.radius)
-            cosines = self.products(rows) / self.radius
-        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
-        check_cosines(worst, float(np.finfo(rows.dtype).eps), "X")
-        return angles_from_cosines(cosines)[0] ** 2
-
-
-@dataclass(frozen=True)
-class InputDistances:
-    """Squared distances from centres that are inputs, along the sphere.
-
-    With `monotone` they are those of the inputs, which grow with the others: where the kernel has
-    underflown all angles are the same.
-    """
-
-    kernel: Kernel
-    centers: Any
-    monotone: bool = False
-
-    rows_at_once = 2048
-
-    def __call__(self, rows: Any, start: int) -> NDArray[np.float64]:
-        """Return the distances of a block of rows."""
-        points = self.kernel.prepare(rows)
-        squares = squares_of(self.kernel, points, self.centers).astype(np.float64)
-        if self.monotone:
-            return squares
-        return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
 
 
 class HypersphericalKMeans(CenterClustering):
@@ -467,12 +518,15 @@ class HypersphericalKMeans(CenterClustering):
     def _inits(self) -> tuple[str, ...]:
         return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
 
+    def _geometry(self) -> type[Inputs | Sphere]:
+        return Inputs if self.centers == "preimage" else Sphere
+
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         super()._fit(X, sample_weight)
         if self._centers_are_inputs_:
             self.cluster_centers_ = as_given(self.cluster_centers_, X)
 
-    def _check_kernel(self, kernel: Kernel, rows: Rows) -> None:
+    def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
         if self.centers == "intrinsic":
             return
         if not isinstance(rows, ArrayRows):
@@ -500,63 +554,14 @@ class HypersphericalKMeans(CenterClustering):
                 "X.toarray(), or take centers='intrinsic'."
             )
 
-    def _plan(self, rows: Rows, kernel: Kernel, k: int) -> Plan:
-        if self.centers == "preimage":  # there is no Gram matrix
-            request = Request.of(self, solver="dense", n_components=k, storage="recompute")
-            return make_plan(rows, kernel, request)
-        return super()._plan(rows, kernel, k)
-
-    def _geometry(
-        self, kernel: Kernel, canonical: Canonical, plan: Plan, k: int
-    ) -> tuple[PreimageCenters | GeodesicCenters, View | None]:
-        if self.centers == "preimage":
-            return PreimageCenters(kernel, canonical.data, canonical.weights), None
-        if plan.face == "coordinates":
-            radius = SPHERE.radius_of(kernel, rows_of(canonical, kernel))
-            self._squared_radius_ = float(radius or 1.0)
-            view = view_of(canonical, kernel, plan, k, radius=self._squared_radius_)
-            return GeodesicCenters(view.gram, canonical.weights), view
-        gram = self._gram(kernel, canonical, plan)
-        self._squared_radius_ = squared_radius(gram.diagonal())
-        unit = gram if self._squared_radius_ == 1.0 else Scaled(gram, 1.0 / self._squared_radius_)
-        return GeodesicCenters(unit, canonical.weights), None
-
-    def _start(
-        self, geometry: Any, canonical: Canonical, k: int, random: np.random.RandomState
-    ) -> NDArray[np.intp]:
-        if self.init != "bounding-box":
-            return super()._start(geometry, canonical, k, random)
-        low, high = canonical.data.min(axis=0), canonical.data.max(axis=0)
-        places = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
-        return np.argmin(geometry.squared(places), axis=1)
-
-    def _squared_from_inputs(self, geometry: Any, inputs: Any) -> NDArray[np.float64]:
-        if isinstance(geometry, PreimageCenters):
-            return geometry.squared(geometry.domain.coordinates(inputs))
-        own = self.kernel_.diagonal(self.kernel_.prepare(inputs))
-        squared_radius(own, self._squared_radius_, what="init")
-        rows = geometry.gram.cross(inputs).toarray()
-        return angles_from_cosines(rows.astype(np.float64))[0].T ** 2
-
-    def _keep(
-        self, geometry: Any, centers: Any, kept: NDArray[np.intp], view: View | None
-    ) -> float:
-        if isinstance(geometry, PreimageCenters):
-            self.cluster_centers_ = geometry.domain.inputs(centers.points[kept])
-            self._centers_are_inputs_ = True
-        else:
-            self._centers_are_inputs_ = False
-            self.cluster_centers_ = _over(centers.coefficients[:, kept], view)
-        return 0.0
-
     def _distances(self, monotone: bool = False) -> InputDistances | SphereDistances:
         if self._centers_are_inputs_:
-            # centres have the form of the specimens, which is not that of validated data
+            # centers have the form of the specimens, which is not that of validated data
             centers = self.kernel_.validate(self.cluster_centers_, reset=False)
             return InputDistances(self.kernel_, self.kernel_.prepare(centers), monotone)
         return SphereDistances(
             self.kernel_,
-            _prepared(self),
+            _prepared(self.kernel_, self.X_fit_),
             self._columns_,
             self.cluster_centers_,
             self._squared_radius_,
@@ -571,3 +576,9 @@ class HypersphericalKMeans(CenterClustering):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.sparse and self.centers != "preimage"
         return tags
+
+
+def _prepared(kernel: Kernel, points: Any) -> Any:
+    """Return the points that a fit keeps, prepared by its kernel."""
+    known = points is None or is_dask_array(points)
+    return points if known else prepared_points(kernel, points)

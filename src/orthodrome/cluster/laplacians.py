@@ -1,13 +1,11 @@
-"""Points embedded by leading eigenvectors of their graph or Gram matrix, and new points after them.
+"""Geometries of spectral clustering: the graph of the points, or their centred Gram matrix.
 
-Each function takes a Gram operator with weights that mean repetition (:class:`Points`), and a way
-to solve for leading eigenpairs. It returns what the training points become, and an object that does
-the same for new points.
+``wrap`` returns the operator whose leading eigenvectors embed the points; ``embedding`` returns the
+embedding of the training points, and its extension to new points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -15,22 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..coordinates import Coordinates
+from ..decomposition.view import View
 from ..eigen import Eigenpairs, affine_map, make_components, orient, weighted_problem
 from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator
 
-__all__ = ["LAPLACIANS", "Extension", "Points", "SpectralEmbedding"]
-
-_Solve = Callable[[GramOperator], Eigenpairs]
-
-
-class Points(NamedTuple):
-    """The training points as their Gram matrix."""
-
-    gram: GramOperator
-    weights: NDArray[np.float64]  # all positive
-    numbers: NDArray[np.intp]  # what the rows are called in messages
-    definite: bool  # whether the matrix is known to be positive semidefinite
-    uncertainty: NDArray[np.float64] | None = None  # of sums of rows, if it is an approximation
+__all__ = ["LAPLACIANS", "Extension", "Graph", "Principal", "SpectralEmbedding"]
 
 
 class Extension(Protocol):
@@ -53,49 +40,96 @@ class SpectralEmbedding(NamedTuple):
 
     points: NDArray[Any]  # (m, k)
     eigenvalues: NDArray[Any]  # (k,)
-    pairs: Eigenpairs
     extension: Extension
     n_isolated: int = 0
 
 
-def njw(points: Points, solve: _Solve) -> SpectralEmbedding:
-    """Embed by rows of eigenvectors of the normalised graph, brought to length 1."""
-    return _graph_embedding(points, solve, unit_rows=True)
+@dataclass(frozen=True)
+class Graph:
+    """Rows of eigenvectors of the normalised graph.
 
+    They are normalised to length 1, or divided by the roots of the degrees.
+    """
 
-def ncut(points: Points, solve: _Solve) -> SpectralEmbedding:
-    """Embed by rows of Δ^-½ times the eigenvectors of the normalised graph."""
-    return _graph_embedding(points, solve, unit_rows=False)
+    unit_rows: bool
 
+    def wrap(self, view: View) -> tuple[Degree, GramOperator]:
+        """Return the graph, shifted so that no eigenvalue is below 0, which a Hebbian solver needs.
 
-def kernel_pca(points: Points, solve: _Solve) -> SpectralEmbedding:
-    """Embed by rows of eigenvectors of the centred Gram matrix, brought to length 1."""
-    gram, weights = points.gram, points.weights
-    centered = Centered(gram, weights)
-    if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
-        raise ValueError(
-            f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or choose "
-            "other parameters of the kernel."
+        Similarities that are not negative have eigenvalues from -1 on. If K has none below 0, those
+        of the graph are not below -K_ii/Δ_i, which is often nearer: a smaller shift leaves the
+        eigenvalues farther apart, relative to the largest, and is faster.
+        """
+        graph = Degree(
+            view.gram,
+            view.weights,
+            row_numbers=view.canonical.index,
+            uncertainty=view.sum_uncertainty(),
         )
-    pairs = solve(weighted_problem(centered, weights))
-    components = make_components(pairs, centered, weights, drop_null=False)
-    # coordinates are eigenvectors times the roots of the eigenvalues; what is rounding stays 0
-    roots = np.sqrt(components.eigenvalues)
-    inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
-    matrix, constant = affine_map(centered, components.coefficients * inverse)
-    return SpectralEmbedding(
-        points=_unit_rows(components.embedding * inverse),
-        eigenvalues=components.eigenvalues,
-        pairs=pairs,
-        extension=AffineExtension(matrix, constant),
-    )
+        graph.shift = min(1.0, graph.largest_own_share()) if view.definite else 1.0
+        return graph, graph
+
+    def embedding(self, view: View, graph: Degree, pairs: Eigenpairs) -> SpectralEmbedding:
+        """Embed the points by the eigenvectors of the graph."""
+        weights, dtype = graph.weights, pairs.vectors.dtype
+        values = pairs.values.astype(np.float64) - graph.shift
+        vectors = _with_small_rows(graph, pairs.vectors, values)
+        if view.definite:  # rounding would make clusters of points that are equal in K
+            vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
+        apart = graph.tells_apart()
+        if not apart:
+            vectors[:, 1:] = 0  # only rounding, which would make clusters of equal points
+        # with every point written w times its entry in an eigenvector is v / √w
+        points = vectors / np.sqrt(weights)[:, None]
+        if self.unit_rows:
+            points = _unit_rows(points)
+        else:
+            roots = np.sqrt(graph.degrees)[:, None]
+            points = np.divide(points, roots, out=np.zeros_like(points), where=roots > 0)
+        if not apart:
+            points = np.tile(points.mean(axis=0), (len(points), 1))
+        signs = orient(points, weights)
+        vectors = vectors * signs.astype(dtype)
+        return SpectralEmbedding(
+            points=(points * signs).astype(dtype),
+            eigenvalues=values.astype(dtype),
+            extension=GraphExtension(vectors, values, weights, graph.inverse_roots, self.unit_rows),
+            n_isolated=int(np.count_nonzero(graph.inverse_roots == 0)),
+        )
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Rows of eigenvectors of the centred Gram matrix, normalised to length 1."""
+
+    def wrap(self, view: View) -> tuple[Centered, GramOperator]:
+        """Return the centred Gram matrix, and the same with weights."""
+        centered = Centered(view.gram, view.weights)
+        if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
+            raise ValueError(
+                f"Kernel values or their sums overflow in {view.gram.dtype}; rescale the data, or "
+                "choose other parameters of the kernel."
+            )
+        return centered, weighted_problem(centered, view.weights)
+
+    def embedding(self, view: View, centered: Centered, pairs: Eigenpairs) -> SpectralEmbedding:
+        """Embed the points by the eigenvectors."""
+        components = make_components(pairs, centered, view.weights, drop_null=False)
+        # coordinates are eigenvectors times the roots of the eigenvalues; rounding stays 0
+        roots = np.sqrt(components.eigenvalues)
+        inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
+        return SpectralEmbedding(
+            points=_unit_rows(components.embedding * inverse),
+            eigenvalues=components.eigenvalues,
+            extension=AffineExtension(*affine_map(centered, components.coefficients * inverse)),
+        )
 
 
 #: The names that ``laplacian=`` takes.
-LAPLACIANS: dict[str, Callable[..., SpectralEmbedding]] = {
-    "njw": njw,
-    "kernel-pca": kernel_pca,
-    "ncut": ncut,
+LAPLACIANS: dict[str, Graph | Principal] = {
+    "njw": Graph(unit_rows=True),
+    "kernel-pca": Principal(),
+    "ncut": Graph(unit_rows=False),
 }
 
 
@@ -164,56 +198,6 @@ class GraphExtension:
         sums = features.combine(np.column_stack([scaled, self.weights]))
         ones = np.ones(sums.shape[1])
         return replace(self, vectors=sums[:-1].T, weights=sums[-1], inverse_roots=ones)
-
-
-def _graph(points: Points) -> Degree:
-    """Return the graph, shifted so that no eigenvalue is below 0, which a Hebbian solver needs.
-
-    Similarities that are not negative have eigenvalues from -1 on. Where K has none below 0, those
-    of the graph are not below -K_ii/Δ_i, which is often nearer: a smaller shift leaves the
-    eigenvalues farther apart, relative to the largest, and is faster.
-    """
-    graph = Degree(
-        points.gram,
-        points.weights,
-        row_numbers=points.numbers,
-        uncertainty=points.uncertainty,
-    )
-    graph.shift = min(1.0, graph.largest_own_share()) if points.definite else 1.0
-    return graph
-
-
-def _graph_embedding(given: Points, solve: _Solve, *, unit_rows: bool) -> SpectralEmbedding:
-    graph = _graph(given)
-    pairs, weights = solve(graph), graph.weights
-    values = pairs.values.astype(np.float64) - graph.shift
-    vectors = _with_small_rows(graph, pairs.vectors, values)
-    if given.definite:  # what is rounding would make clusters of points that are the same to K
-        vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
-    apart = graph.tells_apart()
-    if not apart:
-        vectors[:, 1:] = 0  # nothing but rounding, which would make clusters of equal points
-    # with every point written w times its entry in an eigenvector is v / √w
-    points = vectors / np.sqrt(weights)[:, None]
-    if unit_rows:
-        points = _unit_rows(points)
-    else:
-        roots = np.sqrt(graph.degrees)[:, None]
-        points = np.divide(points, roots, out=np.zeros_like(points), where=roots > 0)
-    if not apart:
-        points = np.tile(points.mean(axis=0), (len(points), 1))
-    signs = orient(points, weights)
-    dtype = pairs.vectors.dtype
-    extension = GraphExtension(
-        vectors * signs.astype(dtype), values, weights, graph.inverse_roots, unit_rows
-    )
-    return SpectralEmbedding(
-        points=(points * signs).astype(dtype),
-        eigenvalues=values.astype(dtype),
-        pairs=pairs,
-        extension=extension,
-        n_isolated=int(np.count_nonzero(graph.inverse_roots == 0)),
-    )
 
 
 def _with_small_rows(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
@@ -18,9 +20,9 @@ from .._core.canonical import Canonical, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, count_or_fraction, integer, positive
-from .._core.progress import SILENT, tracked
+from .._core.progress import SILENT, Progress, tracked
 from .._core.random import as_random_state, several_seeds
-from .._core.status import warn_unless_converged
+from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
@@ -34,13 +36,12 @@ from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.dask_blocks import over_rows, persisted
-from ..sphere import log_at_pole
+from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import COVARIANCES, MixtureFit, first_mixture, improved
+from ..sphere.mixture import COVARIANCES, Mixture, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
-from .base import MOST_RUNS, FitsClusters, number_of_clusters
-from .judgement import Judgement, unit_points
+from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
 
 __all__ = ["GeodesicMixture"]
 
@@ -247,52 +248,68 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
-        pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, type(self).__name__)
-        kernel = self._kernel_object()
+        owner, kernel = type(self).__name__, self._kernel_object()
+        pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, owner)
         rows = as_rows(X, kernel, self)
-        rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
+        rows = rows.weighted(sample_weight, owner, rows.dtype)
         self._refuse_sparse(rows)
+        canonical = canonical_of(rows, kernel) if isinstance(rows, ArrayRows) else None
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            canonical = self._analyse(rows, kernel, pga_seed)
-            sample = self._sample(rows, canonical)
-            cloud = self._cloud(sample, rows)
-            self._floor_ = self._floor_of(cloud.variance())
-            starts = self._starts(sample.points, sample.canonical, seeds)
+            pga = self.pga_ = self._analysis(rows, kernel, canonical, pga_seed)
+            modes = self.n_modes_ = max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
+            if canonical is None:
+                cloud = cloud_of(pga.embedding_, modes, rows.columns.get("weights"))
+                chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
+                sample = canonical_rows(rows.take(chosen), counts)
+                number_of_clusters(sample, self.n_components, owner, "n_components")
+                points = unit_points(new_points(pga)(sample.data), modes)
+            else:
+                sample, points = canonical, unit_points(pga.embedding_, modes)
+                cloud = Cloud(ArrayRows.of(points).zip(weights=canonical.weights))
+            k = min(self.n_components, len(points))
+            starts = starts_of(self.init_params, points, sample, pga, k, seeds)
             progress.advance(_PGA_SHARE, "kPGA")
-            fits = []
-            for number, start in enumerate(starts):
-                fits.append(self._improve(cloud, sample, start))
-                share = (number + 1) / len(starts)
-                progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * share, "EM")
-        best = max(fits, key=lambda fit: fit.log_likelihood)
-        self._assignment_ = self.assignment
-        labels, order = self._keep(best, sample.points)
+            fit = fit_mixture(
+                cloud,
+                (points, sample.weights),
+                starts,
+                n_components=self.n_components,
+                covariance_type=self.covariance_type,
+                mean_update=self.mean_update,
+                reg_covar=self.reg_covar,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                weighted=self.assignment == "posterior",
+                progress=progress,
+            )
+        self.kernel_, self._assignment_ = pga.kernel_, self.assignment
+        self.__dict__.update(fit.attributes)
         if canonical is None:
-            self.labels_ = over_rows(self._judge("labels"), self.pga_.embedding_)
+            self.labels_ = over_rows(self._judge("labels"), pga.embedding_)
         else:
-            self.labels_ = labels[canonical.inverse]
-            alone = np.flatnonzero(canonical.inverse < 0)
-            if len(alone):
-                self.labels_[alone] = self._judge("labels")(self._coordinates(rows.take(alone)))
-        self._warn(best, order)
+            judge, of_new = self._judge("labels"), self._coordinates()
+            self.labels_ = for_all_rows(
+                fit.labels, canonical, lambda alone: judge(of_new(rows.take(alone), 0))
+            )
+        self._warn(fit.status)
 
-    def _analyse(self, rows: Rows, kernel: Kernel, seed: int) -> Canonical | None:
-        """Fit kPGA, to distinct rows where they are in memory; those are returned."""
-        canonical, wanted = None, self.n_modes
-        if isinstance(rows, ArrayRows):
-            canonical = canonical_of(rows, kernel)
-            number_of_clusters(self, canonical, "n_components")
-            if isinstance(wanted, numbers.Integral):
-                wanted = min(int(wanted), len(canonical.weights))
-        precomputed = isinstance(kernel, Precomputed)
-        self._columns_ = canonical.index if canonical is not None and precomputed else None
-        solver = self.solver
-        if canonical is not None and isinstance(solver, Nystroem):
-            solver = solver.renumbered(canonical.inverse)
+    def _analysis(
+        self, rows: Rows, kernel: Kernel, canonical: Canonical | None, seed: int
+    ) -> KernelPGA:
+        """Fit kPGA, to the distinct rows if they are in memory."""
+        owner, solver, modes = type(self).__name__, self.solver, self.n_modes
+        self._columns_ = None
+        if canonical is not None:
+            number_of_clusters(canonical, self.n_components, owner, "n_components")
+            if isinstance(modes, numbers.Integral):
+                modes = min(int(modes), len(canonical.weights))
+            if isinstance(kernel, Precomputed):
+                self._columns_ = canonical.index
+            if isinstance(solver, Nystroem):
+                solver = solver.renumbered(canonical.inverse)
         pga = KernelPGA(
-            wanted,
+            modes,
             kernel=self.kernel,
             solver=solver,
             n_anchors=self.n_anchors,
@@ -300,171 +317,51 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             storage=self.storage,
             random_state=seed,
         )
-        if canonical is None:
-            self._refuse_many_rows(rows, wanted)
-            pga._fit_rows(rows, kernel, type(self).__name__, SILENT)
-            self._refuse_many_rows(rows, pga.n_components_, fitted=pga)
-        else:
+        if canonical is not None:
             with rows_renumbered(canonical.index):
-                distinct = rows_of(canonical, kernel)
-                pga._fit_rows(distinct, kernel, type(self).__name__, SILENT)
-        n_columns = len(canonical.index) if canonical is not None and precomputed else None
-        pga.n_features_in_ = self.n_features_in_ if n_columns is None else n_columns
-        self.pga_, self.kernel_ = pga, pga.kernel_
-        self.n_modes_ = _positive_modes(pga)
-        return canonical
+                pga._fit_rows(rows_of(canonical, kernel), kernel, owner, SILENT)
+        else:
+            n, budget = rows.shape[0], self.memory_budget
+            if isinstance(modes, numbers.Integral) and not rows.lazy:
+                self._refuse_many_rows(table_fits(n, int(modes), rows.dtype, budget), n, modes)
+            pga._fit_rows(rows, kernel, owner, SILENT)
+            self._refuse_many_rows(rows.lazy or hasattr(pga, "embedding_"), n, pga.n_components_)
+        columns = self._columns_
+        pga.n_features_in_ = self.n_features_in_ if columns is None else len(columns)
+        return pga
 
-    def _refuse_many_rows(
-        self, rows: Rows, modes: int | float, fitted: KernelPGA | None = None
-    ) -> None:
-        """Raise if kPGA will not keep the coordinates of all rows, which EM needs.
-
-        Where a part of the variance is asked for, only the fitted kPGA tells how many modes there
-        are.
-        """
-        if rows.lazy or not isinstance(modes, numbers.Integral):
-            return
-        n, k = rows.shape[0], int(modes)
-        kept = (
-            table_fits(n, k, rows.dtype, self.memory_budget)
-            if fitted is None
-            else hasattr(fitted, "embedding_")
-        )
+    def _refuse_many_rows(self, kept: bool, n: int, modes: int) -> None:
+        """Raise if kPGA does not keep the coordinates of all rows, which EM needs."""
         if not kept:
             raise ValueError(
-                f"{type(self).__name__} needs the coordinates of all {n:,} rows in {k} modes, "
+                f"{type(self).__name__} needs the coordinates of all {n:,} rows in {modes} modes, "
                 f"which do not fit its part of memory_budget={self.memory_budget!r}: raise it, "
                 "ask for fewer n_modes, or give a dask array, whose coordinates stay with the "
                 "workers."
             )
 
-    def _sample(self, rows: Rows, canonical: Canonical | None) -> _Sample:
-        """Return the points among which the starts are looked for: all, or a sample."""
-        if canonical is not None:
-            return _Sample(canonical, unit_points(self.pga_.embedding_, self.n_modes_))
-        chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
-        some = canonical_rows(rows.take(chosen), counts)
-        number_of_clusters(self, some, "n_components")
-        coordinates = new_points(self.pga_)(some.data)
-        return _Sample(some, unit_points(coordinates, self.n_modes_))
-
-    def _cloud(self, sample: _Sample, rows: Rows) -> Cloud:
-        """Return all points as EM takes them; those of a dask array are kept by the workers."""
-        if isinstance(rows, ArrayRows):
-            return Cloud(ArrayRows.of(sample.points).zip(weights=sample.canonical.weights))
-        points = over_rows(_OnSphere(self.n_modes_), self.pga_.embedding_)
-        weights = rows.columns.get("weights")
-        if not is_dask_array(points):
-            return Cloud(ArrayRows.of(points).zip(weights=weights))
-        return Cloud(DaskRows.of(persisted(points)).zip(weights=weights))
-
-    def _improve(self, cloud: Cloud, sample: _Sample, labels: NDArray[np.intp]) -> MixtureFit:
-        """Run EM over all points, from the mixture that labels of a sample give."""
-        weights = sample.canonical.weights
-        memberships = np.zeros((self.n_components, len(labels)))
-        memberships[labels, np.arange(len(labels))] = 1.0
-        first = first_mixture(
-            sample.points,
-            memberships * (weights / weights.sum()),
-            self.covariance_type,
-            self._floor_,
-            of_a_point=1 / weights.sum(),
-        )
-        return improved(
-            cloud,
-            first,
-            mean_update=self.mean_update,
-            floor=self._floor_,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-
-    def _starts(
-        self, points: NDArray[np.float64], canonical: Canonical, seeds: list[int]
-    ) -> list[NDArray[np.intp]]:
-        """Return the labels that each start of EM begins with."""
-        k = min(self.n_components, len(points))
-        if k == 1:  # there is nothing to choose
-            return [np.zeros(len(points), dtype=np.intp)]
-        if self.init_params == "kernel-k-means":
-            return self._kernel_k_means(canonical, k, seeds)
-        seeding = SEEDINGS["random" if self.init_params == "random" else "farthest-first"]
-
-        def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
-            return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
-
-        starts = []
-        for seed in seeds:
-            chosen = seeding(squared, canonical.weights, k, np.random.RandomState(seed))
-            labels = np.argmin(squared(chosen), axis=1)
-            if self.init_params == "k-means":
-                means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
-                labels = means.fit(points, sample_weight=canonical.weights).labels_
-            starts.append(labels)
-        return starts
-
-    def _kernel_k_means(
-        self, canonical: Canonical, k: int, seeds: list[int]
-    ) -> list[NDArray[np.intp]]:
-        gram = _gram_seen_by(self.pga_, canonical)
-        geometry = FlatCenters(gram, canonical.weights)
-        starts = []
-        for seed in seeds:
-            chosen = SEEDINGS["farthest-first"](
-                geometry.squared_from, canonical.weights, k, np.random.RandomState(seed)
-            )
-            starts.append(geometry.nearest(chosen))
-        return [run.labels for run in lloyd(geometry, starts, k, max_iter=_MOST_LLOYD)]
-
-    def _floor_of(self, variance: float) -> float:
-        # where all points coincide there is no variance to take a part of
-        floor = self.reg_covar * variance if variance > 0 else float(self.reg_covar)
-        return max(floor, _LEAST_FLOOR)
-
-    def _keep(
-        self, best: MixtureFit, points: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Set the fitted attributes; return the labels, and the old numbers of the components."""
-        k = best.mixture.n_components
-        self._mixture_ = best.mixture
-        densities = best.mixture.log_densities(points)
-        labels, order = numbered_by_first(self._judge("labels").of(densities))
-        order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
-        self._mixture_ = best.mixture.reordered(order)
-        self.weights_ = self._mixture_.weights
-        self.means_ = self._mixture_.means
-        self.covariances_ = self._mixture_.covariances
-        self.lower_bound_ = best.log_likelihood
-        self.n_iter_ = best.n_iter
-        self.converged_ = best.status.converged
-        number = np.argsort(order)
-        self.history_ = [
-            entry | {"reseeded": tuple(int(number[old]) for old in entry["reseeded"])}
-            for entry in best.history
-        ]
-        return labels, order
-
-    def _warn(self, best: MixtureFit, order: NDArray[np.intp]) -> None:
+    def _warn(self, status: Status) -> None:
         owner = type(self).__name__
         again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
-        if again:
-            warn_user(
-                f"{owner}: {_named(again)} lost all points and began anew at the least likely one. "
-                "Ask for fewer components, or raise reg_covar.",
-                ConvergenceWarning,
-            )
-        shrunk = self._shrunk()
-        if len(shrunk):
-            warn_user(
-                f"{owner}: {_named(shrunk)} shrank to the floor of reg_covar={self.reg_covar:g} in "
-                "all directions: the points there coincide, or are one only. Ask for fewer "
-                "components, or raise reg_covar.",
-                ConvergenceWarning,
-            )
+        largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
+        shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
+        lost = "lost all points and began anew at the least likely one"
+        floor = (
+            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions: the points "
+            "there coincide, or are one only"
+        )
+        for components, what in ((again, lost), (shrunk, floor)):
+            if len(components):
+                plural = "s" if len(components) > 1 else ""
+                warn_user(
+                    f"{owner}: component{plural} {', '.join(map(str, components))} {what}. Ask for "
+                    "fewer components, or raise reg_covar.",
+                    ConvergenceWarning,
+                )
         warn_unless_converged(
-            best.status,
+            status,
             owner,
-            f"mean log-likelihood {best.log_likelihood:.6g} after {best.n_iter} iterations, "
+            f"mean log-likelihood {self.lower_bound_:.6g} after {self.n_iter_} iterations, "
             f"tol={self.tol:g}",
         )
 
@@ -618,33 +515,30 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
                 "matrix, kernel(X), with kernel='precomputed'."
             )
 
-    def _coordinates(self, X: Any) -> NDArray[Any]:
-        """Return kPGA's coordinates of validated data."""
-        return new_points(self.pga_)(X if self._columns_ is None else X[:, self._columns_])
+    def _coordinates(self) -> Any:
+        """Return the function of blocks that gives kPGA's coordinates."""
+        columns, function = self._columns_, new_points(self.pga_)
+        return function if columns is None else partial(_of_columns, function, columns)
 
-    def _judge(self, what: str) -> Judgement:
-        return Judgement(self._mixture_, what, self._assignment_ == "posterior")
+    def _judge(self, what: str) -> Any:
+        """Return the function of coordinates that gives what the mixture says of points."""
+        weighted = self._assignment_ == "posterior"
+        return partial(_judged_coordinates, self._mixture_, what, weighted)
 
     def _judged(self, X: Data, what: str) -> Any:
         """Return what the mixture says of data."""
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         self._refuse_sparse(rows)
-        function, rows = attach_products(new_points(self.pga_), rows)
-        seen: Any = function
-        if self._columns_ is not None:
-            if len(self._columns_) != self.pga_.n_features_in_:
-                raise ValueError(
-                    f"This {type(self).__name__} has {len(self._columns_)} training points, and "
-                    f"its kPGA {self.pga_.n_features_in_}: it is damaged. Fit it again."
-                )
-            seen = _OfColumns(function, self._columns_)
-        return over_rows(self._judge(what), rows.map(seen))
-
-    def _shrunk(self) -> list[int]:
-        """Return the components whose covariance is at the floor in all directions."""
-        largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
-        return [int(i) for i in np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))]
+        columns, function = self._columns_, self._coordinates()
+        if columns is None:
+            function, rows = attach_products(function, rows)
+        elif len(columns) != self.pga_.n_features_in_:
+            raise ValueError(
+                f"This {type(self).__name__} has {len(columns)} training points, and its kPGA "
+                f"{self.pga_.n_features_in_}: it is damaged. Fit it again."
+            )
+        return over_rows(self._judge(what), rows.map(function))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -652,31 +546,111 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Some of the rows, each different one once, and their places on the sphere."""
-
-    canonical: Canonical
-    points: NDArray[np.float64]
+# ---------------------------------------------------------------------- fitting
 
 
 @dataclass(frozen=True)
-class _OfColumns:
-    """A function of blocks of rows that looks at some of their columns only."""
+class MixtureRecord:
+    """What a fit has found: fitted attributes, the labels of the sample, and how EM ended."""
 
-    function: Any
-    columns: NDArray[np.intp]
-
-    def __call__(self, rows: Any, start: int) -> NDArray[Any]:
-        return self.function(rows[:, self.columns], start)
+    attributes: dict[str, Any]
+    labels: NDArray[np.int32]
+    status: Status
 
 
-@dataclass(frozen=True)
-class _OnSphere:
-    n_modes: int
+def cloud_of(embedding: Any, n_modes: int, weights: Any) -> Cloud:
+    """Return points as EM takes them; those of a dask array are kept by the workers."""
+    points = over_rows(partial(unit_points, n_modes=n_modes), embedding)
+    lazy = is_dask_array(points)
+    rows: Rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
+    return Cloud(rows.zip(weights=weights))
 
-    def __call__(self, coordinates: NDArray[Any]) -> NDArray[np.float64]:
-        return unit_points(coordinates, self.n_modes)
+
+def fit_mixture(
+    cloud: Cloud,
+    sample: tuple[NDArray[np.float64], NDArray[np.float64]],
+    starts: list[NDArray[np.intp]],
+    *,
+    n_components: int,
+    covariance_type: str,
+    mean_update: str,
+    reg_covar: float,
+    tol: float,
+    max_iter: int,
+    weighted: bool,
+    progress: Progress,
+) -> MixtureRecord:
+    """Run EM over all points from the labels of a sample, and take the likeliest mixture.
+
+    The sample is points and weights.
+    """
+    points, weights = sample
+    variance = cloud.variance()
+    # if all points coincide there is no variance to take a part of
+    floor = max(reg_covar * variance if variance > 0 else float(reg_covar), _LEAST_FLOOR)
+    shares, fits = weights / weights.sum(), []
+    for number, start in enumerate(starts):
+        memberships = np.zeros((n_components, len(start)))
+        memberships[start, np.arange(len(start))] = shares
+        first = first_mixture(
+            points, memberships, covariance_type, floor, of_a_point=1 / weights.sum()
+        )
+        fits.append(
+            improved(cloud, first, mean_update=mean_update, floor=floor, tol=tol, max_iter=max_iter)
+        )
+        progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * (number + 1) / len(starts), "EM")
+    best = max(fits, key=lambda fit: fit.log_likelihood)
+    labels, order = numbered_by_first(_judged_points(best.mixture, "labels", weighted, points))
+    order = np.concatenate([order, np.setdiff1d(np.arange(n_components), order)])
+    mixture, number_of = best.mixture.reordered(order), np.argsort(order)
+    history = []
+    for entry in best.history:
+        history.append(entry | {"reseeded": tuple(number_of[list(entry["reseeded"])].tolist())})
+    attributes = {
+        "_mixture_": mixture,
+        "_floor_": floor,
+        "weights_": mixture.weights,
+        "means_": mixture.means,
+        "covariances_": mixture.covariances,
+        "lower_bound_": best.log_likelihood,
+        "n_iter_": best.n_iter,
+        "converged_": best.status.converged,
+        "history_": history,
+    }
+    return MixtureRecord(attributes, labels, best.status)
+
+
+def starts_of(
+    init: str,
+    points: NDArray[np.float64],
+    canonical: Canonical,
+    pga: KernelPGA,
+    k: int,
+    seeds: list[int],
+) -> list[NDArray[np.intp]]:
+    """Return the labels that each start of EM begins with."""
+    if k == 1:  # there is nothing to choose
+        return [np.zeros(len(points), dtype=np.intp)]
+    weights = canonical.weights
+    seeding = SEEDINGS["random" if init == "random" else "farthest-first"]
+
+    def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
+
+    if init == "kernel-k-means":
+        centers = FlatCenters(_gram_seen_by(pga, canonical), weights)
+        squared = centers.squared_from
+    starts = []
+    for seed in seeds:
+        chosen = seeding(squared, weights, k, np.random.RandomState(seed))
+        if init == "k-means":
+            means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
+            starts.append(means.fit(points, sample_weight=weights).labels_)
+        else:
+            starts.append(np.argmin(squared(chosen), axis=1))
+    if init == "kernel-k-means":
+        return [run.labels for run in lloyd(centers, starts, k, max_iter=_MOST_LLOYD)]
+    return starts
 
 
 def _gram_seen_by(pga: KernelPGA, canonical: Canonical) -> GramOperator:
@@ -696,12 +670,36 @@ def _gram_seen_by(pga: KernelPGA, canonical: Canonical) -> GramOperator:
     return CoordinateGram(points)
 
 
-def _named(components: list[int]) -> str:
-    """Return "component 1" or "components 1, 2"."""
-    plural = "s" if len(components) > 1 else ""
-    return f"component{plural} {', '.join(map(str, components))}"
+# ---------------------------------------------------------------------- points of the sphere
 
 
-def _positive_modes(pga: KernelPGA) -> int:
-    """Return how many modes have variance, and 1 if none has."""
-    return max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
+def unit_points(coordinates: NDArray[Any], n_modes: int) -> NDArray[np.float64]:
+    """Return the unit vectors that kPGA's coordinates stand for."""
+    return exp_at_pole(coordinates[:, :n_modes].astype(np.float64))
+
+
+def _of_columns(function: Any, columns: NDArray[np.intp], rows: Any, start: int) -> NDArray[Any]:
+    return function(rows[:, columns], start)
+
+
+def _judged_coordinates(
+    mixture: Mixture, what: str, weighted: bool, coordinates: NDArray[Any]
+) -> NDArray[Any]:
+    """Return what a mixture says of coordinates of kPGA."""
+    return _judged_points(mixture, what, weighted, unit_points(coordinates, mixture.n_modes))
+
+
+def _judged_points(
+    mixture: Mixture, what: str, weighted: bool, points: NDArray[np.float64]
+) -> NDArray[Any]:
+    """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
+
+    Labels follow the posterior probabilities if they are `weighted`, else the densities.
+    """
+    densities = mixture.log_densities(points)
+    joint = densities + np.log(mixture.weights)
+    if what == "labels":
+        return np.argmax(joint if weighted else densities, axis=1).astype(np.int32)
+    if what == "posterior":
+        return np.asarray(scipy.special.softmax(joint, axis=1))
+    return np.asarray(scipy.special.logsumexp(joint, axis=1))

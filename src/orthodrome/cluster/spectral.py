@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin
+from sklearn.base import ClusterMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
@@ -21,31 +21,27 @@ from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import (
-    SOLVER_PARAMETERS,
-    KernelEstimator,
-    canonical_of,
-    data_of,
-    fitted_kernel,
-    rows_of,
-    rows_renumbered,
-)
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
 from ..coordinates import AnchorMap, Anchors, CoordinateRows, Coordinates
-from ..decomposition.view import View, fitted_points, view_of
+from ..decomposition.view import View, fitted_view
 from ..eigen import Dense, Eigenpairs, Krylov, leading
-from ..gram import GramOperator, cross_operator, gram_operator
+from ..gram import cross_operator
 from ..kernels import Kernel
 from ..plan import Plan, Request, make_plan
-from ..rows import ArrayRows, DaskRows, Rows, as_rows
+from ..rows import ArrayRows, DaskRows, as_rows
 from ..rows.dask_blocks import over_rows
 from ..sphere.lloyd import numbered_by_first
-from .base import MOST_RUNS, FitsClusters, number_of_clusters, warn_if_fewer
-from .laplacians import LAPLACIANS, Points, SpectralEmbedding
+from .base import (
+    GRAM_SHARE,
+    MOST_RUNS,
+    FitsClusters,
+    for_all_rows,
+    number_of_clusters,
+    warn_if_fewer,
+)
+from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
-
-# Of the progress bar: about what the Gram matrix takes of a fit.
-_GRAM_SHARE = 0.2
 
 # Of the eigenvectors on features, where a product is cheap.
 _FEATURES_TOL = 1e-10
@@ -229,110 +225,32 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit; what fails on the way may leave anything behind."""
         self._check_parameters()
-        solver_seed, means_seed = several_seeds(self.random_state, 2, type(self).__name__)
-        kernel = self._kernel_object()
+        owner, kernel = type(self).__name__, self._kernel_object()
+        solver_seed, means_seed = several_seeds(self.random_state, 2, owner)
         rows = as_rows(X, kernel, self)
-        rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
+        rows = rows.weighted(sample_weight, owner, rows.dtype)
         canonical = canonical_of(rows, kernel)
         if not np.all(canonical.weights > 0):
             raise ValueError(
-                f"{type(self).__name__} takes rows of weight 0 in memory or in a dask array; leave "
-                "them out of batches and zarr arrays."
+                f"{owner} takes rows of weight 0 in memory or in a dask array; leave them out of "
+                "batches and zarr arrays."
             )
-        k = number_of_clusters(self, canonical)
+        k = number_of_clusters(canonical, self.n_clusters, owner)
         request = Request.of(self, n_components=k, random_state=solver_seed)
-        distinct = rows_of(canonical, kernel)
-        plan, view = make_plan(distinct, kernel, request), None
-        if isinstance(plan.solver, Dense):
-            plan.solver.check_memory(distinct.shape[0], distinct.dtype)
+        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+        means = KMeans(self.n_clusters, n_init=self.n_init, tol=0.0, random_state=means_seed)
         with tracked(self, bool(self.verbose)) as progress:
-            with single_threaded_blas(), rows_renumbered(canonical.index):
-                self.kernel_ = fitted_kernel(kernel, distinct)
-                if plan.face == "coordinates":
-                    view = view_of(canonical, self.kernel_, plan, k)
-                points = self._points(canonical, plan, view)
-            progress.advance(_GRAM_SHARE, "Gram matrix" if view is None else "features")
-            found = LAPLACIANS[self.laplacian](
-                points, lambda operator: self._solve(operator, plan, progress)
-            )
-            labels, centers = _k_means(
-                found.points, canonical.weights, self.n_clusters, self.n_init, means_seed
-            )
-            progress.advance(1.0, "k-means")
-        self._store(found, points.gram, canonical, view)
-        self.cluster_centers_ = centers
-        self._label(rows, canonical, found.points, labels)
-        tol = _FEATURES_TOL if plan.face == "coordinates" else plan.tol
-        _warn(found, len(centers), self, tol)
-        if view is not None:
-            view.warn()
-
-    def _points(self, canonical: Canonical, plan: Plan, view: View | None) -> Points:
-        """Return the canonical rows as their Gram matrix, or that of their vectors."""
-        weights, numbers = canonical.weights, canonical.index
-        if view is not None:
-            return Points(view.gram, weights, numbers, True, view.sum_uncertainty())
-        gram = gram_operator(
-            self.kernel_,
-            data_of(canonical),
-            memory_budget=self.memory_budget,
-            storage=plan.storage,
-        )
-        return Points(gram, weights, numbers, self.kernel_.positive_definite)
-
-    def _solve(self, operator: GramOperator, plan: Plan, progress: Progress) -> Eigenpairs:
-        solver, tol = plan.solver, plan.tol
-        if plan.face == "coordinates":
-            tol = _FEATURES_TOL
-            solver = Krylov(tol) if self.max_iter is None else Krylov(tol, self.max_iter)
-        return leading(
-            operator,
-            plan.k,
-            solver=solver,
-            random_state=plan.request.random_state,
-            callback=progress.residual_callback(tol, _GRAM_SHARE),
-        )
-
-    def _store(
-        self,
-        found: SpectralEmbedding,
-        gram: GramOperator,
-        canonical: Canonical,
-        view: View | None,
-    ) -> None:
-        self.eigenvalues_ = found.eigenvalues
-        self.extension_ = found.extension
-        self.solver_ = found.pairs.solver
-        self.n_iter_ = found.pairs.n_iter
-        self.converged_ = found.pairs.converged
-        self.residuals_ = found.pairs.residuals
-        self.history_ = list(found.pairs.history)
-        self.__dict__.update(fitted_points(canonical, self.kernel_, view))
-        # of a precomputed kernel: k(x, x) for new rows
-        self._mean_diagonal_ = float(np.average(gram.diagonal(), weights=canonical.weights))
-        if view is None:
-            return
-        self.extension_ = found.extension.over_features(view.points)
-        self.solver_ = view.plan.name
-        seen = {"n_anchors": self.n_anchors_, "trace_error": view.trace_error}
-        self.history_[0] = self.history_[0] | seen
-        self.converged_ = self.converged_ and view.status.converged
-
-    def _label(
-        self, rows: Rows, canonical: Canonical, points: NDArray[Any], labels: NDArray[Any]
-    ) -> None:
-        """Give every row the label and the place of its twin, or that of a new point."""
-        self.labels_ = labels[canonical.inverse]
-        self.embedding_ = points[canonical.inverse]
-        alone = np.flatnonzero(canonical.inverse < 0)
-        if len(alone):
-            self.embedding_[alone] = self._embedding()(rows.take(alone))
-            self.labels_[alone] = _Nearest(self.cluster_centers_)(self.embedding_[alone])
+            geometry = LAPLACIANS[self.laplacian]
+            fit = fit_spectral(canonical, kernel, geometry, plan, means, progress)
+        self.__dict__.update(fit.attributes)
+        embed = self._embedding()
+        embedding = for_all_rows(fit.points, canonical, lambda alone: embed(rows.take(alone)))
+        nearest = _Nearest(self.cluster_centers_)
+        labels = for_all_rows(fit.labels, canonical, lambda alone: nearest(embedding[alone]))
         if isinstance(rows, DaskRows):
-            self.labels_ = rows.as_dask(self.labels_)
-            self.embedding_ = rows.as_dask(self.embedding_)
+            labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
+        self.labels_, self.embedding_ = labels, embedding
 
     # ------------------------------------------------------------------ new data
 
@@ -433,30 +351,89 @@ class _Nearest:
         return pairwise_distances_argmin(embedding, self.centers).astype(np.int32)
 
 
+@dataclass(frozen=True)
+class SpectralFit:
+    """What a fit has found: fitted attributes, and the embedding and labels of distinct rows."""
+
+    attributes: dict[str, Any]
+    points: NDArray[Any]
+    labels: NDArray[np.int32]
+
+
+def fit_spectral(
+    canonical: Canonical,
+    kernel: Kernel,
+    geometry: Graph | Principal,
+    plan: Plan,
+    means: KMeans,
+    progress: Progress,
+) -> SpectralFit:
+    """Embed the points by leading eigenvectors in a geometry, and cluster the embedding."""
+    solver, tol, request = plan.solver, plan.tol, plan.request
+    if isinstance(solver, Dense):
+        solver.check_memory(len(canonical.weights), canonical.data.dtype)
+    if plan.face == "coordinates":
+        tol, most = _FEATURES_TOL, request.max_iter
+        solver = Krylov(tol) if most is None else Krylov(tol, most)
+    with single_threaded_blas(), rows_renumbered(canonical.index):
+        view = fitted_view(canonical, kernel, plan)
+    seen = view.points is not None
+    progress.advance(GRAM_SHARE, "features" if seen else "Gram matrix")
+    operator, problem = geometry.wrap(view)
+    pairs = leading(
+        problem,
+        plan.k,
+        solver=solver,
+        random_state=request.random_state,
+        callback=progress.residual_callback(tol, GRAM_SHARE),
+    )
+    found = geometry.embedding(view, operator, pairs)
+    labels, centers = _k_means(found.points, canonical.weights, means)
+    progress.advance(1.0, "k-means")
+    _warn(found, pairs, view, (len(centers), means.n_clusters), tol)
+    attributes = view.attributes() | {
+        "eigenvalues_": found.eigenvalues,
+        "extension_": found.extension,
+        "cluster_centers_": centers,
+        "solver_": pairs.solver,
+        "n_iter_": pairs.n_iter,
+        "converged_": pairs.converged and view.status.converged,
+        "residuals_": pairs.residuals,
+        "history_": list(pairs.history),
+        # of a precomputed kernel: k(x, x) of new rows
+        "_mean_diagonal_": float(np.average(view.gram.diagonal(), weights=view.weights)),
+    }
+    if seen:
+        attributes["extension_"] = found.extension.over_features(view.points)
+        attributes["solver_"] = plan.name
+        trace = {"n_anchors": attributes["n_anchors_"], "trace_error": view.trace_error}
+        attributes["history_"][0] = attributes["history_"][0] | trace
+    return SpectralFit(attributes, found.points, labels)
+
+
 def _k_means(
-    points: NDArray[Any], weights: NDArray[np.float64], n_clusters: int, n_init: int, seed: int
+    points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return labels and centres, clusters numbered by the first of their points.
+    """Return labels and centers, clusters numbered by the first of their points.
 
     There are no more clusters than points that differ by more than rounding.
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     different = np.round(points / unit) if unit > 0 else points
-    n_clusters = min(n_clusters, len(canonical_rows(different).weights))
-    # until no label changes: with a tolerance, rounding would decide about points near a boundary
-    means = KMeans(n_clusters, n_init=n_init, tol=0.0, random_state=seed)
-    found = means.fit(points, sample_weight=weights / weights.mean())
+    k = min(means.n_clusters, len(canonical_rows(different).weights))
+    found = (
+        clone(means).set_params(n_clusters=k).fit(points, sample_weight=weights / weights.mean())
+    )
     labels, order = numbered_by_first(found.labels_)
-    order = np.concatenate([order, np.setdiff1d(np.arange(n_clusters), order)])
+    order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
     return labels, found.cluster_centers_[order]
 
 
 def _warn(
-    found: SpectralEmbedding, n_found: int, estimator: KernelSpectralClustering, tol: float
+    found: SpectralEmbedding, pairs: Eigenpairs, view: View, clusters: tuple[int, int], tol: float
 ) -> None:
-    owner, pairs = type(estimator).__name__, found.pairs
-    n, seen = len(found.points), estimator.n_anchors_ is not None
-    warn_if_fewer(estimator, n_found)
+    owner, n, seen = view.plan.request.owner, len(found.points), view.points is not None
+    warn_if_fewer(*clusters, owner)
     if found.n_isolated and n > 1:
         more = ", take more anchors (n_anchors)" if seen else ""
         warn_user(
@@ -470,3 +447,4 @@ def _warn(
         f"{owner} ({pairs.solver})",
         f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={tol:g}",
     )
+    view.warn()

@@ -284,7 +284,7 @@ def explicit_points(
     else:
         view = view_of(canonical, kernel, plan, 1, radius=radius)
         found = principal_coordinates(view.points)
-        kept |= view.attributes(canonical)
+        kept |= view.attributes()
     return ExplicitPoints(found.points, found.left_out, kept | {"_decoder_": found.decoder})
 
 

@@ -1,8 +1,9 @@
-"""Training rows as clusterings see them: distinct rows, and their coordinates by anchors."""
+"""Training rows as clusterings use them: distinct rows, and their Gram matrix or coordinates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,63 +11,79 @@ from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
 from .._core.status import Status, warn_unless_converged
-from ..base import data_of, rows_of
+from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import AnchorMap, Anchors, CoordinateGram, Coordinates
 from ..coordinates.pivots import PARTS
 from ..coordinates.points import refuse_large_coordinates
-from ..gram import gram_diagonal
+from ..gram import Scaled, gram_diagonal, gram_operator, squared_radius
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
+from ..rows import Rows
+from .geometry import SPHERE
 
-__all__ = ["View", "fitted_points", "view_of"]
-
-
-def fitted_points(canonical: Canonical, kernel: Kernel, view: View | None) -> dict[str, Any]:
-    """Return the fitted attributes that new points are compared with: anchors, or all points."""
-    if view is not None:
-        return view.attributes(canonical)
-    precomputed = isinstance(kernel, Precomputed)
-    return {
-        "X_fit_": None if precomputed else data_of(canonical),
-        "_columns_": canonical.index if precomputed else None,
-        "_decoder_": None,
-        "anchor_indices_": None,
-        "n_anchors_": None,
-    }
+__all__ = ["View", "fitted_view", "view_of"]
 
 
 @dataclass(frozen=True)
 class View:
-    """Training points as vectors.
+    """Distinct training rows, as points of feature space.
 
     Attributes
     ----------
-    anchors : Anchors
-        What the points are seen through.
-    points : Coordinates
-        The points.
-    diagonal : ndarray of shape (n,)
-        k(x, x) itself, divided as kernel values are.
-    weights : ndarray of shape (n,)
-        Their weights.
+    canonical : Canonical
+        The rows.
+    kernel : Kernel
+        The fitted kernel.
     plan : Plan
-        What chose the anchors.
+        How the points are represented.
+    gram : GramOperator or None
+        The Gram matrix of the points, or of their coordinates; None if it is not needed.
+    radius : float
+        What kernel values are divided by, so that points on a sphere have unit length.
+    anchors : Anchors or None
+        What the coordinates are computed with; None on the Gram matrix.
+    points : Coordinates or None
+        The coordinates.
     """
 
-    anchors: Anchors
-    points: Coordinates
-    diagonal: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    canonical: Canonical
+    kernel: Kernel
     plan: Plan
+    gram: Any = None
+    radius: float = 1.0
+    anchors: Anchors | None = None
+    points: Any = None
 
     @property
-    def gram(self) -> CoordinateGram:
-        """The Gram matrix of the vectors."""
-        return CoordinateGram(self.points)
+    def weights(self) -> NDArray[np.float64]:
+        """The weights of the points."""
+        return self.canonical.weights
 
     @property
+    def in_blocks(self) -> bool:
+        """Whether the rows are read in blocks."""
+        return isinstance(self.canonical.data, Rows)
+
+    @property
+    def definite(self) -> bool:
+        """Whether the Gram matrix is known to be positive semidefinite."""
+        return self.points is not None or self.kernel.positive_definite
+
+    @cached_property
+    def diagonal(self) -> NDArray[np.float64]:
+        """k(x, x) of the points themselves, divided as kernel values are."""
+        return self.gram.diagonal() if self.points is None else self.points.own
+
+    @cached_property
+    def mean_diagonal(self) -> float:
+        """The weighted mean of k(x, x)."""
+        return float(np.average(self.diagonal, weights=self.weights))
+
+    @cached_property
     def left_out(self) -> NDArray[np.float64]:
-        """What the vectors leave out of k(x, x), for each point."""
+        """What the coordinates leave out of k(x, x), for each point."""
+        if self.points is None:
+            return np.zeros(len(self.weights))
         return np.maximum(self.diagonal - self.points.captured, 0.0)
 
     @property
@@ -75,14 +92,18 @@ class View:
         trace = float(self.weights @ np.abs(self.diagonal))
         return float(self.weights @ self.left_out) / trace if trace > 0 else 0.0
 
-    @property
+    @cached_property
     def status(self) -> Status:
         """Whether the anchors reach the tolerance, if there is one."""
+        if self.anchors is None:
+            return Status.CONVERGED
         count = len(self.anchors.decoder)
         return self.plan.solver.status(self.trace_error, count, len(self.weights))
 
     def warn(self) -> None:
-        """Warn where they do not."""
+        """Warn if the anchors do not reach the tolerance."""
+        if self.status.converged or self.anchors is None:
+            return
         warn_unless_converged(
             self.status,
             f"{self.plan.request.owner} ({self.plan.name})",
@@ -90,13 +111,15 @@ class View:
             f"tol={self.plan.solver.tol}",
         )
 
-    def sum_uncertainty(self) -> NDArray[np.float64]:
+    def sum_uncertainty(self) -> NDArray[np.float64] | None:
         r"""Return by how much weighted sums of the rows of K may differ from those of FFᵀ.
 
         What is left out, :math:`E = K - FF^\top`, is positive semidefinite, so that
-        :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. Vectors themselves have as many digits as the
-        condition number of the anchors leaves.
+        :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. The condition number of the anchors limits the
+        precision of the coordinates. None on the Gram matrix, which is exact.
         """
+        if self.points is None:
+            return None
         missing, present = np.sqrt(self.left_out), np.sqrt(self.points.captured)
         dtype = np.dtype(self.points.dtype)
         digits = float(np.finfo(dtype).eps) / np.sqrt(PARTS[dtype])
@@ -104,40 +127,77 @@ class View:
         return missing * (w @ missing) + digits * present * (w @ present)
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return combinations of all points, in columns, as coefficients over the anchors."""
+        """Return combinations of all points, in columns, as rows over the points that are kept."""
+        if self.anchors is None:
+            return np.ascontiguousarray(coefficients.T)
         return np.asarray(self.points.combine(coefficients) @ self.anchors.decoder.T)
 
-    def attributes(self, canonical: Canonical) -> dict[str, Any]:
-        """Return the fitted attributes that new points are seen through."""
-        points, indices = self.anchors.points, self.anchors.indices
-        rows = None if indices is None else canonical.index[indices]
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that new points are compared with: anchors, or all rows."""
+        precomputed = isinstance(self.kernel, Precomputed)
+        rows, decoder = None, None
+        if self.anchors is None:
+            points = None if precomputed else data_of(self.canonical)
+            columns = self.canonical.index if precomputed else None
+        else:
+            points, decoder = self.anchors.points, self.anchors.decoder
+            if self.anchors.indices is not None:
+                rows = self.canonical.index[self.anchors.indices]
+            columns = rows if points is None else None
+            points = None if points is None else points.copy()
         return {
-            "X_fit_": None if points is None else points.copy(),
-            "_columns_": rows if points is None else None,
-            "_decoder_": self.anchors.decoder,
+            "kernel_": self.kernel,
+            "X_fit_": points,
+            "_columns_": columns,
+            "_decoder_": decoder,
             "anchor_indices_": rows,
-            "n_anchors_": len(self.anchors.decoder),
+            "n_anchors_": None if decoder is None else len(decoder),
         }
+
+
+def fitted_view(
+    canonical: Canonical,
+    kernel: Kernel,
+    plan: Plan,
+    *,
+    on_sphere: bool = False,
+    needs_gram: bool = True,
+) -> View:
+    """Fit the kernel to canonical rows, and make their Gram matrix or coordinates.
+
+    On the sphere points have unit length: kernel values are divided by the common k(x, x).
+    """
+    rows = rows_of(canonical, kernel)
+    kernel = fitted_kernel(kernel, rows)
+    if not needs_gram:
+        return View(canonical, kernel, plan)
+    if plan.face == "coordinates":
+        radius = float(SPHERE.radius_of(kernel, rows) or 1.0) if on_sphere else None
+        return view_of(canonical, kernel, plan, plan.k, radius=radius)
+    data, budget = data_of(canonical), plan.request.memory_budget
+    gram = gram_operator(kernel, data, memory_budget=budget, storage=plan.storage)
+    radius = squared_radius(gram.diagonal()) if on_sphere else 1.0
+    unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
+    return View(canonical, kernel, plan, unit, radius)
 
 
 def view_of(
     canonical: Canonical, kernel: Kernel, plan: Plan, k: int, *, radius: float | None = None
 ) -> View:
-    """Choose anchors for k clusters, and see the canonical rows through them.
+    """Choose anchors for k clusters, and give the canonical rows coordinates.
 
-    With a radius, which kernel values are divided by, the vectors have unit length.
+    With a radius, which kernel values are divided by, the coordinates have unit length.
     """
     request, rows, scale = plan.request, rows_of(canonical, kernel), 1.0 / (radius or 1.0)
     if isinstance(kernel, Precomputed):
         rows = rows.zip(own=gram_diagonal(kernel, canonical.data).astype(np.float64) * scale)
-    solver = plan.solver.renumbered(canonical.inverse)
+    solver, budget = plan.solver.renumbered(canonical.inverse), request.memory_budget
     if solver.n_anchors is not None and solver.tol is None and not rows.lazy:
-        refuse_large_coordinates(
-            rows.shape[0], solver.n_anchors, rows.dtype, request.memory_budget, request.storage
-        )
-    weights = canonical.weights
+        n, m = rows.shape[0], solver.n_anchors
+        refuse_large_coordinates(n, m, rows.dtype, budget, request.storage)
+    weights, own = canonical.weights, plan.name == "coordinates"
     anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
-    unit, own = radius is not None, plan.name == "coordinates"
+    unit = radius is not None
     by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
-    points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
-    return View(anchors, points, points.own, weights, plan)
+    points = Coordinates(rows, by).kept(request.storage, budget)
+    return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)

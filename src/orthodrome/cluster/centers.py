@@ -1,0 +1,357 @@
+"""k-means in three geometries: feature space, its sphere, and inputs as centers on the sphere."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.canonical import Canonical
+from .._core.progress import Progress
+from .._core.random import several_seeds
+from .._core.status import warn_unless_converged
+from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
+from ..base import rows_renumbered
+from ..coordinates import AnchorMap, CoordinateGram
+from ..decomposition.view import View, fitted_view
+from ..gram import cross_operator, squared_radius
+from ..kernels import Kernel
+from ..kernels._profiles import profile_of, squares_of
+from ..plan import Plan
+from ..preimage import PreimageCenters
+from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
+from ..sphere.seeding import SEEDINGS
+from .base import GRAM_SHARE, warn_if_fewer
+
+__all__ = [
+    "CenterFit",
+    "Flat",
+    "FlatDistances",
+    "InputDistances",
+    "Inputs",
+    "Sphere",
+    "SphereDistances",
+    "Start",
+    "distances",
+    "fit_centers",
+    "inertia",
+    "nearest",
+]
+
+# Rows among which starts are looked for if vectors are computed anew in every pass.
+_SAMPLE = 8192
+
+
+# ---------------------------------------------------------------------- geometries
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Means of the points in feature space, and straight distances."""
+
+    view: View
+    on_sphere = False
+    needs_gram = True
+
+    @cached_property
+    def centers(self) -> FlatCenters:
+        """What moves the centers."""
+        return FlatCenters(self.view.gram, self.view.weights)
+
+    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
+        """Return the squared distances of all points from inputs, shape (n, m), less k(x, x)."""
+        return _own(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
+
+    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the fitted attributes of the centers of the clusters that are kept."""
+        coefficients, squares = found
+        return {
+            "cluster_centers_": self.view.combine(coefficients[:, kept]),
+            "_center_squares_": squares[kept],
+            "_mean_diagonal_": self.view.mean_diagonal,
+        }
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Karcher means on the sphere in feature space, and distances along it."""
+
+    view: View
+    on_sphere = True
+    needs_gram = True
+
+    @cached_property
+    def centers(self) -> GeodesicCenters:
+        """What moves the centers."""
+        return GeodesicCenters(self.view.gram, self.view.weights)
+
+    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
+        """Return the squared distances of all points from inputs, shape (n, m)."""
+        squared_radius(_own(self.view.kernel, inputs), self.view.radius, what="init")
+        cosines = self.view.gram.cross(inputs).toarray().astype(np.float64)
+        return angles_from_cosines(cosines)[0].T ** 2
+
+    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the fitted attributes of the centers of the clusters that are kept."""
+        return {
+            "cluster_centers_": self.view.combine(found.coefficients[:, kept]),
+            "_centers_are_inputs_": False,
+            "_squared_radius_": self.view.radius,
+        }
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Centers that are inputs, and distances along the sphere."""
+
+    view: View
+    on_sphere = True
+    needs_gram = False
+
+    @cached_property
+    def centers(self) -> PreimageCenters:
+        """What moves the centers."""
+        view = self.view
+        return PreimageCenters(view.kernel, view.canonical.data, view.weights)
+
+    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
+        """Return what the nearest of the inputs has least of, shape (n, m)."""
+        return self.centers.squared(self.centers.domain.coordinates(inputs))
+
+    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the fitted attributes of the centers of the clusters that are kept."""
+        inputs = self.centers.domain.inputs(found.points[kept])
+        return {"cluster_centers_": inputs, "_centers_are_inputs_": True}
+
+
+def _own(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
+    """Return k(x, x)."""
+    return kernel.diagonal(kernel.prepare(inputs)).astype(np.float64)
+
+
+# ---------------------------------------------------------------------- fitting
+
+
+@dataclass(frozen=True)
+class Start:
+    """How runs begin; the names are those of the parameters of the estimators."""
+
+    n_clusters: int
+    init: Any
+    n_init: int
+    random_state: Any
+    owner: str
+
+    def labels(self, space: Any, k: int) -> list[NDArray[np.intp]]:
+        """Return the labels that each run begins with."""
+        view, centers = space.view, space.centers
+        if not isinstance(self.init, str):
+            inputs = self._given(view.kernel)[: len(view.weights)]
+            return [np.argmin(space.squared_from(inputs), axis=1)]
+        seeds = several_seeds(self.random_state, self.n_init, self.owner)
+        randoms = [np.random.RandomState(seed) for seed in seeds]
+        if self.init == "bounding-box":
+            return [_nearest_places(centers, view.canonical.data, k, random) for random in randoms]
+        seeding = SEEDINGS[self.init]
+        if view.points is not None and view.points.recomputes and view.in_blocks:
+            return _starts_from_sample(centers, view, k, seeding, randoms)
+        return [
+            centers.nearest(seeding(centers.squared_from, view.weights, k, random))
+            for random in randoms
+        ]
+
+    def _given(self, kernel: Kernel) -> NDArray[Any]:
+        """Return the centers that were given, validated."""
+        # the kernel was fitted to rows without names; a frame of centers must not have any either
+        given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
+        try:
+            inputs = kernel.validate(given, reset=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"init of {self.owner} has no centres of the data: {error}") from None
+        if inputs.shape[0] != self.n_clusters:
+            raise ValueError(
+                f"init of {self.owner} must have n_clusters={self.n_clusters} rows; got "
+                f"{inputs.shape[0]}."
+            )
+        return inputs
+
+
+def _nearest_places(
+    centers: Any, X: NDArray[Any], k: int, random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Draw k places from the bounding box of the data; return the nearest of each row."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    places = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
+    return np.argmin(centers.squared(places), axis=1)
+
+
+def _starts_from_sample(
+    centers: Any, view: View, k: int, seeding: Any, randoms: list[np.random.RandomState]
+) -> list[NDArray[np.intp]]:
+    """Choose starts in a sample of the rows; one pass finds the nearest start of each row."""
+    rows = view.points.rows
+    numbers, counts = rows.spread(_SAMPLE, view.weights)
+    sample = view.points.of(rows.take(numbers)).stored("memory")
+    few = type(centers)(CoordinateGram(sample), counts)
+    chosen = [seeding(few.squared_from, counts, k, random) for random in randoms]
+    vectors = sample.take(np.concatenate(chosen)).astype(np.float64)
+    products = view.points.apply(vectors.T)
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    bounds = np.cumsum([0, *map(len, chosen)])
+    return [
+        np.argmin(squares[a:b] - 2 * products[:, a:b], axis=1)
+        for a, b in itertools.pairwise(bounds)
+    ]
+
+
+@dataclass(frozen=True)
+class CenterFit:
+    """What a fit has found: fitted attributes, and the labels of the distinct rows."""
+
+    attributes: dict[str, Any]
+    labels: NDArray[np.int32]
+
+
+def fit_centers(
+    canonical: Canonical,
+    kernel: Kernel,
+    geometry: type[Flat | Sphere | Inputs],
+    plan: Plan,
+    start: Start,
+    max_iter: int,
+    progress: Progress,
+) -> CenterFit:
+    """Run Lloyd's iteration from all starts, and take the run of least inertia."""
+
+    def report(entry: dict[str, Any]) -> None:
+        done = entry["n_done"] / entry["n_runs"]
+        progress.advance(GRAM_SHARE + (1 - GRAM_SHARE) * done, "k-means")
+
+    on_sphere, needs_gram = geometry.on_sphere, geometry.needs_gram
+    with rows_renumbered(canonical.index):
+        view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
+        space = geometry(view)
+        centers = space.centers
+    starts = start.labels(space, plan.k)  # not renumbered: the rows of `init` have their own
+    progress.advance(GRAM_SHARE, "Gram matrix" if view.points is None else "features")
+    with rows_renumbered(canonical.index):
+        runs = lloyd(centers, starts, plan.k, max_iter=max_iter, callback=report)
+    progress.advance(1.0, "k-means")
+    best = min(runs, key=lambda run: run.inertia)
+    labels, kept = numbered_by_first(best.labels)
+    # the inertia of coordinates lacks what they leave out
+    missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
+    view.warn()
+    warn_if_fewer(len(kept), start.n_clusters, start.owner)
+    warn_unless_converged(
+        best.status,
+        start.owner,
+        f"{best.history[-1]['n_changed']} of {len(labels)} different points changed their cluster "
+        f"in iteration {best.n_iter}",
+    )
+    found = {
+        "inertia_": best.inertia + missing,
+        "n_iter_": best.n_iter,
+        "converged_": best.status.converged and view.status.converged,
+        "history_": [entry | {"inertia": entry["inertia"] + missing} for entry in best.history],
+    }
+    return CenterFit(view.attributes() | space.attributes(best.centers, kept) | found, labels)
+
+
+# ---------------------------------------------------------------------- new points
+
+
+@dataclass(frozen=True)
+class _Expansions:
+    """Centers that are combinations of fitted points."""
+
+    kernel: Kernel
+    points: Any
+    columns: NDArray[np.intp] | None
+    centers: NDArray[np.float64]
+
+    def products(self, rows: Any) -> NDArray[np.float64]:
+        """Return the inner products of rows with the centers, shape (n, c)."""
+        rows = rows if self.columns is None else rows[:, self.columns]
+        operator = cross_operator(self.kernel, rows, self.points)
+        return np.asarray(operator @ self.centers.T, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class FlatDistances(_Expansions):
+    """Squared distances of rows from centers in feature space."""
+
+    squares: NDArray[np.float64]
+    mean_diagonal: float
+
+    def __call__(self, rows: Any) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        if self.points is None:  # k(x, x) is not known; take the mean over the training points
+            own = np.full(rows.shape[0], self.mean_diagonal)
+        else:
+            own = _own(self.kernel, rows)
+        return own[:, None] - 2 * self.products(rows) + self.squares
+
+
+@dataclass(frozen=True)
+class SphereDistances(_Expansions):
+    """Squared distances of rows from centers along the sphere."""
+
+    radius: float
+    decoder: NDArray[np.float64] | None
+
+    def __call__(self, rows: Any) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        kernel, points, radius = self.kernel, self.points, self.radius
+        if self.decoder is not None:
+            anchors = self.columns if points is None else points
+            by = AnchorMap(kernel, anchors, self.decoder, rows.dtype, unit=True, radius=radius)
+            cosines = by.look(rows).over_anchors(self.centers.T)
+        else:
+            if points is not None:
+                squared_radius(_own(kernel, rows), radius)
+            cosines = self.products(rows) / radius
+        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
+        check_cosines(worst, float(np.finfo(rows.dtype).eps), "X")
+        return angles_from_cosines(cosines)[0] ** 2
+
+
+@dataclass(frozen=True)
+class InputDistances:
+    """Squared distances of rows from centers that are inputs, along the sphere.
+
+    With `monotone` they are those of the inputs, which grow with the others: if the kernel
+    underflows, all angles are the same.
+    """
+
+    kernel: Kernel
+    centers: Any
+    monotone: bool = False
+
+    def __call__(self, rows: Any) -> NDArray[np.float64]:
+        """Return the distances of a block of rows."""
+        points = self.kernel.prepare(rows)
+        squares = squares_of(self.kernel, points, self.centers).astype(np.float64)
+        if self.monotone:
+            return squares
+        return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
+
+
+def nearest(rows: Any, start: int, squared: Any) -> NDArray[np.int32]:
+    """Return the number of the nearest center of each row."""
+    return np.argmin(squared(rows), axis=1).astype(np.int32)
+
+
+def distances(rows: Any, start: int, squared: Any) -> NDArray[Any]:
+    """Return the distances of rows from the centers."""
+    return np.sqrt(np.maximum(squared(rows), 0.0)).astype(rows.dtype, copy=False)
+
+
+def inertia(rows: Any, start: int, weights: Any = None, *, squared: Any) -> tuple[Any]:
+    """Return the weighted sum of the squared distances of rows from their nearest centers."""
+    least = squared(rows).min(axis=1)
+    return (least.sum() if weights is None else weights @ least,)
