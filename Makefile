@@ -1,15 +1,10 @@
 # Every target makes and fills .venv itself. All paths are relative, so `make -C "some folder" test` works too.
 # Another interpreter: make PYTHON=python3.13 test        More for pytest: make test PYTEST_ARGS="-k kernels -x"
-# Mutants of one room, for an hour: make mutation MUTATION="gram --minutes 60"
-# Some batteries only: make reliability BATTERY="Degenerate Fuzz"
 # Some benchmarks only: make bench BENCH="bench_foundation bench_sphere"
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
-MUTATION ?=
-BATTERY ?=
-RUNS ?= 20
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
 
@@ -20,7 +15,6 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.orthodrome-installed
 DOCS_STAMP := $(VENV)/.orthodrome-docs-installed
-MUTATION_STAMP := $(VENV)/.orthodrome-mutation-installed
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS)
 
@@ -29,7 +23,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all test-wheel test-oldest accuracy coverage mutation repeat reliability lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
+.PHONY: demo test test-all test-wheel test-oldest coverage lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,27 +37,14 @@ test: $(STAMP) ## run the test suite without the slow batteries
 test-all: $(STAMP) ## run every test, with new random examples
 	$(TEST) --hypothesis-profile=explore $(PYTEST_ARGS)
 
-test-wheel: $(STAMP) ## install the wheel alone into an empty environment and run the tests from elsewhere
-	$(ONE_THREAD) $(RUN) tests/elsewhere.py newest -q -m "not slow" $(PYTEST_ARGS)
+test-wheel: $(STAMP) ## test the wheel in an empty environment, without optional packages
+	$(RUN) -m nox -s wheel -- $(PYTEST_ARGS)
 
-test-oldest: $(STAMP) ## the same with the oldest versions of what is required
-	$(ONE_THREAD) $(RUN) tests/elsewhere.py oldest -q -m "not slow" $(PYTEST_ARGS)
+test-oldest: $(STAMP) ## the same with the oldest supported versions of the required packages
+	$(RUN) -m nox -s oldest -- $(PYTEST_ARGS)
 
-accuracy: $(STAMP) ## measure errors against mpmath and write tests/hardening/accuracy.json
-	$(ONE_THREAD) $(RUN) tests/accuracy.py
-
-repeat: $(STAMP) ## run the test suite RUNS times (20) and keep what failed, to find flaky tests
-	@$(RUN) tests/repeats.py --runs $(RUNS)
-
-reliability: $(STAMP) ## run the batteries of tests/hardening and write docs/reliability.md
-	MPLBACKEND=Agg $(RUN) tests/reliability.py $(BATTERY)
-
-coverage: $(STAMP) ## run the test suite and tell which lines and branches no test runs
-	$(TEST) -m "not slow" --cov --cov-report= $(PYTEST_ARGS)
-	@$(RUN) tests/coverage_rooms.py $(if $(strip $(PYTEST_ARGS)),,--keep)
-
-mutation: $(MUTATION_STAMP) ## see which small changes of the core rooms the tests notice (hours; goes on where it ended)
-	$(RUN) tests/mutation.py $(MUTATION)
+coverage: $(STAMP) ## run the quick tests and report lines and branches that none of them runs
+	$(TEST) -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
 
 lint: $(STAMP) ## check style, format and types
 	$(RUN) -m ruff check .
@@ -100,7 +81,7 @@ docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences
-	rm -rf benchmarks/.peers .elsewhere .mutation .coverage report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf benchmarks/.peers .nox .coverage report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.
@@ -120,7 +101,3 @@ $(STAMP): pyproject.toml constraints.txt
 $(DOCS_STAMP): $(STAMP)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $(DOCS_STAMP)
-
-$(MUTATION_STAMP): $(STAMP)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[mutation]"
-	@touch $(MUTATION_STAMP)

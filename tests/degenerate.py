@@ -715,14 +715,6 @@ def covariances() -> dict[str, Case]:
     return {f"matrices: {name}": replace(case, kernel=kernel) for name, case in found.items()}
 
 
-CASES: dict[str, Case] = {
-    name: case
-    for several in (few_points, coinciding, extreme, scales, classes, weights, no_data, new_data)
-    for name, case in several().items()
-}
-CASES |= spheres() | gram_matrices() | shapes() | covariances()
-
-
 # Single precision ---------------------------------------------------------------------------------
 
 
@@ -786,10 +778,30 @@ def by_ratios(configuration: Configuration) -> bool:
     return not (is_graph(configuration) or configuration.is_classifier or tested)
 
 
-CASES |= scaled_weights()
+GROUPS: dict[str, dict[str, Case]] = {
+    make.__name__: make()
+    for make in (
+        few_points,
+        coinciding,
+        extreme,
+        scales,
+        classes,
+        weights,
+        no_data,
+        new_data,
+        spheres,
+        gram_matrices,
+        shapes,
+        covariances,
+        scaled_weights,
+    )
+}
+CASES = {name: case for group in GROUPS.values() for name, case in group.items()}
 
-SINGLE: dict[str, Case] = {
-    name: replace(
+
+def single(name: str, case: Case) -> Case:
+    """The same case in single precision."""
+    return replace(
         case,
         X=in_single(case.X),
         new=in_single(case.new),
@@ -797,8 +809,11 @@ SINGLE: dict[str, Case] = {
         outcome=with_sums(case, 1e-30, 1e30),
         new_outcome=REFUSED if name == "new: 1e100" else case.new_outcome,  # it is infinite
     )
-    for name, case in CASES.items()
-    if fits_single(case)
+
+
+SINGLE: dict[str, dict[str, Case]] = {
+    group: {name: single(name, case) for name, case in cases.items() if fits_single(case)}
+    for group, cases in GROUPS.items()
 }
 
 

@@ -89,46 +89,23 @@ def test_imports_point_left_only():
 
 
 @pytest.mark.parametrize(
-    ("path", "source"),
+    ("path", "source", "count"),
     [
-        ("kernels/radial.py", "from orthodrome.gram import Dense"),
-        ("kernels/radial.py", "import orthodrome.gram.dense as dense"),
-        ("kernels/radial.py", "from orthodrome import gram"),
-        ("kernels/radial.py", "from ..gram import Dense"),
-        ("kernels/radial.py", "from .. import gram"),
-        ("kernels/radial.py", "def f():\n    from ..gram.dense import Dense"),
-        ("kernels/radial.py", "if TYPE_CHECKING:\n    from ..gram import Dense"),
-        ("kernels/radial.py", "importlib.import_module('orthodrome.gram')"),
-        ("kernels/__init__.py", "from ..gram import Dense"),
-        ("kernels/deep/radial.py", "from ...gram import Dense"),
-        ("kernels/radial.py", "from orthodrome import KernelPCA"),
-        ("kernels/radial.py", "import orthodrome"),
-        ("sphere/karcher.py", "from ..eigen import leading"),
-        ("eigen/dense.py", "from orthodrome.sphere import log"),
-        ("persist.py", "from .plots import report"),
-        ("_core/validation.py", "from orthodrome.datasets import load"),
-        ("plots/report.py", "from orthodrome.cli import main"),
-        ("lumber/room.py", ""),
+        ("kernels/radial.py", "from orthodrome.gram import Dense", 1),
+        ("kernels/radial.py", "import orthodrome.gram.dense as dense", 1),
+        ("kernels/radial.py", "from .. import gram", 1),
+        ("kernels/deep/radial.py", "def f():\n    from ...gram.dense import Dense", 1),
+        ("kernels/radial.py", "importlib.import_module('orthodrome.gram')", 1),
+        ("kernels/radial.py", "from orthodrome import KernelPCA", 1),
+        ("sphere/karcher.py", "from ..eigen import leading", 1),
+        ("lumber/room.py", "", 1),
+        ("gram/dense.py", "from orthodrome.kernels import Gaussian\nfrom .._core import check", 0),
+        ("gram/dense.py", "from .blocked import Blocked\nimport numpy\nfrom gram import x", 0),
+        ("__init__.py", "from .cli import main\nfrom .kernels import Gaussian", 0),
     ],
 )
-def test_checker_catches(path, source):
-    assert len(violations(source, path)) == 1
-
-
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("gram/dense.py", "from orthodrome.kernels import Gaussian\nfrom .._core import check"),
-        ("gram/dense.py", "from . import blocked\nfrom .blocked import Blocked"),
-        ("gram/dense.py", "from .. import kernels\nimport orthodrome._core.checks"),
-        ("gram/dense.py", "import numpy as np\nfrom scipy import linalg\nfrom gram import x"),
-        ("cli.py", "from orthodrome import __version__, KernelPCA\nfrom .plots import report"),
-        ("__init__.py", "from .cli import main\nfrom .kernels import Gaussian"),
-        ("__main__.py", "from orthodrome.cli import main"),
-    ],
-)
-def test_checker_allows(path, source):
-    assert violations(source, path) == []
+def test_checker(path, source, count):
+    assert len(violations(source, path)) == count
 
 
 # Put together from pieces, so that this file does not contain what it looks for.
@@ -140,15 +117,6 @@ MACHINE_WORDS = (
 )
 
 
-def machine_words(content: bytes) -> list[str]:
-    return [word for word in MACHINE_WORDS if word.encode() in content]
-
-
-@pytest.mark.parametrize("word", MACHINE_WORDS)
-def test_machine_words_are_found(word):
-    assert machine_words(f"see {word}x".encode()) == [word]
-
-
 def test_no_machine_address_in_tracked_files():
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
@@ -157,9 +125,10 @@ def test_no_machine_address_in_tracked_files():
     if listing.returncode:
         pytest.skip(f"git ls-files failed: {listing.stderr.decode().strip()}")
     paths = [ROOT / name for name in listing.stdout.decode().split("\0") if name]
-    found = {
-        path.relative_to(ROOT).as_posix(): words
-        for path in paths
-        if path.is_file() and (words := machine_words(path.read_bytes()))
-    }
-    assert not found
+    texts = {path: path.read_bytes() for path in paths if path.is_file()}
+    assert not [
+        (path, word)
+        for path, text in texts.items()
+        for word in MACHINE_WORDS
+        if word.encode() in text
+    ]

@@ -1,13 +1,11 @@
-"""The benchmarks' pages: what they say is what was measured, and nobody types a figure.
+"""The harness and the report of the benchmarks. No time is tested.
 
-No time is tested. That the files of benchmarks/ run at all is tried with data of a few rows, by
-`make test-all`.
+`make test-all` also runs every file of benchmarks/ with data of a few rows.
 """
 
 import importlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,96 +38,6 @@ def harness(modules: tuple[ModuleType, ModuleType]) -> ModuleType:
 @pytest.fixture
 def report(modules: tuple[ModuleType, ModuleType]) -> ModuleType:
     return modules[1]
-
-
-def results() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / "results.json").read_text("utf-8"))
-    return found
-
-
-# ------------------------------------------------------------------------ nobody types a figure
-
-
-def test_the_page_is_what_the_results_say(report: ModuleType) -> None:
-    assert (FOLDER / "RESULTS.md").read_text("utf-8") == report.page(results())
-
-
-def test_the_table_of_readme_is_what_the_results_say(report: ModuleType) -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    for mark in report.BLOCK:
-        assert text.count(mark) == 1
-    assert report.with_block(text, results()) == text
-
-
-def test_rows_of_the_table_can_be_told_apart(report: ModuleType) -> None:
-    labels = [label for _, _, label in report.HEADLINES]
-    assert len(set(labels)) == len(labels)
-    measured = [(file, one["name"]) for file, entry in results().items() for one in entry["rows"]]
-    million = [  # of a full run
-        ("bench_million", "KernelPGA of 1,000,000 x 32 float32 points on disk"),
-        ("bench_million", "KernelPGA of 1,000,000 points beside 100,000 of them"),
-    ]
-    for file, start, label in report.HEADLINES:
-        for names in (measured, million):
-            met = [name for where, name in names if where == file and name.startswith(start)]
-            assert len(met) <= 1, f"{label} is said of {met}"
-
-
-def test_every_curve_has_its_figure(report: ModuleType) -> None:
-    figures = set(re.findall(r"\]\(figures/([^)]+)\)", report.page(results())))
-    assert figures == {path.name for path in (FOLDER / "figures").glob("*.png")}
-
-
-#: A number with a unit of time or memory, or a factor: what a sentence of a page may claim.
-CLAIM = re.compile(
-    r"(?<![\w.])\d[\d.,]*(?: (?:s|ms)|[ -]?(?:seconds?|minutes?|hours?|[KMGT]i?B|times)|x)(?!\w)"
-    r"|\b(?:two|three|four|five|six|ten|twenty|fifty|hundred) times"
-)
-
-#: Claims that are no measurement, with the reason.
-NOT_MEASURED = {
-    "2 GiB": "the default of memory_budget",
-    "315 MB": "what pip downloads, by its own words",
-    "64 MiB": "a limit of the search for anchors on workers",
-}
-
-
-def found(claim: str, text: str) -> bool:
-    """Whether a figure is there, and not as the end of a longer one."""
-    return re.search(rf"(?<![\d.,]){re.escape(claim)}(?!\w)", text) is not None
-
-
-def prose(text: str) -> str:
-    """A page without code, tables that the runner writes, and included files."""
-    text = re.sub(r"<!-- begin: .*?<!-- end: [^>]*>", "", text, flags=re.DOTALL)
-    text = re.sub(r"(?ms)^(```+|~~~+|:::+).*?^\1", "", text)
-    return re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", "", text)
-
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_figures_of_time_and_memory_are_measured(page: Path) -> None:
-    measured = (FOLDER / "RESULTS.md").read_text("utf-8")
-    claims = [match[0] for match in CLAIM.finditer(prose(page.read_text("utf-8")))]
-    typed = [claim for claim in claims if claim not in NOT_MEASURED and not found(claim, measured)]
-    assert not typed, f"{page.name} claims {typed}, which benchmarks/RESULTS.md does not have"
-
-
-def test_claims_are_recognised() -> None:
-    text = "It takes 0.9 s, 3 GiB, is 12x or 3 times as fast, ten times faster; `4 s` is code."
-    assert [match[0] for match in CLAIM.finditer(prose(text))] == [
-        "0.9 s",
-        "3 GiB",
-        "12x",
-        "3 times",
-        "ten times",
-    ]
-    assert found("0.9 s", "(0.9 s to 1 s)")
-    assert not found("0.9 s", "10.9 s")
-    assert not CLAIM.search(prose("100 x 32 points, S² and the 3 solvers, 5 steps, a 2-sphere"))
 
 
 # ------------------------------------------------------------------------ laws of the report

@@ -1,4 +1,4 @@
-"""The documentation: nothing public is left out, links lead somewhere, formulas and code work.
+"""The documentation: nothing public is left out, links work, formulas convert, code runs.
 
 None of this needs Sphinx; `make docs` builds the pages, with warnings as errors.
 """
@@ -14,10 +14,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,7 @@ import orthodrome
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((ROOT / "examples").glob("*/plot_*.py"))
-# Made by the build, not written: the gallery, copies of pages from elsewhere, stubs of the API.
+# Written by the build: the gallery, copies of pages from elsewhere, stubs of the API.
 GENERATED = ("_build", "gallery", "repository", "api/generated", "api/backreferences")
 PAGES = sorted(
     page
@@ -34,20 +32,22 @@ PAGES = sorted(
     if not page.relative_to(DOCS).as_posix().startswith((*GENERATED, "_templates"))
 )
 MARKDOWN = [page for page in PAGES if page.suffix == ".md"]
-
-# Not public: what the estimators share, and what the command line is made of.
 NOT_PUBLIC = {"base", "cli", "plan", "runs"}
+ROOMS = sorted(
+    room.name
+    for room in pkgutil.iter_modules(orthodrome.__path__)
+    if not room.name.startswith("_") and room.name not in NOT_PUBLIC
+)
+MODULES = [orthodrome, *(importlib.import_module(f"orthodrome.{room}") for room in ROOMS)]
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def extension(name: str) -> ModuleType:
-    """A module of docs/_ext, which is on no path but Sphinx's."""
+def extension(name):
+    """Import a module of docs/_ext."""
     spec = importlib.util.spec_from_file_location(name, DOCS / "_ext" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -56,9 +56,9 @@ def extension(name: str) -> ModuleType:
 # ------------------------------------------------------------------------ API pages
 
 
-def documented() -> dict[str, Path]:
-    """Full name of everything that an API page lists, and the page."""
-    found: dict[str, Path] = {}
+def documented():
+    """Map the full name of everything that an API page lists to the page."""
+    found = {}
     for page in sorted((DOCS / "api").glob("*.rst")):
         module, listing = "", False
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -75,8 +75,8 @@ def documented() -> dict[str, Path]:
     return found
 
 
-def thing(name: str) -> Any:
-    """What a dotted name stands for; an AttributeError if nothing."""
+def thing(name):
+    """Return the object with a dotted name."""
     parts, found = name.split("."), importlib.import_module(name.split(".")[0])
     for position, part in enumerate(parts[1:], start=2):
         if not hasattr(found, part):
@@ -86,35 +86,19 @@ def thing(name: str) -> Any:
     return found
 
 
-def rooms() -> list[str]:
-    found = (room.name for room in pkgutil.iter_modules(orthodrome.__path__))
-    return sorted(room for room in found if not room.startswith("_") and room not in NOT_PUBLIC)
-
-
-@pytest.mark.parametrize("room", ["", *rooms()])
-def test_every_public_name_is_in_the_api_pages(room: str) -> None:
-    module = importlib.import_module(f"orthodrome.{room}" if room else "orthodrome")
-    listed = {id(thing(name)) for name in documented()}
-    missing = [
-        name
-        for name in module.__all__
-        if not name.startswith("__") and id(getattr(module, name)) not in listed
-    ]
-    assert not missing, f"not in docs/api: {', '.join(missing)} of {module.__name__}"
-
-
-def test_what_the_api_pages_list_exists_and_is_public() -> None:
+def test_api_pages_list_exactly_the_public_names():
+    listed = {id(thing(name)): name for name in documented()}
     public = {
-        id(getattr(module, name))
-        for room in ("", *rooms())
-        for module in [importlib.import_module(f"orthodrome.{room}" if room else "orthodrome")]
+        id(getattr(module, name)): f"{module.__name__}.{name}"
+        for module in MODULES
         for name in module.__all__
+        if not name.startswith("__")
     }
-    for name, page in documented().items():
-        assert id(thing(name)) in public, f"{name_of(page)} lists {name}, which is not public"
+    assert {public[each] for each in set(public) - set(listed)} == set()
+    assert {listed[each] for each in set(listed) - set(public)} == set()
 
 
-def test_every_api_page_is_in_the_contents() -> None:
+def test_every_api_page_is_in_the_contents():
     contents = (DOCS / "api/index.rst").read_text(encoding="utf-8").split()
     for page in (DOCS / "api").glob("*.rst"):
         assert page.stem == "index" or page.stem in contents, name_of(page)
@@ -123,89 +107,65 @@ def test_every_api_page_is_in_the_contents() -> None:
 # ------------------------------------------------------------------------ examples
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
-def test_example_has_a_title_and_is_linked(example: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8")))
-    assert docstring, "an example begins with its title and what it shows"
-    title, line, empty, *text = docstring.split("\n")
-    assert line == "=" * len(title), "the title is underlined by ="
-    assert not empty, "an empty line follows the title"
-    assert text, "and then what the example shows"
-    assert (example.parent / "GALLERY_HEADER.rst").is_file(), "its folder needs a GALLERY_HEADER"
-    link = f"gallery/{example.parent.name}/{example.stem}.rst"
-    assert any(link in page.read_text(encoding="utf-8") for page in MARKDOWN), (
-        f"no page of docs links to {link}"
-    )
-
-
-def test_there_is_a_gallery() -> None:
-    assert len(EXAMPLES) >= 15
-    headers = [
-        *(ROOT / "examples").glob("*/GALLERY_HEADER.rst"),
-        ROOT / "examples/GALLERY_HEADER.rst",
-    ]
-    for header in headers:
-        title, line = header.read_text(encoding="utf-8").splitlines()[:2]
-        assert line in ("=" * len(title), "-" * len(title)), name_of(header)
+def test_examples_have_titles_and_are_linked():
+    texts = [page.read_text(encoding="utf-8") for page in MARKDOWN]
+    for example in EXAMPLES:
+        docstring = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8")))
+        title, line, empty, *text = docstring.split("\n")
+        assert (line, empty) == ("=" * len(title), ""), name_of(example)
+        assert text, name_of(example)
+        assert (example.parent / "GALLERY_HEADER.rst").is_file(), name_of(example)
+        link = f"gallery/{example.parent.name}/{example.stem}.rst"
+        assert any(link in page for page in texts), f"no page of docs links to {link}"
 
 
 # ------------------------------------------------------------------------ formulas
 
 
-def docstring_formulas() -> Iterator[tuple[str, str, bool]]:
-    """Where, the formula, whether it stands by itself: of all docstrings of the package."""
+def docstring_formulas():
+    """Yield file, formula and whether it is a block, for all docstrings of the package."""
+    documented_nodes = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for file in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(
-                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-            ):
-                continue
-            text = ast.get_docstring(node) or ""
+            text = ast.get_docstring(node) or "" if isinstance(node, documented_nodes) else ""
             for match in re.finditer(r":math:`([^`]+)`", text):
                 yield name_of(file), match[1], False
             for match in re.finditer(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*$))*)", text, re.M):
                 yield name_of(file), match[2], True
 
 
-def page_formulas() -> Iterator[tuple[str, str, bool]]:
+def page_formulas():
     for page in MARKDOWN:
         text = without_code(page)
         for match in re.finditer(r"\$\$(.+?)\$\$", text, re.S):
             yield name_of(page), match[1], True
-        for match in re.finditer(
-            r"(?<!\$)\$([^$\n]+)\$(?!\$)", re.sub(r"(?s)\$\$.+?\$\$", "", text)
-        ):
+        inline = re.sub(r"(?s)\$\$.+?\$\$", "", text)
+        for match in re.finditer(r"(?<!\$)\$([^$\n]+)\$(?!\$)", inline):
             yield name_of(page), match[1], False
 
 
-def test_every_formula_converts() -> None:
+def test_formulas_convert():
     pytest.importorskip("latex2mathml", reason="latex2mathml comes with the extra [docs]")
     to_mathml = extension("mathml").to_mathml
     formulas = [*docstring_formulas(), *page_formulas()]
-    assert len(formulas) > 200  # or they are not found any more
+    assert len(formulas) > 200  # the search finds them
     for where, formula, block in formulas:
-        found = to_mathml(inspect.cleandoc(formula), block=block)
-        assert "\\" not in found, where
-
-
-def test_a_formula_that_cannot_be_converted_is_an_error() -> None:
-    pytest.importorskip("latex2mathml", reason="latex2mathml comes with the extra [docs]")
-    to_mathml = extension("mathml").to_mathml
-    for formula in (r"\nosuchthing x", r"\frac{1}", r"a & b"):
+        assert "\\" not in to_mathml(inspect.cleandoc(formula), block=block), where
+    for wrong in (r"\nosuchthing x", r"\frac{1}", r"a & b"):
         with pytest.raises(ValueError, match="cannot convert"):
-            to_mathml(formula)
-    assert "<mi>ℰ</mi>" in to_mathml(r"\mathcal E")  # browsers leave mathvariant="script" out
+            to_mathml(wrong)
+    assert "<mi>ℰ</mi>" in to_mathml(r"\mathcal E")  # browsers ignore mathvariant="script"
 
 
 # ------------------------------------------------------------------------ links
 
 
-def without_code(page: Path) -> str:
+def without_code(page):
     return re.sub(r"(?ms)^(`{3,})(?:python|pycon|sh|text)\n.*?^\1$", "", page.read_text("utf-8"))
 
 
-def source_of(target: Path) -> Path:
-    """The file that a page made by the build comes from; else the file itself."""
+def source_of(target):
+    """Return the file that a page written by the build comes from; else the file itself."""
     try:
         parts = target.relative_to(DOCS).parts
     except ValueError:
@@ -219,61 +179,54 @@ def source_of(target: Path) -> Path:
     return target
 
 
-def slugs(page: Path) -> set[str]:
-    """Anchors of the headings of a page, as MyST makes them."""
+def slugs(page):
+    """Return the anchors of the headings of a page, as MyST makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def page_at(path):
+    return any(source_of(path.with_suffix(suffix)).is_file() for suffix in (".md", ".rst"))
+
+
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_contents_and_includes_exist(page):
     text = without_code(page)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if link.startswith("http"):
             continue
         file, _, anchor = link.partition("#")
         target = source_of((page.parent / file).resolve()) if file else page
-        assert target.is_file(), f"{name_of(page)} links to {link}, which is not there"
-        assert not anchor or anchor in slugs(target), f"{name_of(page)}: no heading #{anchor}"
+        assert target.is_file(), link
+        assert not anchor or anchor in slugs(target), link
     for name in re.findall(r"\{py:\w+\}`~?([\w.]+)`", text):
         thing(name)
-    for entry in re.findall(r"(?m)^:link: (\S+)$", text):
-        assert page_at(page.parent / entry), f"{name_of(page)}: no page {entry}"
-
-
-def page_at(path: Path) -> bool:
-    return any(source_of(path.with_suffix(suffix)).is_file() for suffix in (".md", ".rst"))
-
-
-@pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
-def test_contents_and_includes_are_there(page: Path) -> None:
-    text = page.read_text("utf-8")
-    for options in re.findall(r"(?ms)^```\{toctree\}\n(.*?)^```$", text):
-        entries = [line for line in options.splitlines() if line and not line.startswith(":")]
-        for entry in entries:
-            if "*" not in entry:
-                assert page_at(page.parent / entry), f"{name_of(page)} lists {entry}, not there"
+    entries = re.findall(r"(?m)^:link: (\S+)$", text)
+    for options in re.findall(r"(?ms)^```\{toctree\}\n(.*?)^```$", page.read_text("utf-8")):
+        lines = options.splitlines()
+        entries += [line for line in lines if line and line[0] != ":" and "*" not in line]
+    for entry in entries:
+        assert page_at(page.parent / entry), entry
     for file, options in re.findall(r"(?ms)^```\{(?:literal)?include\} (\S+)\n(.*?)^```$", text):
         included = (page.parent / file).read_text("utf-8")
         for marker in re.findall(r'(?m)^:(?:start-after|end-before): "(.+)"$', options):
-            assert marker in included, f"{name_of(page)}: {file} has no {marker!r}"
+            assert marker in included, f"{file} has no {marker!r}"
 
 
-def test_sections_that_are_shown_are_those_that_are_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("distributed", reason="needs dask: pip install orthodrome[distributed]")
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    bench = importlib.import_module("bench_dask")
-    for name in ("bench_dask", "harness", "peak"):
-        sys.modules.pop(name, None)
-    shown = re.findall(r"(?m)^```\{measured\} (.+)$", (DOCS / "distributed.md").read_text("utf-8"))
-    assert shown == [bench.growth_title(bench.N)]
+def test_every_page_is_in_some_contents():
+    listed = {DOCS / "index.md"}
+    for page in PAGES:
+        for entry in re.findall(r"(?m)^ *([\w/]+)$", page.read_text("utf-8")):
+            listed |= {(page.parent / entry).with_suffix(suffix) for suffix in (".md", ".rst")}
+    assert not set(PAGES) - listed
+
+
+# ------------------------------------------------------------------------ extensions of Sphinx
 
 
 @pytest.mark.parametrize("measured", [True, False])
-def test_a_section_that_was_not_measured_is_no_error(tmp_path: Path, measured: bool) -> None:
-    pytest.importorskip("myst_parser", reason="needs what the documentation is built with")
+def test_sections_that_were_not_measured_are_no_error(tmp_path, measured):
+    pytest.importorskip("myst_parser", reason="needs the extra [docs]")
     docs, results = tmp_path / "docs", tmp_path / "benchmarks/RESULTS.md"
     docs.mkdir()
     results.parent.mkdir()
@@ -294,29 +247,11 @@ def test_a_section_that_was_not_measured_is_no_error(tmp_path: Path, measured: b
     assert "7 s" not in text
 
 
-def test_every_page_is_in_some_contents() -> None:
-    listed = {DOCS / "index.md"}
-    for page in PAGES:
-        for entry in re.findall(r"(?m)^ *([\w/]+)$", page.read_text("utf-8")):
-            listed |= {(page.parent / entry).with_suffix(suffix) for suffix in (".md", ".rst")}
-    assert not set(PAGES) - listed
-
-
-def test_every_command_is_on_its_page() -> None:
-    pytest.importorskip("typer", reason="typer comes with the extra [cli]")
-    commands = importlib.import_module("orthodrome.cli.commands").application.registered_commands
-    shown = re.findall(
-        r"(?m)^```\{orthodrome-help\} (\w+)$", (DOCS / "command_line.md").read_text()
-    )
-    assert sorted(shown) == sorted(command.name for command in commands)
-
-
-def test_pages_of_the_repository_keep_their_links(tmp_path: Path) -> None:
+def test_pages_of_the_repository_keep_their_links(tmp_path):
     docs, experiment = tmp_path / "docs", tmp_path / "experiments/paper"
-    docs.mkdir()
+    (docs / "repository").mkdir(parents=True)
     experiment.mkdir(parents=True)
     (docs / "guide.md").touch()
-    (docs / "repository").mkdir()
     (docs / "repository/OLD.md").touch()
     (tmp_path / "CHANGELOG.md").write_text("[guide](docs/guide.md#part), [web](https://a.org/b)")
     (experiment / "page.md").write_text("![curve](curve.png) [all](../RESULTS.md)")
@@ -324,19 +259,18 @@ def test_pages_of_the_repository_keep_their_links(tmp_path: Path) -> None:
     (tmp_path / "experiments/RESULTS.md").write_text("[page](paper/page.md)")
     extension("repository_pages").copy_pages(tmp_path, docs)
     copies = docs / "repository"
-    assert (copies / "CHANGELOG.md").read_text() == (
-        "[guide](/guide.md#part), [web](https://a.org/b)"
-    )
+    changes = (copies / "CHANGELOG.md").read_text()
+    assert changes == "[guide](/guide.md#part), [web](https://a.org/b)"
     assert (copies / "experiments/paper/curve.png").read_bytes() == b"picture"
     assert (copies / "experiments/RESULTS.md").read_text() == "[page](paper/page.md)"
-    assert not (copies / "OLD.md").exists(), "what is no page any more is removed"
+    assert not (copies / "OLD.md").exists()
 
 
 # ------------------------------------------------------------------------ code of the pages
 
 
-def blocks(page: Path, language: str) -> str:
-    """All code of a page in one language, the rest as empty lines, so that line numbers hold."""
+def blocks(page, language):
+    """Return all code of a page in one language, the rest as empty lines to keep line numbers."""
     lines, inside = [], False
     for line in page.read_text("utf-8").splitlines():
         fence = line.strip().startswith("```")
@@ -346,35 +280,32 @@ def blocks(page: Path, language: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in MARKDOWN if blocks(page, "python").strip()], ids=name_of
-)
-def test_code_of_pages_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def pages_with(language):
+    return [page for page in MARKDOWN if blocks(page, language).strip()]
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
+def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # some of it writes files
-    # a module of its own, as for someone who types it: classes and functions know where they are
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    # pages may go on from a fitted model
+    # pages may continue from a fitted model
     vars(module)["model"] = orthodrome.KernelPCA(2).fit([[0.0, 1.0], [2.0, 3.0], [5.0, 4.0]])
     exec(compile(blocks(page, "python"), str(page), "exec"), vars(module))
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in MARKDOWN if blocks(page, "pycon").strip()], ids=name_of
-)
-def test_answers_on_pages_are_what_comes_out(page: Path) -> None:
+@pytest.mark.parametrize("page", pages_with("pycon"), ids=name_of)
+def test_answers_on_pages_are_right(page):
     test = doctest.DocTestParser().get_doctest(blocks(page, "pycon"), {}, page.stem, str(page), 0)
     assert test.examples
-    complaints: list[str] = []
+    complaints = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert not runner.run(test, out=complaints.append).failed, "".join(complaints)
 
 
-def transcript(page: Path) -> list[tuple[list[str], list[str]]]:
-    """The commands of a page's console, each as words, with the lines that the page shows."""
-    found: list[tuple[list[str], list[str]]] = []
+def transcript(page):
+    """Return the commands of a page's console as words, each with the lines that follow it."""
+    found = []
     for line in filter(None, blocks(page, "console").splitlines()):
         if line.startswith("$ orthodrome "):
             found.append((shlex.split(line)[2:], []))
@@ -383,10 +314,8 @@ def transcript(page: Path) -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def test_the_console_shows_what_commands_print(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Line by line; one that is only an ellipsis stands for all that follow."""
+def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
+    """A line that is only an ellipsis stands for all that follow."""
     for module in ("typer", "plotly", "skops"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
     main = importlib.import_module("orthodrome.cli").main
@@ -404,15 +333,18 @@ def test_the_console_shows_what_commands_print(
         assert lines == shown, words
 
 
-def test_defaults_of_folders_and_exit_codes_are_as_the_page_says() -> None:
+def test_the_page_of_the_command_line_is_complete():
     pytest.importorskip("typer", reason="typer comes with the extra [cli]")
     commands = importlib.import_module("orthodrome.cli.commands")
+    registered = commands.application.registered_commands
     page = (DOCS / "command_line.md").read_text("utf-8")
-    folders = dict(re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|", page))
+    shown = re.findall(r"(?m)^```\{orthodrome-help\} (\w+)$", page)
+    assert sorted(shown) == sorted(command.name for command in registered)
     given = {
         command.name: inspect.signature(command.callback).parameters.get("out")
-        for command in commands.application.registered_commands
+        for command in registered
     }
+    folders = dict(re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|", page))
     assert folders == {name: out.default for name, out in given.items() if out and out.default}
     codes = set(re.findall(r"(?m)^\| (\d+) \|", page))
     assert codes == {"0", "2", str(commands.FAILED), str(commands.INTERRUPTED)}

@@ -1,8 +1,7 @@
-"""The directive ``accuracy``: bounds of errors from tests/hardening, and the largest seen."""
+"""The directive ``accuracy``: a table of error bounds from tests/hardening/bounds.toml."""
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,47 +10,31 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-_PRECISIONS = ("float64", "float32")
 
-
-def table(rows: dict[str, Any], seen: dict[str, dict[str, float]], room: str) -> list[str]:
-    """Return the lines of a table: what of, in which sense, and the bound and the error of each."""
-    head = [
-        "of",
-        "error",
-        *(f"{each}: {kind}" for each in _PRECISIONS for kind in ("bound", "seen")),
-    ]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name, row in rows.items():
-        cells = [row["of"], row["error"]]
-        for precision in _PRECISIONS:
-            known = precision in row["bound"]
-            cells += (
-                [f"{row['bound'][precision]:g}", f"{seen[f'{room}.{name}'][precision]:g}"]
-                if known
-                else ["–", "–"]
-            )
-        lines.append("| " + " | ".join(cells) + " |")
+def table(rows: dict[str, Any]) -> list[str]:
+    """Return the lines of a Markdown table with one row for each bound."""
+    lines = ["| of | error | float64 | float32 |", "|---|---|---|---|"]
+    for row in rows.values():
+        bounds = [row["bound"].get(precision) for precision in ("float64", "float32")]
+        cells = ["–" if bound is None else f"{bound:g}" for bound in bounds]
+        lines.append("| " + " | ".join([row["of"], row["error"], *cells]) + " |")
     return lines
 
 
 class Accuracy(SphinxDirective):
-    """``{accuracy} room`` shows the bounds of a room of bounds.toml beside accuracy.json."""
+    """``{accuracy} room`` shows the bounds of a room."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
-        folder = Path(self.env.app.confdir).resolve().parent / "tests/hardening"
-        bounds, record = folder / "bounds.toml", folder / "accuracy.json"
-        for file in (bounds, record):
-            self.env.note_dependency(str(file))
-        (room,) = self.arguments
-        rows = tomllib.loads(bounds.read_text(encoding="utf-8"))[room]
-        lines = table(rows, json.loads(record.read_text(encoding="utf-8")), room)
+        file = Path(self.env.app.confdir).resolve().parent / "tests/hardening/bounds.toml"
+        self.env.note_dependency(str(file))
+        rows = tomllib.loads(file.read_text(encoding="utf-8"))[self.arguments[0]]
         holder = nodes.container()
-        content = StringList(lines, source=str(bounds))
-        self.state.nested_parse(content, self.content_offset, holder)
+        self.state.nested_parse(
+            StringList(table(rows), source=str(file)), self.content_offset, holder
+        )
         return list(holder.children)
 
 
