@@ -20,6 +20,7 @@ from ._core.checks import RowError, check_choice, check_numbers
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
+from ._core.types import Floats, Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
@@ -65,7 +66,7 @@ def _is_fitted(name: str) -> bool:
 
 
 @contextmanager
-def rows_renumbered(numbers: NDArray[np.intp]) -> Iterator[None]:
+def rows_renumbered(numbers: Indices) -> Iterator[None]:
     """Let an error about rows that were sorted and merged name the caller's rows."""
     try:
         yield
@@ -141,7 +142,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
 
-    def _fit_kernel(self, X: Any, sample_weight: NDArray[np.float64] | None) -> Kernel:
+    def _fit_kernel(self, X: Any, sample_weight: Floats | None) -> Kernel:
         """Return a fitted clone of the kernel; X is validated."""
         return clone(self._kernel_object()).fit_validated(X, sample_weight)
 

@@ -18,7 +18,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
-from .._core.types import Data
+from .._core.types import Data, Floats, Indices
 from .._core.warn import warn_user
 from ..base import (
     EmbeddingMixin,
@@ -62,7 +62,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     embedding_: NDArray[Any]
     # Of fits on features; else there are none.
     n_anchors_: int | None = None
-    anchor_indices_: NDArray[np.intp] | None = None
+    anchor_indices_: Indices | None = None
 
     #: Told how far a fit is, by an estimator that this one is a part of.
     _listener: Callable[[float], None] | None = None
@@ -78,15 +78,12 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
 
     @abstractmethod
     def _fit_points(
-        self,
-        points: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        advance: Callable[[float], None],
+        self, points: Floats, weights: Floats, advance: Callable[[float], None]
     ) -> None:
         """Fit to coordinates; `advance` takes the fraction that is done."""
 
     @abstractmethod
-    def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _embedded(self, points: Floats) -> Floats:
         """Return the embedding of coordinates, shape (n, n_components_)."""
 
     # ------------------------------------------------------------------ fitting
@@ -166,7 +163,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
                 f"memory_budget, or fit to fewer {fewer}."
             )
 
-    def _keep(self, X: Any, canonical: Canonical, points: NDArray[np.float64]) -> None:
+    def _keep(self, X: Any, canonical: Canonical, points: Floats) -> None:
         """Set what belongs to training rows: that of its twin, or of a new point, for each."""
         twins = canonical.inverse
         alone = np.flatnonzero(twins < 0)
@@ -180,7 +177,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             setattr(self, name, every)
         self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
 
-    def _of_rows(self) -> dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+    def _of_rows(self) -> dict[str, Callable[[Floats], Floats]]:
         """Name the fitted attributes with a row for each point, as functions of coordinates."""
         return {"embedding_": self._embedded}
 
@@ -212,7 +209,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         self._refuse_unplaced(points)
         return self._embedded(points).astype(X.dtype, copy=False)
 
-    def _coordinates(self, X: Any) -> NDArray[np.float64]:
+    def _coordinates(self, X: Any) -> Floats:
         """Return the coordinates of validated data, projected on the span of the training data."""
         if self._columns_ is not None:
             X = X[:, self._columns_]
@@ -222,7 +219,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         products = np.asarray(cross @ self._decoder_, dtype=np.float64)
         return self._placed(products / self._squared_radius_)
 
-    def _placed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _placed(self, points: Floats) -> Floats:
         """Return coordinates as they are used: of unit length if asked, NaN if there is none."""
         if not self._unit_points:
             return points
@@ -231,7 +228,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         return points / lengths[:, None]
 
     @staticmethod
-    def _refuse_unplaced(points: NDArray[np.float64]) -> None:
+    def _refuse_unplaced(points: Floats) -> None:
         """Raise where a point has no place."""
         lost = ~np.isfinite(points[:, 0])
         if lost.any():
@@ -243,9 +240,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             )
 
 
-def oriented(
-    directions: NDArray[np.float64], coordinates: NDArray[np.float64], share: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def oriented(directions: Floats, coordinates: Floats, share: Floats) -> Floats:
     """Return directions with the signs that give coordinates along them positive third moments."""
     return directions * orient(coordinates - share @ coordinates, share)
 
@@ -264,7 +259,7 @@ class ExplicitPoints:
         Fitted attributes that give new points their coordinates.
     """
 
-    points: NDArray[np.float64]
+    points: Floats
     left_out: float
     attributes: dict[str, Any]
 
@@ -288,7 +283,7 @@ def explicit_points(
     return ExplicitPoints(found.points, found.left_out, kept | {"_decoder_": found.decoder})
 
 
-def _warn_if_left_out(left_out: float, points: NDArray[np.float64], kernel: Kernel) -> None:
+def _warn_if_left_out(left_out: float, points: Floats, kernel: Kernel) -> None:
     """Warn where coordinates lack much of the variance, which is near rounding beside lengths."""
     size = float(np.einsum("ij,ij->", points, points))
     if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):

@@ -14,6 +14,7 @@ from .._core.memory import parse_bytes
 from .._core.progress import Progress
 from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
+from .._core.types import Floats
 from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
 from ..coordinates import AnchorMap, Anchors, Block, CoordinateMap, Coordinates
@@ -172,8 +173,8 @@ class Found:
         Up to which size a variance may be rounding.
     """
 
-    variances: NDArray[np.float64]
-    axes: NDArray[np.float64]
+    variances: Floats
+    axes: Floats
     origin: Origin
     rounding: float
 
@@ -230,11 +231,7 @@ def _anchors(rows: Rows, kernel: Kernel, plan: Plan, scale: float) -> Anchors:
 
 
 def find_axes(
-    by: CoordinateMap,
-    origin: Origin,
-    geometry: Geometry,
-    n_components: int | float | None,
-    n: int,
+    by: CoordinateMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
 ) -> Found:
     """Return the principal axes, whose signs are still to be chosen."""
     eps, shared = (float(np.finfo(kind).eps) for kind in (by.dtype, np.float64))
@@ -370,8 +367,8 @@ class _RidgeSums:
     function: Any
     n_components: int
     geometry: Geometry
-    origin: NDArray[np.float64]
-    center: NDArray[np.float64]
+    origin: Floats
+    center: Floats
 
     @property
     def rows_at_once(self) -> int:
@@ -390,12 +387,7 @@ class _RidgeSums:
 
 
 def _ridge(
-    rows: Rows,
-    by: CoordinateMap,
-    kernel: Kernel,
-    geometry: Geometry,
-    function: Any,
-    alpha: float,
+    rows: Rows, by: CoordinateMap, kernel: Kernel, geometry: Geometry, function: Any, alpha: float
 ) -> RidgeMap:
     """Return the map back to inputs by ridge regression of all rows.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.status import Status
+from .._core.types import Floats
 from .._core.unit import (
     angles_from_cosines,
 )
@@ -59,8 +60,8 @@ class Origin:
         Whether the search for the mean reached its tolerance.
     """
 
-    point: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    point: Floats
+    covariance: Floats
     total: float
     term_size: float
     count: float
@@ -108,7 +109,7 @@ class Flat:
     on_sphere = False
 
     def wrap(
-        self, gram: GramOperator, weights: NDArray[np.float64] | None, max_iter: int
+        self, gram: GramOperator, weights: Floats | None, max_iter: int
     ) -> tuple[Centered, dict[str, Any], bool]:
         """Return the centred Gram matrix, and what an estimator keeps of the mean."""
         centered = Centered(gram, weights)
@@ -156,17 +157,15 @@ class Flat:
             attributes={"_constant_diagonal": None},
         )
 
-    def axes_of(self, axes: NDArray[np.float64], origin: Origin) -> NDArray[np.float64]:
+    def axes_of(self, axes: Floats, origin: Origin) -> Floats:
         """Return the axes as they are."""
         return axes
 
-    def embedding(self, origin: Origin, axes: NDArray[np.float64]) -> FlatRows:
+    def embedding(self, origin: Origin, axes: Floats) -> FlatRows:
         """Return the function of blocks that gives coordinates."""
         return FlatRows(axes, -origin.point @ axes)
 
-    def attributes(
-        self, by: CoordinateMap, origin: Origin, axes: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    def attributes(self, by: CoordinateMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return what maps new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {
@@ -191,14 +190,14 @@ class Flat:
 class FlatRows:
     """Coordinates of a block of points in principal components."""
 
-    axes: NDArray[np.float64]
-    offset: NDArray[np.float64]
+    axes: Floats
+    offset: Floats
 
-    def __call__(self, block: Block) -> NDArray[np.float64]:
+    def __call__(self, block: Block) -> Floats:
         """Return the coordinates."""
         return block.products(self.axes) + self.offset
 
-    def signed(self, signs: NDArray[np.float64]) -> FlatRows:
+    def signed(self, signs: Floats) -> FlatRows:
         """Return the same with other signs."""
         return FlatRows(self.axes * signs, self.offset * signs)
 
@@ -214,7 +213,7 @@ class Sphere:
     on_sphere = True
 
     def wrap(
-        self, gram: GramOperator, weights: NDArray[np.float64] | None, max_iter: int
+        self, gram: GramOperator, weights: Floats | None, max_iter: int
     ) -> tuple[Tangent, dict[str, Any], bool]:
         """Return the Gram matrix of the Log maps, and what an estimator keeps of the mean."""
         radius = squared_radius(gram.diagonal())
@@ -264,17 +263,15 @@ class Sphere:
             converged=mean.converged,
         )
 
-    def axes_of(self, axes: NDArray[np.float64], origin: Origin) -> NDArray[np.float64]:
+    def axes_of(self, axes: Floats, origin: Origin) -> Floats:
         """Return axes that are orthogonal to the mean; those of no variance need not be."""
         return axes - np.outer(origin.point, origin.point @ axes)
 
-    def embedding(self, origin: Origin, axes: NDArray[np.float64]) -> SphereRows:
+    def embedding(self, origin: Origin, axes: Floats) -> SphereRows:
         """Return the function of blocks that gives coordinates."""
         return SphereRows(np.column_stack([axes, origin.point]))
 
-    def attributes(
-        self, by: CoordinateMap, origin: Origin, axes: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    def attributes(self, by: CoordinateMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return what maps new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {
@@ -298,16 +295,16 @@ class Sphere:
 class SphereRows:
     """Coordinates of a block of points in principal geodesic components; last, their cosines."""
 
-    frame: NDArray[np.float64]
+    frame: Floats
 
-    def __call__(self, block: Block) -> NDArray[np.float64]:
+    def __call__(self, block: Block) -> Floats:
         """Return the coordinates, and a column of the cosines of the points with the mean."""
         products = block.products(self.frame)
         cosines = products[:, -1]
         _, stretches = angles_from_cosines(cosines)
         return np.column_stack([products[:, :-1] * stretches[:, None], cosines * block.lengths])
 
-    def signed(self, signs: NDArray[np.float64]) -> SphereRows:
+    def signed(self, signs: Floats) -> SphereRows:
         """Return the same with other signs."""
         return SphereRows(self.frame * np.append(signs, 1.0))
 

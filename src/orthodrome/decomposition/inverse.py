@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers
 from .._core.kinds import is_dask_array
+from .._core.types import Floats
 from ..kernels import Kernel
 from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
 
@@ -49,7 +50,7 @@ def inputs_of(
     expansion: Callable[[NDArray[Any]], NDArray[Any]],
     features: Callable[[NDArray[Any]], NDArray[Any]],
     embedding: NDArray[Any],
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     alpha: float,
     fixed_point: bool = True,
     decode: RidgeMap | None = None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.types import Floats
 from .geometry import FLAT
 from .spectral import SpectralDecomposition
 
@@ -145,7 +145,7 @@ class KernelPCA(SpectralDecomposition):
     _geometry = FLAT
 
     @property
-    def mean_(self) -> NDArray[np.float64]:
+    def mean_(self) -> Floats:
         """Coefficients of the mean over the points that new ones are compared with."""
         self._ready()
         if self._mean_coef_ is not None:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.parameters import choice, integer, optional, positive, seed
-from .._core.types import Data
+from .._core.types import Data, Floats
 from ..base import nystroem_or
 from ..sphere import exp, log, nested_spheres
 from ..sphere.nested import CHOICES
@@ -179,10 +178,7 @@ class KernelPNS(ExplicitDecomposition):
         self.verbose = verbose
 
     def _fit_points(
-        self,
-        points: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        advance: Callable[[float], None],
+        self, points: Floats, weights: Floats, advance: Callable[[float], None]
     ) -> None:
         chain = nested_spheres(
             points,
@@ -209,21 +205,21 @@ class KernelPNS(ExplicitDecomposition):
         self.radii_, self.axes_ = chain.radii, chain.axes
         self.n_iter_, self.converged_ = max(1, chain.n_iter), chain.converged
 
-    def _tangents(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tangents(self, points: Floats) -> Floats:
         """Return Log maps at the mean, on the subsphere of the embedding."""
         below = self.nested_spheres_.projected(points, self.n_components_)
         return log(below, base_point=self._mean_)
 
-    def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _embedded(self, points: Floats) -> Floats:
         return self._tangents(points) @ self._directions_
 
-    def _of_rows(self) -> dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+    def _of_rows(self) -> dict[str, Callable[[Floats], Floats]]:
         return super()._of_rows() | {
             "sphere_coordinates_": lambda points: points,
             "residuals_": self.nested_spheres_.scores,
         }
 
-    def sphere_coordinates(self, X: Data) -> NDArray[np.float64]:
+    def sphere_coordinates(self, X: Data) -> Floats:
         """Return the unit vectors that data are, in the span of the training data.
 
         Parameters
@@ -242,7 +238,7 @@ class KernelPNS(ExplicitDecomposition):
         self._refuse_unplaced(points)
         return points
 
-    def inverse_transform(self, X: Data) -> NDArray[np.float64]:
+    def inverse_transform(self, X: Data) -> Floats:
         """Return the points of the subsphere that coordinates stand for.
 
         Parameters

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.kinds import is_dask_array
 from .._core.threads import VALUE_WORK
+from .._core.types import Floats, Indices
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
 from ..coordinates import AnchorMap
 from ..gram import DaskCross, cross_operator, squared_distance_to_mean, squared_radius
@@ -48,7 +49,7 @@ class NewPoints:
 
     kernel: Kernel
     points: Any
-    columns: NDArray[np.intp] | None
+    columns: Indices | None
     dual_coef: NDArray[Any]
     mean: NDArray[Any]
     intercept: NDArray[Any] | None = None
@@ -68,7 +69,7 @@ class NewPoints:
         return float(VALUE_WORK * len(self.dual_coef))
 
     @property
-    def frame(self) -> NDArray[np.float64]:
+    def frame(self) -> Floats:
         """The coefficients of the components, and last of the mean."""
         return np.column_stack([self.dual_coef, self.mean])
 
@@ -83,9 +84,7 @@ class NewPoints:
         k = self.dual_coef.shape[1]
         return products[:, :k].astype(dtype, copy=False) + self.intercept
 
-    def captured(
-        self, rows: Any, products: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    def captured(self, rows: Any, products: Any = None) -> tuple[Floats, Floats, float]:
         """Return ‖e(x)‖² and the squared distance from the centre, per row, and its rounding."""
         eps = float(np.finfo(self.dual_coef.dtype).eps)
         if self.intercept is None:
@@ -100,9 +99,7 @@ class NewPoints:
         rounding = float(4 * eps * size)
         return np.einsum("ij,ij->i", coordinates, coordinates), squares, rounding
 
-    def _log_maps(
-        self, rows: Any, products: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_maps(self, rows: Any, products: Any) -> tuple[Floats, Floats]:
         """Return the coordinates of Log maps, and squared distances from the mean."""
         lengths: Any = 1.0
         if self.by is not None:
@@ -126,7 +123,7 @@ class NewPoints:
         rows = rows if self.columns is None else rows[:, self.columns]
         return np.ascontiguousarray(cross_operator(self.kernel, rows, self.points) @ V)
 
-    def _own(self, rows: Any) -> NDArray[np.float64]:
+    def _own(self, rows: Any) -> Floats:
         if not isinstance(self.kernel, Precomputed):
             return self.kernel.diagonal(self.kernel.prepare(rows)).astype(np.float64)
         if self.diagonal is None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._core.checks import check_numbers, check_sample_weight
 from .._core.threads import single_threaded_blas
+from .._core.types import Floats
 from .._core.warn import warn_user
 from ..coordinates import AnchorMap, Anchors
 from ..eigen import CenteredSums, FeatureMoments, Nystroem, orient
@@ -72,19 +72,14 @@ class PartialFit:
 
     n_seen: int = 0
     rows: tuple[Any, ...] = ()
-    weights: tuple[NDArray[np.float64], ...] = ()
+    weights: tuple[Floats, ...] = ()
     kernel: Kernel | None = None
     anchors: Anchors | None = None
     moments: FeatureMoments | TangentMoments | None = None
     radius: float | None = None
 
     def with_batch(
-        self,
-        X: Any,
-        weights: NDArray[np.float64] | None,
-        kernel: Kernel,
-        geometry: Flat | Sphere,
-        plan: Plan,
+        self, X: Any, weights: Floats | None, kernel: Kernel, geometry: Flat | Sphere, plan: Plan
     ) -> PartialFit:
         """Return what is known with another validated batch."""
         seen = self.n_seen + X.shape[0]
@@ -135,7 +130,7 @@ class PartialFit:
         dtype = self.anchors.points.dtype
         return AnchorMap.by(self.kernel, self.anchors, dtype, unit=unit, radius=self.radius)
 
-    def _moments_with(self, X: Any, weights: NDArray[np.float64] | None) -> Any:
+    def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments with those of a batch."""
         if isinstance(self.moments, TangentMoments):
             by, moments = self.by(unit=True), self.moments
@@ -158,7 +153,7 @@ class PartialFit:
         found = FeatureMoments.of_sums(center, rows.reduce(_Sums(by, center, inputs)), inputs)
         return found if self.moments is None else self.moments.with_part(found)
 
-    def _input_center(self, X: Any) -> NDArray[np.float64] | None:
+    def _input_center(self, X: Any) -> Floats | None:
         """Return where inputs are measured from, None where vectors need not lead back to them."""
         kernel: Any = self.kernel
         if not kernel.takes_vectors or has_fixed_point(kernel, X):
@@ -175,8 +170,8 @@ class _Sums:
     """Sums for moments of points about a center; with one for the rows, also for both together."""
 
     by: AnchorMap
-    center: NDArray[np.float64]
-    input_center: NDArray[np.float64] | None
+    center: Floats
+    input_center: Floats | None
 
     @property
     def rows_at_once(self) -> int:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.parameters import choice, positive
-from .._core.types import Data
+from .._core.types import Data, Floats
 from .._core.warn import warn_user
 from ..eigen.pursuit import projection_pursuit, spatial_median
 from ..sphere.karcher import find_mean, warn_if_wide
@@ -140,10 +140,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         return self.center == "karcher"
 
     def _fit_points(
-        self,
-        points: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        advance: Callable[[float], None],
+        self, points: Floats, weights: Floats, advance: Callable[[float], None]
     ) -> None:
         share = weights / weights.sum()
         self._center_ = self._found_center(points, weights)
@@ -175,9 +172,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
 
-    def _found_center(
-        self, points: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _found_center(self, points: Floats, weights: Floats) -> Floats:
         if self.center == "mean":
             return weights @ points / weights.sum()
         if self.center == "spatial-median":
@@ -187,7 +182,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         warn_if_wide(mean)
         return np.asarray(mean.point, dtype=np.float64)
 
-    def _embedded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _embedded(self, points: Floats) -> Floats:
         return (points - self._center_) @ self._directions_
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
@@ -226,12 +221,12 @@ class RobustKernelPCA(ExplicitDecomposition):
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
         )
 
-    def _expansion(self, coordinates: NDArray[Any]) -> NDArray[np.float64]:
+    def _expansion(self, coordinates: NDArray[Any]) -> Floats:
         """Return coefficients over the rows of `X_fit_`, shape (n, n_fit)."""
         return coordinates @ self.dual_coef_.T + self._decoder_ @ self._center_
 
 
-def _rank(points: NDArray[np.float64]) -> int:
+def _rank(points: Floats) -> int:
     """Return how many directions points span, one at least."""
     values = np.linalg.svd(points, compute_uv=False) ** 2
     return max(1, int(np.count_nonzero(values > 1e-12 * values.sum())))

@@ -14,7 +14,7 @@ from .._core.checks import check_flag
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import LockOfOneProcess
-from .._core.types import Data
+from .._core.types import Data, Floats, Indices
 from ..base import SOLVER_PARAMETERS, EmbeddingMixin, KernelEstimator, last_fit_kept
 from ..kernels import Kernel
 from ..plan import Request, make_plan
@@ -49,11 +49,11 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     #: Flat feature space, or its sphere.
     _geometry: ClassVar[Flat | Sphere]
 
-    _mean_coef_: NDArray[np.float64] | None = None
+    _mean_coef_: Floats | None = None
     # Of fits on coordinates; else there are none.
     n_anchors_: int | None
-    anchor_indices_: NDArray[np.intp] | None
-    _columns_: NDArray[np.intp] | None = None
+    anchor_indices_: Indices | None
+    _columns_: Indices | None = None
     _ridge_: Any = None
 
     def __init__(
