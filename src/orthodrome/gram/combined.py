@@ -37,58 +37,47 @@ class Combined(GramOperator):
             ensure_2d=False,
             dtype=[np.float64, np.float32],
         )
-        if W.ndim == 1:
-            W = scipy.sparse.diags_array(W)
+        W = scipy.sparse.diags_array(W) if W.ndim == 1 else W
         if W.ndim != 2 or W.shape[1] != operator.shape[0]:
             raise ValueError(
                 f"combination must have {operator.shape[0]} columns, one per point of the "
                 f"operator; got shape {W.shape}."
             )
-        largest = np.abs(W.data if scipy.sparse.issparse(W) else W).max(initial=0.0)
-        if float(largest) > float(np.finfo(operator.dtype).max) ** 0.5:
+        W = scipy.sparse.csr_array(W)
+        if float(abs(W).max()) > float(np.finfo(operator.dtype).max) ** 0.5:
             raise ValueError(
                 f"Squares of combination of Combined overflow in {operator.dtype}; divide it by a "
                 "number."
             )
-        W = W.tocsr() if scipy.sparse.issparse(W) else W
-        W = W.astype(operator.dtype, copy=False)
         super().__init__(shape=(W.shape[0], W.shape[0]), dtype=operator.dtype)
         self.operator = operator
-        self.combination: Any = W
+        self.combination: Any = W.astype(operator.dtype, copy=False)
         self.recomputes = operator.recomputes
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        return self.combination @ (self.operator @ np.asarray(self.combination.T @ V))
+        return self.combination @ (self.operator @ (self.combination.T @ V))
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of W K Wᵀ."""
         return self._half(as_indices(indices, self.shape[0])) @ self.combination.T
 
     def _half(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows W[chosen] K, from as few rows of K as W touches."""
+        """Return the rows W[chosen] K, by rows of K if W touches few of them."""
         W = self.combination[chosen]
-        if scipy.sparse.issparse(W):
-            touched = np.unique(W.indices)
-            return np.asarray(W[:, touched] @ self.operator.rows(touched))
-        return np.ascontiguousarray((self.operator @ W.T).T)
+        touched = np.unique(W.indices)
+        if len(touched) <= len(chosen):
+            return W[:, touched] @ self.operator.rows(touched)
+        return np.ascontiguousarray((self.operator @ W.T.toarray()).T)
 
     def diagonal(self) -> NDArray[Any]:
         """Return the squared lengths of the combinations."""
         W = self.combination
-        if (
-            scipy.sparse.issparse(W)
-            and W.nnz == len(np.unique(W.indices))
-            and np.all(np.diff(W.indptr) == 1)
-        ):
+        if np.all(np.diff(W.indptr) <= 1):  # each is a multiple of one point
             return (W.multiply(W) @ self.operator.diagonal()).astype(self.dtype)
         parts = []
         for start in range(0, self.shape[0], 256):
             chosen = np.arange(start, min(start + 256, self.shape[0]))
-            half = self._half(chosen)
-            if scipy.sparse.issparse(W):
-                parts.append(np.asarray(W[chosen].multiply(half).sum(axis=1)).ravel())
-            else:
-                parts.append(np.einsum("ij,ij->i", half, W[chosen]))
+            parts.append(W[chosen].multiply(self._half(chosen)).sum(axis=1))
         return np.concatenate(parts).astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
@@ -109,7 +98,7 @@ class _CombinedCross(CrossOperator):
         self._combination = combination
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        return self._cross @ np.asarray(self._combination.T @ V)
+        return self._cross @ (self._combination.T @ V)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of these new points."""

@@ -177,13 +177,13 @@ def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]
 
 def _symmetric_products(kernel: Any, blocks: list[Any], parts: list[Any]) -> list[Any]:
     """Return the blocks of rows of k(X, X) V, with one task for two blocks."""
-    own, both, pick = task(_own_product), task(_two_products), task(_entry)
+    own, both = task(_own_product), task(_two_products)
     terms = [[own(kernel, block, V)] for block, V in zip(blocks, parts, strict=True)]
     for i in range(len(blocks)):
         for j in range(i + 1, len(blocks)):
             two = both(kernel, blocks[i], blocks[j], parts[i], parts[j])
-            terms[i].append(pick(two, 0))
-            terms[j].append(pick(two, 1))
+            terms[i].append(two[0])
+            terms[j].append(two[1])
     return [reduced(term, _sum) for term in terms]
 
 
@@ -192,10 +192,6 @@ def _sum(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[Any]:
     for other in others[1:]:
         total += other
     return total
-
-
-def _entry(pair: tuple[Any, Any], index: int) -> Any:
-    return pair[index]
 
 
 def _one_product(kernel: Kernel, rows: Any, columns: Any, V: NDArray[Any]) -> NDArray[Any]:

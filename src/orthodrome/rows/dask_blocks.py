@@ -54,12 +54,8 @@ def as_row_blocks(X: Any) -> Any:
             "per feature."
         )
     X = with_known_sizes(X)
-    X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-    if 0 in X.chunks[0] and X.shape[0]:
-        import dask.array as da
-
-        filled = np.flatnonzero(X.chunks[0])
-        X = da.concatenate([X.blocks[int(i)] for i in filled])
+    filled = tuple(filter(None, X.chunks[0]))
+    X = X.rechunk({0: filled or 1, **dict.fromkeys(range(1, X.ndim), -1)})
     if X.dtype.kind in "biu":
         X = X.astype(np.float64)
     return X

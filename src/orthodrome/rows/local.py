@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from threading import Lock
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -324,27 +324,24 @@ class BatchRows(_LocalRows):
     def _in_order(self) -> Iterator[Numbered]:
         """Yield blocks with the numbers of their first rows; small batches are put together."""
         waiting: list[Any] = []
-        start = n_waiting = 0
+        start = n = 0
         for array in self._batches():
-            n_waiting += array.shape[0]
-            if self._count is not None and start + n_waiting > self._count:
-                self._refuse_other_rows("more")
-            if n_waiting >= _SMALL:
+            n += array.shape[0]
+            if self._count is not None and n > self._count:
+                break
+            if n - start >= _SMALL:
                 yield start, stacked([*waiting, array])
-                start, waiting, n_waiting = start + n_waiting, [], 0
+                start, waiting = n, []
             else:  # a copy: the next batch may be read into the same array
                 waiting.append(array.copy())
+        if self._count is not None and n != self._count:
+            raise ValueError(
+                f"The batches for {self._owner} had {self._count} rows in the first pass and "
+                f"{'more' if n > self._count else n} in a later one; every pass must give the same "
+                "rows."
+            )
         if waiting:
             yield start, stacked(waiting)
-            start += n_waiting
-        if self._count is not None and start != self._count:
-            self._refuse_other_rows(str(start))
-
-    def _refuse_other_rows(self, found: str) -> NoReturn:
-        raise ValueError(
-            f"The batches for {self._owner} had {self._count} rows in the first pass and {found} "
-            "in a later one; every pass must give the same rows."
-        )
 
     def _shared(
         self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
