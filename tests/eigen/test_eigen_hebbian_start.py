@@ -545,8 +545,8 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"xi": "a"}, "xi of the hebbian solver .* got 'a'"),
         ({"polish": "no"}, "polish of hebbian must be True or False; got 'no'"),
         ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
-        ({"n_passes": -1}, "n_passes of the hebbian solver must be an integer >= 0; got -1"),
-        ({"n_passes": 2.5}, "n_passes of the hebbian solver"),
+        ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
+        ({"n_passes": 2.5}, "n_passes of hebbian"),
         ({"tol": -1}, "tol of the hebbian solver must be a finite number >= 0; got -1"),
         ({"tol": np.nan}, "tol of the hebbian solver"),
         (
@@ -600,7 +600,7 @@ def test_matrices_that_are_no_gram(K, message):
     [
         ({"gain": "kha"}, "gain of the hebbian solver must be one of"),
         ({"start": "random"}, "start of the hebbian solver must be one of"),
-        ({"n_passes": -1}, "n_passes of the hebbian solver must be an integer >= 0; got -1"),
+        ({"n_passes": 0}, "n_passes of the hebbian solver must be an integer >= 1; got 0"),
         ({"block_size": 0}, "block_size of the hebbian solver must be an integer >= 1; got 0"),
         ({"tol": -1}, "tol of the hebbian solver must be a finite number >= 0; got -1"),
         ({"random_state": "x"}, "random_state of the hebbian solver"),

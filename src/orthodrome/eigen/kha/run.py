@@ -99,6 +99,7 @@ def run(
     r: int,
     given: Floats | HebbianResult | None,
     block_size: int,
+    n_passes: int,
     *,
     orders: NDArray[np.intp] | None = None,
     polish: bool = True,
@@ -123,11 +124,9 @@ def run(
     with single_threaded_blas():
         if saved is None:
             saved = _beginning(settings, operator, r, gains, given, block_size)
+        passes = _Passes(operator, gains, settings.tol, block_size, orders, polish, callback, file)
         first = given.n_passes if isinstance(given, HebbianResult) else 0
-        passes = _Passes(
-            settings, operator, gains, block_size, orders, polish, callback, file, first, saved.seed
-        )
-        return passes.finish(saved)
+        return passes.finish(saved, first, first + n_passes)
 
 
 def _fingerprint(
@@ -192,21 +191,23 @@ def _passes_ahead(state: State, operator: Any, rng: np.random.Generator, block_s
 
 @dataclass
 class _Passes:
-    """Passes over one operator; `first` is the number of passes before this run."""
+    """Passes over one operator."""
 
-    settings: Hebbian
     operator: Any
     gains: Gains
+    tol: float
     block_size: int
     orders: NDArray[np.intp] | None
     polish: bool
     callback: Callback | None
     file: Checkpoint | None
-    first: int
-    seed: int
 
-    def finish(self, saved: Saved) -> HebbianResult:
-        """Continue from `saved` until all passes are done or the error is small."""
+    def finish(self, saved: Saved, first: int, last: int) -> HebbianResult:
+        """Continue from `saved` until the error is small, or the last pass is done.
+
+        `first` is the number of passes before this run.
+        """
+        self.first, self.last, self.seed = first, last, saved.seed
         self.history = list(saved.history)
         self.found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
         state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
@@ -300,11 +301,10 @@ class _Passes:
 
     def _status(self, state: State) -> Status | None:
         """All stopping tests: tolerance and the number of passes."""
-        last = self.history[-1] if self.history else None
-        tol, most = self.settings.tol, self.settings.n_passes
-        if last is not None and not last["diverged"] and last["max_residual"] <= tol:
+        latest = self.history[-1] if self.history else None
+        if latest is not None and not latest["diverged"] and latest["max_residual"] <= self.tol:
             return Status.CONVERGED
-        return Status.MAX_ITER if state.n_passes - self.first >= most else None
+        return Status.MAX_ITER if state.n_passes >= self.last else None
 
     def _keep(
         self,

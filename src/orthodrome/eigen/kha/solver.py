@@ -85,7 +85,7 @@ class Hebbian(Solver):
         "eta0": or_word("auto", positive()),
         "mu": or_word("auto", positive(or_zero=True)),
         "xi": partial(check_positive, or_zero=True, maximum=1.0),
-        "n_passes": integer(0),
+        "n_passes": integer(),
         "tol": positive(or_zero=True),
         "start": choice(*STARTS),
         "block_size": optional(integer()),
@@ -107,7 +107,7 @@ class Hebbian(Solver):
         settings = replace(self, start=self.initial) if isinstance(self.initial, str) else self
         block_size = resolve_block_size(self.block_size, operator, self.memory_budget)
         given = self._initial(operator, k)
-        found = run(settings, operator, k, given, block_size, callback=callback)
+        found = run(settings, operator, k, given, block_size, self.n_passes, callback=callback)
         rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
@@ -268,14 +268,14 @@ def hebbian(
         eta0,
         mu,
         xi,
-        n_passes,
-        tol,
-        start,
-        block_size,
-        checkpoint,
-        checkpoint_seconds,
-        random_state,
+        tol=tol,
+        start=start,
+        block_size=block_size,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        random_state=random_state,
     )
+    n_passes = check_integer(n_passes, "n_passes", "hebbian", minimum=0)
     r = check_integer(n_components, "n_components", "hebbian")
     check_flag(polish, "polish", "hebbian")
     check_callback(callback, "hebbian")
@@ -285,6 +285,7 @@ def hebbian(
         r,
         _checked_initial(initial, r, gain, operator),
         resolve_block_size(block_size, operator),
+        n_passes,
         orders=check_order(order, n_passes, operator.shape[0]),
         polish=polish,
         callback=callback,
