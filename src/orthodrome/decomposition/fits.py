@@ -19,21 +19,16 @@ from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
 from ..coordinates import AnchorMap, Anchors, Block, CoordinateMap, Coordinates
 from ..coordinates.points import refuse_large_coordinates
-from ..eigen import (
-    Components,
-    Dense,
-    Eigenpairs,
-    Hebbian,
-    feature_axes,
-    leading,
+from ..eigen import Dense, Eigenpairs, Hebbian, leading
+from ..eigen.components import (
     make_components,
-    orient,
-    orient_by_moments,
     solve_components,
+    warn_if_indefinite,
     weighted_problem,
 )
-from ..eigen.krylov import smallest_ritz_value
-from ..gram import GramOperator, gram_operator
+from ..eigen.features import feature_axes
+from ..eigen.pairs import orient, orient_by_moments
+from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
 from ..preimage import RidgeMap, decode_components, has_fixed_point
@@ -142,7 +137,7 @@ def fit_gram(
     }
     if not np.any(components.eigenvalues > 0):
         _warn_if_distinct(X, components.rounding, kernel)
-    _warn_if_indefinite(request.owner, components, pairs, kernel, problem)
+    warn_if_indefinite(request.owner, components, pairs, kernel, problem)
     warn_unless_converged(
         pairs.status,
         f"{request.owner} ({pairs.solver})",
@@ -415,32 +410,6 @@ def _ridge(
 
 
 # ---------------------------------------------------------------------- warnings
-
-
-def _warn_if_indefinite(
-    owner: str, components: Components, pairs: Eigenpairs, kernel: Kernel, problem: GramOperator
-) -> None:
-    """Warn where eigenvalues are negative: the kernel is not positive definite.
-
-    Only the leading eigenvalues are known in general. The others are looked at where the kernel is
-    not known to be positive definite.
-    """
-    smallest, largest = pairs.smallest, float(components.eigenvalues[0])
-    if smallest is None and not kernel.positive_definite and pairs.solver == "dense":
-        smallest = smallest_ritz_value(problem)
-    total = float(components.explained_variance_ratio.sum(dtype=np.float64))
-    negative = smallest is not None and smallest < -max(components.rounding, 1e-5 * largest)
-    if not negative and total <= 1 + 1e-6:
-        return
-    name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__
-    known = f", for instance {smallest:.3g} (the largest is {largest:.3g})" if negative else ""
-    warn_user(
-        f"{name} is not positive definite on these data: {owner} has found negative "
-        f"eigenvalues{known}. Their components are left out. "
-        "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
-        "so the ratios are too large and may add up to more than 1.",
-        UserWarning,
-    )
 
 
 def _warn_if_distinct(X: Any, rounding: float, kernel: Kernel) -> None:

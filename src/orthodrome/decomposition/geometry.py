@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from .._core.status import Status
 from .._core.types import Floats
 from .._core.unit import (
     angles_from_cosines,
 )
-from .._core.warn import warn_user
 from ..coordinates import Block, CoordinateMap, Coordinates
 from ..eigen import CenteredSums, Components, FeatureMoments, affine_map, tangent_frame
 from ..gram import (
@@ -27,7 +24,7 @@ from ..gram import (
 from ..kernels import Kernel, Precomputed
 from ..rows import Rows
 from ..sphere import exp_at_pole
-from ..sphere.karcher import find_mean, warn_if_wide
+from ..sphere.karcher import find_mean, warn_about_mean
 from ..sphere.newton import LogSums, coordinate_mean
 
 __all__ = ["FLAT", "SPHERE", "Flat", "Origin", "Sphere", "constant"]
@@ -219,8 +216,11 @@ class Sphere:
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
         mean = find_mean(unit, weights, tol=_MEAN_TOL[np.dtype(np.float64)], max_iter=max_iter)
+        warn_about_mean(mean, "KernelPGA: the Karcher mean")
         tangent = Tangent(unit, mean.point, mean.cosines)
-        kept = _of_mean(mean) | {
+        kept = {
+            "mean_n_iter_": mean.n_iter,
+            "mean_gradient_norm_": mean.gradient_norm,
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
             "_squared_radius": radius,
@@ -248,7 +248,7 @@ class Sphere:
     def look(self, points: Coordinates, max_iter: int) -> Origin:
         """Return the Karcher mean and the covariance of the Log maps there."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
-        kept = _of_mean(mean)
+        warn_about_mean(mean, "KernelPGA: the Karcher mean")
         count, second, angles, stretched, trace, captured = points.reduce(LogSums(mean.point))
         total = float(angles / count)
         return Origin(
@@ -259,7 +259,11 @@ class Sphere:
             count=float(count),
             trace=float(trace / count),
             left_out=float((trace - captured) / count),
-            attributes=kept | {"geodesic_variance_": total},
+            attributes={
+                "mean_n_iter_": mean.n_iter,
+                "mean_gradient_norm_": mean.gradient_norm,
+                "geodesic_variance_": total,
+            },
             converged=mean.converged,
         )
 
@@ -320,19 +324,3 @@ def constant(diagonal: NDArray[Any]) -> float | None:
 
 # Points whose mean is where the others are measured from.
 _FEW = 1024
-
-
-def _of_mean(mean: Any) -> dict[str, Any]:
-    """Return what an estimator keeps of the search for a Karcher mean; warn if it failed."""
-    if not mean.converged:
-        advice = "Raise max_iter." if mean.status is Status.MAX_ITER else mean.status.advice
-        warn_user(
-            f"KernelPGA: the Karcher mean {mean.status.value} (gradient norm "
-            f"{mean.gradient_norm:.1e} after {mean.n_iter} steps). {advice}",
-            ConvergenceWarning,
-        )
-    warn_if_wide(mean)
-    return {
-        "mean_n_iter_": mean.n_iter,
-        "mean_gradient_norm_": mean.gradient_norm,
-    }

@@ -15,7 +15,7 @@ from .._core.parameters import choice, positive
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
 from ..eigen.pursuit import projection_pursuit, spatial_median
-from ..sphere.karcher import find_mean, warn_if_wide
+from ..sphere.karcher import find_mean, warn_about_mean
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import inputs_of, training_inputs
 
@@ -179,7 +179,7 @@ class RobustKernelPCA(ExplicitDecomposition):
             return spatial_median(points, weights)
         unit = points / np.linalg.norm(points, axis=1, keepdims=True)
         mean = find_mean(unit, weights, tol=1e-12, max_iter=200)
-        warn_if_wide(mean)
+        warn_about_mean(mean, "RobustKernelPCA: the Karcher mean")
         return np.asarray(mean.point, dtype=np.float64)
 
     def _embedded(self, points: Floats) -> Floats:

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.types import Floats
+from .._core.warn import warn_user
 from ..gram import Centered, Combined, GramOperator, Tangent
+from ..kernels import Kernel, Precomputed
+from .krylov import smallest_ritz_value
 from .pairs import Eigenpairs, orient
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "make_components",
     "solve_components",
     "tangent_frame",
+    "warn_if_indefinite",
     "weighted_problem",
 ]
 
@@ -170,3 +174,29 @@ def _rounding_floor(
     shared = float(np.finfo(np.float64).eps)
     geometric = 10 * geometry.term_size(weights) * count * (eps / np.sqrt(n) + shared)
     return max(10 * eps * float(np.abs(pairs.values).max()), geometric)
+
+
+def warn_if_indefinite(
+    owner: str, components: Components, pairs: Eigenpairs, kernel: Kernel, problem: GramOperator
+) -> None:
+    """Warn if eigenvalues are negative: the kernel is not positive definite.
+
+    In general only the leading eigenvalues are known. If the kernel is not known to be positive
+    definite, the smallest one is estimated.
+    """
+    smallest, largest = pairs.smallest, float(components.eigenvalues[0])
+    if smallest is None and not kernel.positive_definite and pairs.solver == "dense":
+        smallest = smallest_ritz_value(problem)
+    total = float(components.explained_variance_ratio.sum(dtype=np.float64))
+    negative = smallest is not None and smallest < -max(components.rounding, 1e-5 * largest)
+    if not negative and total <= 1 + 1e-6:
+        return
+    name = "The matrix" if isinstance(kernel, Precomputed) else type(kernel).__name__
+    known = f", for instance {smallest:.3g} (the largest is {largest:.3g})" if negative else ""
+    warn_user(
+        f"{name} is not positive definite on these data: {owner} has found negative "
+        f"eigenvalues{known}. Their components are left out. "
+        "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
+        "so the ratios are too large and may add up to more than 1.",
+        UserWarning,
+    )

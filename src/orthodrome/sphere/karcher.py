@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from .._core.checks import check_callback, check_integer, check_positive, check_sample_weight
-from .._core.status import Status, warn_unless_converged
+from .._core.status import Status
 from .._core.threads import single_threaded_blas
 from .._core.unit import check_no_antipodes
 from .._core.warn import warn_user
@@ -18,7 +19,7 @@ from ..gram import GramOperator
 from ._descent import descend, first_point
 from ._points import Coefficients, Coordinates, Space
 
-__all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_if_wide"]
+__all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_about_mean"]
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,7 @@ def karcher_mean(
     result = find_mean(
         points, sample_weight, tol=tol, max_iter=max_iter, initial=initial, callback=callback
     )
-    detail = f"gradient norm {result.gradient_norm:.1e}, tol={tol:g}"
-    warn_unless_converged(result.status, "karcher_mean", detail)
-    warn_if_wide(result)
+    warn_about_mean(result, "karcher_mean:", tol)
     return result
 
 
@@ -178,8 +177,20 @@ def find_mean(
     )
 
 
-def warn_if_wide(mean: KarcherMean) -> None:
-    """Warn if points are so far from their mean that it need not be unique."""
+def warn_about_mean(mean: Any, what: str, tol: float | None = None) -> None:
+    """Warn if a mean was not found, or if points are so far from it that it need not be unique.
+
+    `tol` is the tolerance, if the caller of `what` can change it.
+    """
+    status = mean.status
+    if not status.converged:
+        detail = f"gradient norm {mean.gradient_norm:.1e} after {mean.n_iter} steps"
+        advice = status.advice
+        if tol is not None:
+            detail = f"{detail}, tol={tol:g}"
+        elif status is Status.MAX_ITER:
+            advice = "Raise max_iter."
+        warn_user(f"{what} {status.value} ({detail}). {advice}", ConvergenceWarning)
     if mean.n_far:
         warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
