@@ -197,7 +197,7 @@ def _far_from_each_other(
     chosen: list[int] = []
     pull = weights
     while len(chosen) < count:
-        chosen.append(int(_drawn(pull, random.random(1))[0]))
+        chosen.append(int(rows_at(pull, random.random(1))[0]))
         squares = diagonal + diagonal[chosen[-1]] - 2.0 * operator.rows(chosen[-1:])[0]
         nearest = np.minimum(nearest, np.where(squares > rounding, squares, 0.0))
         nearest[chosen[-1]] = 0.0
@@ -207,15 +207,9 @@ def _far_from_each_other(
     return np.array(chosen, dtype=np.intp)
 
 
-def _drawn(pull: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return rows with probabilities that follow `pull`."""
-    sums = np.cumsum(pull)
-    return rows_at(sums, uniform * sums[-1])
-
-
 def _by_what_is_left(weights: NDArray[np.float64], block: int, random: np.random.Generator) -> Draw:
     def draw(left: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        rows = _drawn(weights * left, random.random(block))
+        rows = rows_at(weights * left, random.random(block))
         return rows, random.random(block) * left[rows]
 
     return draw
@@ -261,7 +255,7 @@ def _factored(
         kept = _enough(columns[rank : rank + len(taken)], left, weights, tol * total)
         if kept < len(taken):
             left += np.einsum("ij,ij->j", *[columns[rank + kept : rank + len(taken)]] * 2)
-        pivots += [int(row) for row in chosen[:kept]]
+        pivots += chosen[:kept].tolist()
         left[pivots] = 0.0
     error = float(weights @ np.maximum(left, 0.0)) / total if total > 0 else 0.0
     return PartialCholesky(np.array(pivots, np.intp), columns[: len(pivots)].T, left, error)

@@ -51,7 +51,7 @@ class Rows(ABC):
     Attributes
     ----------
     shape : tuple
-        Of all validated rows together, rows first.
+        Of all validated rows together, rows first; empty if they are not counted.
     dtype : dtype
         That of the validated rows, float32 or float64.
     lazy : bool
@@ -68,7 +68,7 @@ class Rows(ABC):
     once: bool = False
     mapped: bool = False
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = ()
     dtype: np.dtype[Any]
     columns: dict[str, Any] = {}  # noqa: RUF012  # never changed: zip makes a new one
     _check: RowCheck | None = None  # of each block when it is read; None if that is done
@@ -187,18 +187,18 @@ def spread_rows(
     if weights is None:  # as the running sum of n ones would give
         rows = np.minimum((parts * n).astype(np.intp), n - 1)
     else:
-        sums = np.cumsum(weights)
-        rows = rows_at(sums, parts * sums[-1])
+        rows = rows_at(weights, parts)
     rows, counts = np.unique(rows, return_counts=True)
     return rows, counts.astype(np.float64)
 
 
-def rows_at(sums: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rows where running sums of weights exceed `places`; none has the weight 0.
+def rows_at(weights: NDArray[np.float64], parts: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the rows at parts, in [0, 1), of the running sum of weights; none has the weight 0.
 
     A row written twice covers the same part of the sum as one of twice the weight.
     """
-    rows = np.searchsorted(sums, places, side="right")
+    sums = np.cumsum(weights)
+    rows = np.searchsorted(sums, parts * sums[-1], side="right")
     return np.minimum(rows, np.searchsorted(sums, sums[-1]))
 
 

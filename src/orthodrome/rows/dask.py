@@ -18,6 +18,7 @@ from .base import (
     block_sums,
     random_parts,
     rows_at,
+    spread_rows,
     sum_parts,
 )
 from .dask_blocks import (
@@ -164,21 +165,19 @@ class DaskRows(Rows):
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Draw at most `count` rows evenly over the sum of the weights."""
         if not is_dask_array(weights):
-            return super().spread(count, weights, random)
+            return spread_rows(self.shape[0], weights, count, random)
         if self.shape[0] <= count:
             return super().spread(count, np.concatenate(computed(*blocks_of(weights))), random)
         blocks, bounds, pick = blocks_of(weights), bounds_of(self.array), task(_rows_at)
         ends = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
         places = random_parts(count, random) * ends[-1]
         cuts = np.searchsorted(places, ends)
-        parts = computed(
-            *[
-                pick(block, places[cuts[i] : cuts[i + 1]] - ends[i], bounds[i].start)
-                for i, block in enumerate(blocks)
-                if cuts[i] < cuts[i + 1]
-            ]
-        )
-        rows, counts = np.unique(np.concatenate(parts), return_counts=True)
+        parts = []
+        for i, block in enumerate(blocks):
+            if cuts[i] < cuts[i + 1]:
+                own = (places[cuts[i] : cuts[i + 1]] - ends[i]) / (ends[i + 1] - ends[i])
+                parts.append(pick(block, own, bounds[i].start))
+        rows, counts = np.unique(np.concatenate(computed(*parts)), return_counts=True)
         return rows, counts.astype(np.float64)
 
     def _tasks(self, visit: Any, function: BlockFunction) -> list[Any]:
@@ -209,9 +208,8 @@ def _checked_sum(weights: NDArray[np.float64], owner: str) -> float:
     return float(weights.sum())
 
 
-def _rows_at(weights: NDArray[np.float64], places: NDArray[Any], start: int) -> NDArray[np.intp]:
-    """Return the rows of a block where the running sum of its weights exceeds `places`."""
-    return start + rows_at(np.cumsum(weights), places)
+def _rows_at(weights: NDArray[np.float64], parts: NDArray[Any], start: int) -> NDArray[np.intp]:
+    return start + rows_at(weights, parts)
 
 
 def _sum(*parts: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -42,50 +42,10 @@ _SMALL = 8192
 Numbered = tuple[int, Any]
 
 
-class _Result:
-    """What a function returns for each row, written to its place by several threads.
-
-    If the number of rows is known, each array is allocated once, when the first part arrives.
-    Otherwise the parts are put together in the end, which takes twice the memory for a moment.
-    """
-
-    def __init__(self, n: int | None, keep: str) -> None:
-        self._n, self._keep, self._lock = n, keep, Lock()
-        self._whole: list[NDArray[Any]] = []
-        self._parts: dict[int, tuple[NDArray[Any], ...]] = {}
-        self._single = True
-
-    def write(self, start: int, part: Any) -> None:
-        """Keep what belongs to rows from `start` on."""
-        self._single = not isinstance(part, tuple)
-        arrays = (part,) if self._single else part
-        if self._n is None:
-            self._parts[start] = arrays
-            return
-        with self._lock:
-            if not self._whole:
-                self._whole = [self._allocate(self._n, array) for array in arrays]
-        for whole, array in zip(self._whole, arrays, strict=True):
-            whole[start : start + len(array)] = array
-
-    def _allocate(self, n: int, part: NDArray[Any]) -> NDArray[Any]:
-        shape = (n, *part.shape[1:])
-        if self._keep == "disk" and part.ndim > 1:
-            return temporary_map("The matrix of coordinates", shape, part.dtype)
-        return np.empty(shape, dtype=part.dtype)
-
-    def all(self) -> Any:
-        """Return what was written."""
-        in_order = [self._parts[start] for start in sorted(self._parts)]
-        arrays = self._whole or [np.concatenate(parts) for parts in zip(*in_order, strict=True)]
-        return arrays[0] if self._single else tuple(arrays)
-
-
 class _LocalRows(Rows):
     """Rows that are read by threads of this process."""
 
     serial: bool  # whether functions of blocks must run in one thread
-    _count: int | None  # of rows, if it is known
 
     @abstractmethod
     def _shared(
@@ -112,16 +72,36 @@ class _LocalRows(Rows):
         return sum_parts(self._shared(share, function))
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
-        """Return what the function returns for each block, one below the other."""
-        found = _Result(self._count, keep)
+        """Return what the function returns for each block, one below the other.
+
+        If the rows are counted, each array is allocated once, when the first part arrives.
+        Otherwise the parts are put together in the end, which takes twice the memory for a moment.
+        """
+        whole: list[NDArray[Any]] = []
+        parts: dict[int, tuple[NDArray[Any], ...]] = {}
+        lock = Lock()
+        single = True
 
         def share(blocks: Iterable[Numbered]) -> None:
+            nonlocal single
             for start, block in blocks:
-                found.write(start, self._visit(block_rows, function, start, block))
+                part = self._visit(block_rows, function, start, block)
+                single = not isinstance(part, tuple)
+                arrays = (part,) if single else part
+                if not self.shape:
+                    parts[start] = arrays
+                    continue
+                with lock:
+                    if not whole:
+                        whole.extend(_allocated(self.shape[0], each, keep) for each in arrays)
+                for target, array in zip(whole, arrays, strict=True):
+                    target[start : start + len(array)] = array
 
         for _ in self._shared(share, function):
             pass
-        return found.all()
+        in_order = [parts[start] for start in sorted(parts)]
+        found = whole or [np.concatenate(each) for each in zip(*in_order, strict=True)]
+        return found[0] if single else tuple(found)
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
         """Yield validated blocks in order; errors count rows from the number `first` on."""
@@ -129,36 +109,37 @@ class _LocalRows(Rows):
             yield block if self._check is None else self._check(block, first + start)
 
 
+def _allocated(n: int, part: NDArray[Any], keep: str) -> NDArray[Any]:
+    """Return room for n rows like those of a part."""
+    shape = (n, *part.shape[1:])
+    if keep == "disk" and part.ndim > 1:
+        return temporary_map("The matrix of coordinates", shape, part.dtype)
+    return np.empty(shape, dtype=part.dtype)
+
+
 class _IndexedRows(_LocalRows):
     """Rows that can be read in any order: each thread reads its own blocks."""
 
-    def _hold(self, X: Any, first: Any, serial: bool) -> None:
-        """Keep the data; `first` is the first row after its check."""
-        self._X, self.serial, self._count = X, serial, int(X.shape[0])
-        self.shape = (self._count, *first.shape[1:])
-        self.dtype = np.dtype(first.dtype)
-
-    def _block_size(self, wanted: int) -> int:
-        """Return how many rows are read together for a function that wants so many."""
-        return min(wanted, _BLOCK)
+    array: Any  # as it is stored, which may be before the check
+    _step: int | None = None  # rows that are read together, if the data have blocks of their own
 
     def _shared(
         self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
     ) -> Iterable[Any]:
-        step = self._block_size(rows_at_once(function))
+        step = self._step or min(rows_at_once(function), _BLOCK)
         starts = range(0, self.shape[0], step)
         work = self.shape[0] * getattr(function, "work_per_row", math.inf)
 
         def one_share(first: int, n_shares: int) -> Any:
             own = starts[first::n_shares]
-            return share((start, self._X[start : start + step]) for start in own)
+            return share((start, self.array[start : start + step]) for start in own)
 
         return run_in_threads(one_share, len(starts), serial=self.serial, work=work)
 
     def _in_order(self) -> Iterator[Numbered]:
-        step = self._block_size(_BLOCK)
+        step = self._step or _BLOCK
         for start in range(0, self.shape[0], step):
-            yield start, self._X[start : start + step]
+            yield start, self.array[start : start + step]
 
 
 class ArrayRows(_IndexedRows):
@@ -178,35 +159,32 @@ class ArrayRows(_IndexedRows):
             with rows_named(X, 0, type(estimator).__name__):
                 X = kernel.validate(X, estimator=estimator, reset=reset)
             first = X[:1]
-        self._hold(X, first, not kernel.threadsafe)
+        self.array, self.serial = X, not kernel.threadsafe
+        self.shape, self.dtype = (X.shape[0], *first.shape[1:]), np.dtype(first.dtype)
 
     @classmethod
     def of(cls, X: Any, *, serial: bool = False) -> Self:
         """Make rows of an array that needs no check; `serial` keeps them in one thread."""
         rows = cls.__new__(cls)
         rows.mapped = is_memory_map(X)
-        rows._hold(X, X[:1], serial)
+        rows.array, rows.serial = X, serial
+        rows.shape, rows.dtype = X.shape, np.dtype(X.dtype)
         return rows
 
-    @property
-    def array(self) -> Any:
-        """The rows as they are stored; those of a memory map may not have been checked."""
-        return self._X
-
     def _in_order(self) -> Iterator[Numbered]:
-        return iter([(0, self._X)]) if self._check is None else super()._in_order()
+        return iter([(0, self.array)]) if self._check is None else super()._in_order()
 
     def whole(self) -> Any:
         """Return all validated rows."""
-        return self._X if self._check is None else self._check(self._X, 0)
+        return self.array if self._check is None else self._check(self.array, 0)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
         """Return rows in ascending order; all of them as they are."""
         everything = self._check is None and len(indices) == self.shape[0]
-        return self._X if everything else self.take(indices)
+        return self.array if everything else self.take(indices)
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
-        return self._X[indices]
+        return self.array[indices]
 
 
 class ZarrRows(_IndexedRows):
@@ -220,14 +198,14 @@ class ZarrRows(_IndexedRows):
             )
         first = X[0:1]
         self._check = RowCheck.of(kernel, first, estimator, reset=reset)
-        self._hold(X, self._check(first, 0), not kernel.threadsafe)
-
-    def _block_size(self, wanted: int) -> int:
-        rows = max(1, int((getattr(self._X, "shards", None) or self._X.chunks)[0]))
-        return rows * max(1, _BLOCK // rows)
+        valid = self._check(first, 0)
+        self.array, self.serial = X, not kernel.threadsafe
+        self.shape, self.dtype = (X.shape[0], *valid.shape[1:]), np.dtype(valid.dtype)
+        chunk = max(1, int((getattr(X, "shards", None) or X.chunks)[0]))
+        self._step = chunk * max(1, _BLOCK // chunk)
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
-        return self._X.oindex[indices]
+        return self.array.oindex[indices]
 
 
 class BatchRows(_LocalRows):
@@ -251,7 +229,6 @@ class BatchRows(_LocalRows):
         self.serial = not kernel.threadsafe
         self._owner = type(estimator).__name__
         self._names: list[Any] | None = None
-        self._count = None
         self._read_before = False
         if reset and count:
             self._count_rows()
@@ -263,7 +240,6 @@ class BatchRows(_LocalRows):
             n = start + block.shape[0]
             single = single and block.dtype == np.float32
             row = block[:1].copy() if row is None else row
-        self._count = n
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self._check = replace(self._checked(), dtype=self.dtype)
         self.shape = (n, *self._check(row, 0).shape[1:])
@@ -272,7 +248,7 @@ class BatchRows(_LocalRows):
         """Return checked weights; to know how many there must be, the rows are counted."""
         if sample_weight is None:
             return None
-        if self._count is None:
+        if not self.shape:
             self._count_rows()
         return super().weights(sample_weight, owner, dtype)
 
@@ -327,18 +303,18 @@ class BatchRows(_LocalRows):
         start = n = 0
         for array in self._batches():
             n += array.shape[0]
-            if self._count is not None and n > self._count:
+            if self.shape and n > self.shape[0]:
                 break
             if n - start >= _SMALL:
                 yield start, stacked([*waiting, array])
                 start, waiting = n, []
             else:  # a copy: the next batch may be read into the same array
                 waiting.append(array.copy())
-        if self._count is not None and n != self._count:
+        if self.shape and n != self.shape[0]:
+            found = "more" if n > self.shape[0] else n
             raise ValueError(
-                f"The batches for {self._owner} had {self._count} rows in the first pass and "
-                f"{'more' if n > self._count else n} in a later one; every pass must give the same "
-                "rows."
+                f"The batches for {self._owner} had {self.shape[0]} rows in the first pass and "
+                f"{found} in a later one; every pass must give the same rows."
             )
         if waiting:
             yield start, stacked(waiting)
