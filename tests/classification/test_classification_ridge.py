@@ -30,6 +30,7 @@ from laws_shapes import (
 from optional import optional
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
+from orthodrome.classification.ridge import RidgeRules
 from orthodrome.kernels import (
     Exponential,
     Gaussian,
@@ -360,13 +361,13 @@ def test_what_nothing_was_chosen_by_is_computed_when_asked_for(options, scale, m
     options = options | {"alpha_scale": scale, "sample_weight": weights}
     chosen = fit(X, y, alphas=[0.03], **options)
     calls = []
-    left_out = KernelRidgeRegressionClassifier._left_out
+    left_out = RidgeRules.left_out
 
     def spy(self, points, alphas):
         calls.append(len(alphas))
         return left_out(self, points, alphas)
 
-    monkeypatch.setattr(KernelRidgeRegressionClassifier, "_left_out", spy)
+    monkeypatch.setattr(RidgeRules, "left_out", spy)
     given = X.copy()
     model = fit(given, y, alpha=0.03, **options)
     predicted = model.predict(X)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
 from .._core.checks import check_classes, check_sample_weight, check_targets
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import choice, grid, optional, or_word, positive
-from .._core.progress import Progress, tracked, with_callbacks
+from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept
-from ..gram import gram_operator
+from ..base import KernelEstimator, last_fit_kept, rows_renumbered
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
+from ..rows.base import stacked
 from .calibration import residual_temperature, softmax_of_residuals
 from .filters import Filter, leveled, remainder
 from .subspaces import (
@@ -37,40 +35,81 @@ from .subspaces import (
     over_classes,
 )
 
-__all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier"]
+__all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier", "Rules"]
 
 #: What ``alpha="loo"`` chooses from: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
 
-# Of the progress bar: about what the decompositions take of a fit, beside leave-one-out.
+# Of the progress bar: about what the decompositions take of a fit; leave-one-out takes the rest.
 _SPECTRA_SHARE = 0.6
+
+Report = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """What leave-one-out says of a kernel, for each α.
+class Rules:
+    """How far points are from a class, and which values of α are tried.
 
-    ``residuals`` has shape (n, n_classes, n_alphas), for the different points of all classes, one
-    class after the other, those beside the subspaces too; ``owners`` are their classes, and
-    ``scores`` the share that is recognised.
+    The attributes are parameters of the estimators.
     """
 
-    kernel: Kernel
-    classes: list[ClassPoints]
-    residuals: NDArray[np.float64]
-    owners: NDArray[np.intp]
-    scores: NDArray[np.float64]
+    alpha: Any
+    alpha_scale: str
+    alphas: Any
+
+    @property
+    def shared_kernel(self) -> bool:
+        """Whether all classes have the same kernel."""
+        return True
+
+    @property
+    def entry_size(self) -> float | None:
+        """How large the terms are whose difference an entry of a Gram matrix is."""
+        return None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether leave-one-out chooses α."""
+        return isinstance(self.alpha, str)
+
+    def class_kernel(self, kernel: Kernel, data: Any, weights: NDArray[np.float64]) -> Kernel:
+        """Return the fitted kernel of a class."""
+        return kernel
+
+    @abstractmethod
+    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
+        """Return the filter for an absolute α, or for several."""
+
+    @abstractmethod
+    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the residual of each point from the others, a column for each absolute α."""
+
+    def candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
+        """Return the values of α to choose from, ascending."""
+        if not self.chooses:
+            return np.array([float(self.alpha)])
+        if self.alphas is not None:
+            return np.unique(np.asarray(self.alphas, dtype=np.float64))
+        unit = _mean_square(classes) if self.alpha_scale == "absolute" else 1.0
+        return np.array(DEFAULT_ALPHAS) * unit
+
+    def absolute(self, alphas: Any, points: ClassPoints) -> Any:
+        """Return values of α in the units of the kernel."""
+        return alphas * (points.spectrum.largest if self.alpha_scale == "relative" else 1.0)
+
+
+# ---------------------------------------------------------------------- training points
 
 
 @dataclass(frozen=True)
 class _Training:
     """The training points of each class, as leave-one-out needs them.
 
-    ``members`` are the rows of each class, ``merged`` its different points, ``chosen`` which of
-    these span its subspace; ``alone`` the rows of weight 0 that equal no other, and ``strays`` what
-    they are. ``given`` is the data as they came, None when they are not to be had any more, and
-    ``prepared`` the different points of all classes, as the kernel has prepared them: other scales
-    of the kernel need no more. None where classes have kernels of their own.
+    ``members`` are the rows of each class, ``merged`` its different points, ``chosen`` those that
+    span its subspace (the first ones, see `_spanning_first`); ``alone`` are the rows of weight 0
+    that equal no other, ``strays`` their data. ``given`` is the data if they are still known.
+    ``prepared`` are the different points of all classes, prepared by the kernel: other scales of
+    the kernel use the same. It is None if classes have kernels of their own.
     """
 
     members: list[NDArray[np.intp]]
@@ -82,17 +121,105 @@ class _Training:
     given: Any
     prepared: Any = None
 
-    def places(self) -> list[NDArray[np.intp]]:
-        """Return where the different points of each class are in ``prepared``."""
-        ends = np.cumsum([len(found.weights) for found in self.merged])
-        return [np.arange(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
+    @property
+    def sizes(self) -> list[int]:
+        """How many points span the subspace of each class."""
+        return [len(each) for each in self.chosen]
 
-    def stacked(self) -> Any:
-        """Return the different points of all classes, one class after the other."""
-        parts = [found.data for found in self.merged]
-        if scipy.sparse.issparse(parts[0]):
-            return scipy.sparse.vstack(parts, format="csr")
-        return np.concatenate(parts)
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """Where the different points of each class begin among those of all, and their number."""
+        return np.cumsum([0, *[len(found.weights) for found in self.merged]])
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """A row of the training data for each different point of all classes."""
+        pairs = zip(self.members, self.merged, strict=True)
+        return np.concatenate([rows[found.index] for rows, found in pairs])
+
+    def blas(self) -> AbstractContextManager[None]:
+        """Limit BLAS to one thread for small matrices: its threads would wait for each other."""
+        return single_threaded_blas() if max(self.sizes) <= SMALL_CLASS else nullcontext()
+
+    def prepared_by(self, kernel: Kernel, rules: Rules) -> _Training:
+        """Prepare the points of all classes for the kernel, if they share one."""
+        if isinstance(kernel, Precomputed) or not rules.shared_kernel:
+            return self
+        with rows_renumbered(self.index):
+            points = kernel.prepare(stacked([found.data for found in self.merged]))
+        return replace(self, prepared=points)
+
+
+def _training_of(
+    X: Any,
+    members: list[NDArray[np.intp]],
+    weights: NDArray[np.float64] | None,
+    precomputed: bool,
+    draw: Callable[[int], NDArray[np.intp]],
+) -> _Training:
+    """Merge the equal points of each class; ``draw(n)`` chooses those of n that span it."""
+    with_twin, merged = np.zeros(X.shape[0], dtype=bool), []
+    for rows in members:
+        given = None if weights is None else weights[rows]
+        if precomputed:
+            found = canonical_gram(X[np.ix_(rows, rows)], given)
+        else:
+            found = canonical_rows(X[rows], given)
+        with_twin[rows[found.inverse >= 0]] = True
+        merged.append(found)
+    alone = np.flatnonzero(~with_twin)
+    chosen = [draw(len(found.weights)) for found in merged]
+    training = _Training(members, merged, chosen, X.shape[0], alone, X[alone], X)
+    return _spanning_first(training, precomputed)
+
+
+def _spanning_first(training: _Training, precomputed: bool) -> _Training:
+    """Sort the different points of each class so that those that span it come first."""
+    merged = []
+    for found, chosen in zip(training.merged, training.chosen, strict=True):
+        n = len(found.weights)
+        order = np.concatenate([chosen, np.setdiff1d(np.arange(n), chosen)])
+        place = np.append(np.argsort(order), -1)  # the last for rows without a twin
+        data = found.data
+        if len(chosen) < n:
+            data = data[np.ix_(order, order)] if precomputed else data[order]
+        weights, index = found.weights[order], found.index[order]
+        merged.append(Canonical(data, weights, index, place[found.inverse]))
+    first = [np.arange(size) for size in training.sizes]
+    return replace(training, merged=merged, chosen=first)
+
+
+def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> None:
+    """Raise before any work if the matrices of the classes do not fit."""
+    # in float64: each matrix and its eigenvectors, and what the largest needs on the way
+    largest, budget = max(sizes), parse_bytes(memory_budget)
+    needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * largest**2
+    if needed > max(budget, 2**23):  # a few megabytes are never refused
+        raise ValueError(
+            f"{owner} decomposes the Gram matrix of each class, {largest} x {largest} for the "
+            f"largest. They take {format_bytes(needed)}, and memory_budget is "
+            f"{format_bytes(budget)}. Raise memory_budget, or fit to fewer points."
+        )
+
+
+# ---------------------------------------------------------------------- fitting
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What leave-one-out says of a kernel, for each α.
+
+    ``residuals`` has shape (n, n_classes, n_alphas), for the different points of all classes;
+    ``owners`` are their classes, ``weights`` their weights, and ``scores`` the share that is
+    recognised.
+    """
+
+    kernel: Kernel
+    classes: list[ClassPoints]
+    residuals: NDArray[np.float64]
+    owners: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    scores: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,22 +231,152 @@ class _Judgement:
     temperature: float
 
 
-@contextmanager
-def _checked_again(check: Callable[[], Any]) -> Iterator[None]:
-    """After an error, make a check on the caller's rows, whose numbers it names."""
-    try:
-        yield
-    except ValueError:
-        check()
-        raise
+def _decomposed(
+    training: _Training, kernel: Kernel, rules: Rules, report: Report
+) -> list[ClassPoints]:
+    """Return the points of each class, and their Gram matrix."""
+    starts = training.starts
+
+    def class_points(number: int) -> ClassPoints:
+        rows, found = training.members[number], training.merged[number]
+        size, index = training.sizes[number], rows[found.index]
+        weights, points = found.weights[:size], None
+        if isinstance(kernel, Precomputed):
+            own, data = kernel, None
+            gram = found.data[:size, :size]
+        else:
+            data = found.data[:size]
+            with single_threaded_blas(), rows_renumbered(index):
+                own = rules.class_kernel(kernel, data, weights)
+                if training.prepared is None:
+                    points = own.prepare(data)
+                else:
+                    points = training.prepared[starts[number] : starts[number] + size]
+                gram = symmetric_block(own, points)
+        entry_size = rules.entry_size
+        return ClassPoints(own, data, points, index, found.weights, gram, entry_size)
+
+    classes = over_classes(
+        class_points,
+        training.sizes,
+        serial=not kernel.threadsafe,
+        report=lambda fraction: report(_SPECTRA_SHARE * fraction),
+    )
+    check_lengths(classes)
+    return classes
+
+
+def _tried(training: _Training, kernel: Kernel, rules: Rules, report: Report) -> _Trial:
+    """Decompose the classes with a kernel, and leave out each point."""
+    classes, starts = _decomposed(training, kernel, rules, report), training.starts
+    candidates, n = rules.candidates(classes), len(classes)
+    owners = np.repeat(np.arange(n), np.diff(starts))
+    weights = np.concatenate([points.every_weight for points in classes])
+    residuals = np.empty((len(owners), n, len(candidates)))
+    sizes = np.zeros(len(owners))
+    for c, points in enumerate(classes):
+        absolute = rules.absolute(candidates, points)
+        own = np.zeros(len(owners), dtype=bool)
+        own[starts[c] : starts[c] + len(points.index)] = True
+        residuals[own, c] = rules.left_out(points, absolute)
+        # all others, those of the class that do not span it too, are new points to it
+        gains = rules.filter(absolute).gains(points.spectrum)
+        found, size = _new_residuals(training, points, np.flatnonzero(~own), gains)
+        residuals[~own, c], sizes[~own] = found, np.maximum(sizes[~own], size)
+        report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / n)
+    residuals = leveled(residuals, sizes)
+    right = np.argmin(residuals, axis=1) == owners[:, None]
+    return _Trial(kernel, classes, residuals, owners, weights, weights @ right / weights.sum())
+
+
+def _new_residuals(
+    training: _Training, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the residuals of some training points from a class, one column per gain; k(x, x)."""
+    index = training.index[which]
+    with rows_renumbered(index):
+        if points.points is None:
+            new, own = training.given[index], np.diagonal(training.given)[index]
+        else:
+            if training.prepared is None:
+                data = stacked([found.data for found in training.merged])
+                new = points.kernel.prepare(data[which])
+            else:
+                new = training.prepared[which]
+            own = points.kernel.diagonal(new)
+        check_overflow(own)
+        return remainder(own, points.subspace().captured(new, gains)), own
+
+
+def _judged(
+    training: _Training,
+    trial: _Trial,
+    number: int,
+    residuals_of: Callable[[Any], NDArray[np.float64]],
+) -> _Judgement:
+    """Return what leave-one-out says with the α of this number, for all training rows.
+
+    A row without a twin is a new point.
+    """
+    residuals = trial.residuals[:, :, number]
+    every = np.empty((training.n_rows, residuals.shape[1]))
+    for first, rows, found in zip(training.starts, training.members, training.merged, strict=False):
+        twins = found.inverse >= 0
+        every[rows[twins]] = residuals[first + found.inverse[twins]]
+    if len(training.alone):
+        every[training.alone] = residuals_of(training.strays)
+    temperature = residual_temperature(residuals, trial.owners, trial.weights)
+    return _Judgement(float(trial.scores[number]), every, temperature)
+
+
+def _best_trial(
+    training: _Training, kernels: list[Kernel], rules: Rules, report: Report
+) -> tuple[_Trial, int, list[NDArray[np.float64]]]:
+    """Return the trial of the best kernel, the number of its best α, and all scores."""
+    best, scores = None, []
+    for i, kernel in enumerate(kernels):
+
+        def part(fraction: float, done: int = i) -> None:
+            report((done + fraction) / len(kernels))
+
+        trial = _tried(training, kernel, rules, part)
+        scores.append(trial.scores)
+        # of kernels that tie the last, which smooths most
+        if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
+            best = trial
+    assert best is not None  # there is at least one kernel
+    # of the best the largest, which smooths most; sums in another order may differ in a bit
+    number = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
+    return best, number, scores
+
+
+def _settled(classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: int) -> Any:
+    """Return the fitted attributes that place new points, with the α of this number."""
+    alphas = rules.candidates(classes)
+    absolute = np.array([float(rules.absolute(alphas[number], points)) for points in classes])
+    subspaces = over_classes(
+        lambda c: classes[c].subspace(rules.filter(float(absolute[c]))),
+        [len(points.index) for points in classes],
+    )
+    found = {
+        "kernel_": kernel,
+        "alphas_": alphas,
+        "alpha_": float(alphas[number]),
+        "class_alphas_": absolute,
+        "class_kernels_": [points.kernel for points in classes],
+        "support_": np.concatenate([points.index for points in classes]),
+        "_subspaces_": subspaces,
+    }
+    if isinstance(kernel, Precomputed):  # k(x, x) of new points is not known
+        found["_mean_diagonal_"] = _mean_square(classes)
+    return found
 
 
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     """Base of the classifiers that put a point in the class from whose span it is the least far.
 
-    A subclass supplies the filter of a class's spectrum; see
-    :mod:`orthodrome.classification.filters`. It has the parameters ``alpha``, ``alpha_scale``,
-    ``alphas``, ``memory_budget`` and ``verbose``.
+    A subclass supplies the rules; see :mod:`orthodrome.classification.filters`. It has the
+    parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
     """
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
@@ -128,30 +385,31 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         "alphas": optional(grid(or_zero=True)),
     }
 
-    alpha: Any
-    alpha_scale: str
-    alphas: Any
-
-    # What leave-one-out needs, or said. Not attributes, so that asking changes no attribute.
+    # What leave-one-out needs, or found. One dict, so that asking for it changes no attribute.
     _later_: dict[str, Any]
 
     # ------------------------------------------------------------------ of the subclass
 
     @abstractmethod
-    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        """Return the filter for an absolute α, or for several."""
+    def _rules(self) -> Rules:
+        """Return the rules that the parameters stand for."""
 
-    @abstractmethod
-    def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, a column for each absolute α."""
+    def _draw(self) -> Callable[[int], NDArray[np.intp]]:
+        """Return what chooses the points that span a class: all."""
+        return np.arange
 
-    def _class_kernel(self, data: Any, weights: NDArray[np.float64]) -> Kernel:
-        """Return the fitted kernel of a class."""
-        return self.kernel_
+    def _weights(
+        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the weights of all points: those that were given."""
+        return weights
 
-    def _entry_size(self) -> float | None:
-        """Return how large the terms are whose difference an entry of a Gram matrix is."""
-        return None
+    def _check_kernel(self, kernel: Kernel, X: Any) -> None:
+        """Raise if the fitted kernel cannot be used for the data."""
+
+    def _trial_kernels(self, kernel: Kernel) -> list[Kernel]:
+        """Return the fitted kernels to choose from."""
+        return [kernel]
 
     # ------------------------------------------------------------------ fitting
 
@@ -178,279 +436,58 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit; what fails on the way may leave anything behind."""
+        """Fit. Not exception-safe; `fit` restores the state."""
         self._check_parameters()
-        X = _in_double_precision(self._kernel_object(), X, estimator=self)
-        weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__, np.float64)
-        labels = check_targets(y, X.shape[0], type(self).__name__)
+        owner, kernel = type(self).__name__, self._kernel_object()
+        X = _in_double_precision(kernel, X, estimator=self)
+        weights = check_sample_weight(sample_weight, X.shape[0], owner, np.float64)
+        labels = check_targets(y, X.shape[0], owner)
         weights = self._weights(labels, weights)
         present = labels if weights is None else labels[weights > 0]
         of = "points" if weights is None else "points of positive weight"
-        self.classes_ = check_classes(present, type(self).__name__, of)
+        self.classes_ = check_classes(present, owner, of)
+        rules, precomputed = self._rules(), isinstance(kernel, Precomputed)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
-        training = self._training(X, members, weights)
-        with tracked(self, bool(self.verbose)) as progress, _blas_for(training):
-            with _checked_again(lambda: self._fit_kernel(X, weights).prepare(X)):
-                self._prepare_kernel(X, weights)
-            training = self._prepared(training)
-            kernels = self._trial_kernels(X, weights)
-            if len(kernels) == 1 and self._judged_later():
-                self._settle(self._decomposed(training, kernels[0], partial(_advance, progress)))
-                self._later_ = {
-                    "training": replace(training, given=None, prepared=None),
-                    "parameters": self.get_params(deep=False),
-                }
+        training = _training_of(X, members, weights, precomputed, self._draw())
+        _refuse_large_classes(training.sizes, self.memory_budget, owner)
+        with tracked(self, bool(self.verbose)) as progress, training.blas():
+            kernel = _fitted_kernel(kernel, X, weights)
+            self._check_kernel(kernel, X)
+            training, kernels = training.prepared_by(kernel, rules), self._trial_kernels(kernel)
+
+            def report(fraction: float) -> None:
+                progress.advance(fraction, "classes")
+
+            # of other classes a point may have no place in a tangent space: then fit must raise
+            chooses = rules.chooses or precomputed or not rules.shared_kernel
+            if chooses or len(kernels) > 1:
+                best, number, scores = _best_trial(training, kernels, rules, report)
+                self.__dict__.update(_settled(best.classes, best.kernel, rules, number))
+                judgement = _judged(training, best, number, self._residuals)
+                self._later_ = {"judgement": judgement, "scores": scores}
             else:
-                self._choose(training, kernels, progress)
-
-    def _judged_later(self) -> bool:
-        """Whether leave-one-out can wait until it is asked for: there is nothing to choose."""
-        known = not isinstance(self.alpha, str)
-        return known and not isinstance(self._kernel_object(), Precomputed)
-
-    def _choose(self, training: _Training, kernels: list[Kernel], progress: Progress) -> None:
-        """Take of the kernels and of the values of α those that leave-one-out likes best."""
-        best, scores = None, []
-        for i, kernel in enumerate(kernels):
-            report = partial(_advance, progress, number=i, of=len(kernels))
-            trial = self._tried(training, kernel, report)
-            scores.append(trial.scores)
-            # of kernels that tie the last, which smooths most
-            if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
-                best = trial
-        assert best is not None  # there is at least one kernel
-        self.kernel_ = best.kernel
-        # of the best the largest, which smooths most; sums in another order may differ in a bit
-        winner = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
-        self._settle(best.classes, winner)
-        self._later_ = {"judgement": self._judged(training, best, winner), "scores": scores}
-
-    def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
-        """Return the values of alpha to choose from, ascending."""
-        if not isinstance(self.alpha, str):
-            return np.array([float(self.alpha)])
-        if self.alphas is not None:
-            return np.unique(np.asarray(self.alphas, dtype=np.float64))
-        unit = _mean_square(classes) if self.alpha_scale == "absolute" else 1.0
-        return np.array(DEFAULT_ALPHAS) * unit
-
-    def _merged(
-        self, X: Any, rows: NDArray[np.intp], weights: NDArray[np.float64] | None
-    ) -> Canonical:
-        """Merge the equal points of a class into weights."""
-        given = None if weights is None else weights[rows]
-        if isinstance(self._kernel_object(), Precomputed):
-            return canonical_gram(X[np.ix_(rows, rows)], given)
-        return canonical_rows(X[rows], given)
-
-    def _refuse_large_classes(self, sizes: list[int]) -> None:
-        """Raise before any work if the matrices of the classes do not fit."""
-        # in float64: each matrix and its eigenvectors, and what the largest needs on the way
-        needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * max(sizes) ** 2
-        budget = parse_bytes(self.memory_budget)
-        if needed > max(budget, 2**23):  # a few megabytes are never refused
-            raise ValueError(
-                f"{type(self).__name__} decomposes the Gram matrix of each class, {max(sizes)} x "
-                f"{max(sizes)} for the largest. They take {format_bytes(needed)}, and "
-                f"memory_budget is {format_bytes(budget)}. Raise memory_budget, or fit to fewer "
-                "points."
-            )
-
-    def _spanning(self, n: int) -> NDArray[np.intp]:
-        """Return which of the n different points of a class span its subspace: all."""
-        return np.arange(n)
-
-    def _weights(
-        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        """Return the weights of all points: those that were given."""
-        return weights
-
-    def _trial_kernels(self, X: Any, weights: NDArray[np.float64] | None) -> list[Kernel]:
-        """Return the fitted kernels to choose from: the one that there is."""
-        return [self.kernel_]
-
-    def _prepare_kernel(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        """Fit one kernel to the points of all classes."""
-        if isinstance(self._kernel_object(), Precomputed):
-            self.kernel_ = self._fit_kernel(X, weights)
-        else:
-            rows = canonical_rows(X, weights)
-            self.kernel_ = self._fit_kernel(rows.data, rows.weights)
-
-    def _training(
-        self, X: Any, members: list[NDArray[np.intp]], weights: NDArray[np.float64] | None
-    ) -> _Training:
-        """Merge the equal points of each class, and draw those that span it."""
-        merged = [self._merged(X, rows, weights) for rows in members]
-        chosen = [self._spanning(len(found.weights)) for found in merged]
-        self._refuse_large_classes([len(each) for each in chosen])
-        with_twin = np.zeros(X.shape[0], dtype=bool)
-        for rows, found in zip(members, merged, strict=True):
-            with_twin[rows[found.inverse >= 0]] = True
-        alone = np.flatnonzero(~with_twin)
-        return _Training(members, merged, chosen, X.shape[0], alone, X[alone], X)
-
-    def _prepared(self, training: _Training) -> _Training:
-        """Prepare the points of all classes for the kernel, if they share one."""
-        if isinstance(self.kernel_, Precomputed) or not self._one_kernel():
-            return training
-        with self._rows_named(training, self.kernel_):
-            return replace(training, prepared=self.kernel_.prepare(training.stacked()))
-
-    def _one_kernel(self) -> bool:
-        """Whether all classes have the same kernel."""
-        return True
-
-    def _class_points(self, training: _Training, number: int) -> ClassPoints:
-        """Return the chosen ones of the different points of a class, and their Gram matrix."""
-        rows, found = training.members[number], training.merged[number]
-        chosen = training.chosen[number]
-        square = isinstance(self._kernel_object(), Precomputed)
-        if len(chosen) == len(found.weights):
-            data = found.data
-        else:
-            data = found.data[np.ix_(chosen, chosen)] if square else found.data[chosen]
-        weights = found.weights[chosen]
-        beside = np.setdiff1d(np.arange(len(found.weights)), chosen)
-        kernel = self._class_kernel(data, weights)
-        points = None
-        if training.prepared is not None:
-            points = training.prepared[training.places()[number][chosen]]
-        elif not square:
-            points = kernel.prepare(data)
-        with single_threaded_blas():
-            if points is None:
-                gram = gram_operator(kernel, data, storage="recompute").toarray()
-            else:
-                gram = symmetric_block(kernel, points)
-        place = np.full(len(found.weights) + 1, -1)  # the last for rows without a twin
-        place[np.concatenate([chosen, beside])] = np.arange(len(found.weights))
-        return ClassPoints(
-            kernel=kernel,
-            data=None if square else data,
-            points=points,
-            index=rows[found.index[chosen]],
-            members=rows,
-            inverse=place[found.inverse],
-            weights=weights,
-            gram=gram,
-            entry_size=self._entry_size(),
-            beside=rows[found.index[beside]],
-            beside_weights=found.weights[beside],
-        )
-
-    def _absolute(self, alphas: NDArray[np.float64], points: ClassPoints) -> NDArray[Any]:
-        return alphas * (points.spectrum.largest if self.alpha_scale == "relative" else 1.0)
-
-    def _decomposed(
-        self, training: _Training, kernel: Kernel, report: Callable[[float], None]
-    ) -> list[ClassPoints]:
-        """Decompose the Gram matrix of each class."""
-        self.kernel_ = kernel
-        with self._rows_named(training, kernel):
-            classes = over_classes(
-                lambda number: self._class_points(training, number),
-                [len(each) for each in training.chosen],
-                serial=not kernel.threadsafe,
-                report=lambda fraction: report(_SPECTRA_SHARE * fraction),
-            )
-        check_lengths(classes)
-        return classes
-
-    @staticmethod
-    def _rows_named(training: _Training, kernel: Kernel) -> AbstractContextManager[Any]:
-        """Let a message that names a row name that of the data as they came."""
-        if training.given is None:
-            return nullcontext()
-        return _checked_again(lambda: kernel.prepare(training.given))
-
-    def _tried(
-        self, training: _Training, kernel: Kernel, report: Callable[[float], None]
-    ) -> _Trial:
-        """Decompose the classes with a kernel, and leave out each point."""
-        classes = self._decomposed(training, kernel, report)
-        candidates = self._candidates(classes)
-        absolute = [self._absolute(candidates, points) for points in classes]
-        owners = np.repeat(np.arange(len(classes)), [len(points.every) for points in classes])
-        spanning = np.concatenate([points.spanning for points in classes])
-        weights = np.concatenate([points.every_weight for points in classes])
-        residuals = np.empty((len(owners), len(classes), len(candidates)))
-        sizes = np.zeros(len(owners))
-        newcomers = _Newcomers.of(training, classes)
-        for c, points in enumerate(classes):
-            own = (owners == c) & spanning  # the others are new points to the class
-            residuals[own, c] = self._left_out(points, absolute[c])
-            gains = self._filter(absolute[c]).gains(points.spectrum)
-            with self._rows_named(training, points.kernel):
-                found, size = newcomers.residuals(points, np.flatnonzero(~own), gains)
-            residuals[~own, c], sizes[~own] = found, np.maximum(sizes[~own], size)
-            report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / len(classes))
-        residuals = leveled(residuals, sizes)
-        scores = _accuracies(residuals, owners, weights)
-        return _Trial(kernel, classes, residuals, owners, scores)
-
-    def _settle(self, classes: list[ClassPoints], number: int = 0) -> None:
-        """Keep what places new points, with the α of this number."""
-        self.alphas_ = self._candidates(classes)
-        self.alpha_ = float(self.alphas_[number])
-        chosen = np.array([self.alpha_])
-        self.class_alphas_ = np.array([self._absolute(chosen, points)[0] for points in classes])
-        self.class_kernels_ = [points.kernel for points in classes]
-        self.support_ = np.concatenate([points.index for points in classes])
-        self._subspaces_ = over_classes(
-            lambda number: classes[number].subspace(
-                self._filter(float(self.class_alphas_[number]))
-            ),
-            [len(points.index) for points in classes],
-        )
-        if isinstance(self.kernel_, Precomputed):  # k(x, x) of new points is not known
-            self._mean_diagonal_ = _mean_square(classes)
-
-    # ------------------------------------------------------------------ leave-one-out
-
-    def _judged(self, training: _Training, trial: _Trial, number: int) -> _Judgement:
-        """Return what leave-one-out says with the α of this number."""
-        residuals = trial.residuals[:, :, number]
-        weights = np.concatenate([points.every_weight for points in trial.classes])
-        return _Judgement(
-            score=float(trial.scores[number]),
-            residuals=self._for_all_rows(training, trial.classes, residuals),
-            temperature=residual_temperature(residuals, trial.owners, weights),
-        )
-
-    def _for_all_rows(
-        self, training: _Training, classes: list[ClassPoints], residuals: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Give every training row the residuals of its twin; one without any is a new point."""
-        every = np.empty((training.n_rows, len(classes)))
-        first = 0
-        for points in classes:
-            twins = points.inverse >= 0
-            every[points.members[twins]] = residuals[first + points.inverse[twins]]
-            first += len(points.every)
-        if len(training.alone):
-            every[training.alone] = self._residuals(training.strays)
-        return every
+                classes = _decomposed(training, kernels[0], rules, report)
+                self.__dict__.update(_settled(classes, kernels[0], rules, 0))
+                kept = replace(training, given=None, prepared=None)
+                parameters = self.get_params(deep=False)
+                self._later_ = {"training": kept, "parameters": parameters}
 
     def _judgement(self) -> _Judgement:
-        """Return what leave-one-out says; if nothing was chosen by it, only now computed."""
+        """Return what leave-one-out says; if nothing was chosen by it, compute it now."""
         check_is_fitted(self)
         if "judgement" not in self._later_:
-            training = self._as_fitted()._prepared(self._later_["training"])
-            with _blas_for(training):
-                trial = self._as_fitted()._tried(training, self.kernel_, lambda fraction: None)
-            self._later_ |= {
-                "judgement": self._judged(training, trial, 0),
-                "scores": [trial.scores],
-            }
+            rules, kernel = self._as_fitted()._rules(), self.kernel_
+            training = _spanning_first(self._later_["training"], precomputed=False)
+            training = training.prepared_by(kernel, rules)
+            with training.blas():
+                trial = _tried(training, kernel, rules, lambda fraction: None)
+            judgement = _judged(training, trial, 0, self._residuals)
+            self._later_ |= {"judgement": judgement, "scores": [trial.scores]}
         return self._later_["judgement"]
 
     def _as_fitted(self) -> Self:
-        """Return the same with the parameters of the fit, whatever they are by now."""
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__ | self._later_["parameters"])
-        return found
+        """Return an unfitted copy with the parameters of the fit, which may have changed since."""
+        return type(self)(**self._later_["parameters"])
 
     @property
     def loo_score_(self) -> float:
@@ -569,57 +606,13 @@ def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
 
 
-def _blas_for(training: _Training) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread for many small matrices: its threads would wait for each other."""
-    largest = max(len(each) for each in training.chosen)
-    return single_threaded_blas() if largest <= SMALL_CLASS else nullcontext()
-
-
-def _advance(progress: Progress, fraction: float, number: int = 0, of: int = 1) -> None:
-    progress.advance((number + fraction) / of, "classes")
-
-
-@dataclass(frozen=True)
-class _Newcomers:
-    """The different points of all classes, as new points to each: those that span it first."""
-
-    training: _Training
-    index: NDArray[np.intp]  # rows of the training data
-    order: NDArray[np.intp]  # rows of what is stacked
-
-    @staticmethod
-    def of(training: _Training, classes: list[ClassPoints]) -> _Newcomers:
-        order = [
-            np.concatenate([place[chosen], np.setdiff1d(place, place[chosen])])
-            for place, chosen in zip(training.places(), training.chosen, strict=True)
-        ]
-        index = [points.every for points in classes]
-        return _Newcomers(training, np.concatenate(index), np.concatenate(order))
-
-    def residuals(
-        self, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Return those of some of them from a class, a column for each of the gains; k(x, x)."""
-        if points.points is None:
-            rows = self.index[which]
-            new, own = self.training.given[rows], np.diagonal(self.training.given)[rows]
-        else:
-            rows = self.order[which]
-            if self.training.prepared is None:
-                new = points.kernel.prepare(self.training.stacked()[rows])
-            else:
-                new = self.training.prepared[rows]
-            own = points.kernel.diagonal(new)
-        check_overflow(own, self.index[which])
-        return remainder(own, points.subspace().captured(new, gains)), own
-
-
-def _accuracies(
-    residuals: NDArray[np.float64], owners: NDArray[np.intp], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the weighted share of points whose own class has the least residual, per column."""
-    right = np.argmin(residuals, axis=1) == owners[:, None]
-    return weights @ right / weights.sum()
+def _fitted_kernel(kernel: Kernel, X: Any, weights: NDArray[np.float64] | None) -> Kernel:
+    """Return the kernel fitted to the points of all classes."""
+    if isinstance(kernel, Precomputed):
+        return clone(kernel).fit_validated(X, weights)
+    rows = canonical_rows(X, weights)
+    with rows_renumbered(rows.index):
+        return clone(kernel).fit_validated(rows.data, rows.weights)
 
 
 def _mean_square(classes: list[ClassPoints]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..kernels import Geodesic, Kernel, Precomputed
 from ..kernels._profiles import has_profile
 from ..kernels.base import rectangular_block
 from ..preimage import geodesic_kernel, left_out_preimages
-from .base import ClassResidualClassifier
+from .base import ClassResidualClassifier, Rules
 from .filters import (
     Filter,
     LeftOutTangents,
@@ -30,6 +31,57 @@ __all__ = ["PerTurbo"]
 
 # Of a class of one point nothing is left without it: as far as perpendicular points are.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
+
+
+@dataclass(frozen=True)
+class PerturbationRules(Rules):
+    """Distance from the span of each class, or of its leading components, flat or on the sphere."""
+
+    n_components: int | None
+    geodesic: bool
+    reference: str
+
+    @property
+    def shared_kernel(self) -> bool:
+        """Whether all classes have the same kernel."""
+        return not self.geodesic
+
+    @property
+    def entry_size(self) -> float | None:
+        """How large the terms are whose difference an entry of a Gram matrix is."""
+        # k - c c', of which only a function of distances at a pre-image avoids the difference
+        return 1.0 if self.geodesic and self.reference == "mean" else None
+
+    def class_kernel(self, kernel: Kernel, data: Any, weights: NDArray[np.float64]) -> Kernel:
+        """Return the fitted kernel of a class."""
+        if not self.geodesic:
+            return kernel
+        return geodesic_kernel(kernel, data, weights, reference=self.reference)
+
+    def candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
+        """Return the values of α to choose from, ascending."""
+        truncates = self.n_components is not None and self.chooses
+        return np.zeros(1) if truncates else super().candidates(classes)
+
+    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
+        """Return the filter for an absolute α, or for several."""
+        if self.n_components is not None:
+            return Truncation(self.n_components, alpha)
+        return Perturbation(alpha)
+
+    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the residual of each point from the others, a column for each absolute α."""
+        if self.geodesic and len(points.index) == 1:
+            return np.full((1, len(alphas)), _QUARTER_CIRCLE)
+        if self.n_components is not None:
+            filters = [self.filter(float(alpha)) for alpha in alphas]
+            gram, weights = points.gram, points.weights
+            return np.column_stack([folded_residuals(gram, weights, one) for one in filters])
+        # the reference of a kernel that was given stays where it is
+        if self.geodesic and isinstance(points.kernel, Geodesic):
+            tangents = _left_out_tangents(points, points.kernel)
+            return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
+        return Perturbation(alphas).left_out(points.spectrum)
 
 
 class PerTurbo(ClassResidualClassifier):
@@ -184,69 +236,26 @@ class PerTurbo(ClassResidualClassifier):
                 "precomputed matrix."
             )
 
-    def _candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
-        if self.n_components is not None and isinstance(self.alpha, str):
-            return np.zeros(1)
-        return super()._candidates(classes)
+    def _rules(self) -> PerturbationRules:
+        alphas = (self.alpha, self.alpha_scale, self.alphas)
+        return PerturbationRules(*alphas, self.n_components, self.geodesic, self.reference)
 
-    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        if self.n_components is not None:
-            return Truncation(self.n_components, alpha)
-        return Perturbation(alpha)
-
-    # ------------------------------------------------------------------ the kernel of a class
-
-    def _prepare_kernel(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        super()._prepare_kernel(X, weights)
+    def _check_kernel(self, kernel: Kernel, X: Any) -> None:
         if not self.geodesic:
             return
         owner = f"{type(self).__name__}(geodesic=True, reference='preimage')"
         if self.reference == "preimage":
-            if not (has_profile(self.kernel_) and self.kernel_.unit_norm):
+            if not (has_profile(kernel) and kernel.unit_norm):
                 raise ValueError(
                     f"{owner} needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
                     "positive definite Gaussian one of shapes or matrices, and "
-                    f"{type(self.kernel_).__name__} is none; take reference='mean'."
+                    f"{type(kernel).__name__} is none; take reference='mean'."
                 )
             if scipy.sparse.issparse(X):
                 raise ValueError(
                     f"{owner} does not take sparse X: call X.toarray(), or take reference='mean'."
                 )
-        squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)))
-
-    def _class_kernel(self, data: Any, weights: NDArray[np.float64]) -> Kernel:
-        if not self.geodesic:
-            return self.kernel_
-        return geodesic_kernel(self.kernel_, data, weights, reference=self.reference)
-
-    def _entry_size(self) -> float | None:
-        # k - c c', of which only a function of distances at a pre-image avoids the difference
-        return 1.0 if self.geodesic and self.reference == "mean" else None
-
-    # ------------------------------------------------------------------ leave-one-out
-
-    def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.geodesic and len(points.index) == 1:
-            return np.full((1, len(alphas)), _QUARTER_CIRCLE)
-        if self.n_components is not None:
-            return np.column_stack(
-                [
-                    folded_residuals(points.gram, points.weights, self._filter(float(alpha)))
-                    for alpha in alphas
-                ]
-            )
-        # the reference of a kernel that was given stays where it is
-        if self.geodesic and isinstance(points.kernel, Geodesic):
-            tangents = _left_out_tangents(points, points.kernel)
-            return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
-        return Perturbation(alphas).left_out(points.spectrum)
-
-    def _one_kernel(self) -> bool:
-        return not self.geodesic
-
-    def _judged_later(self) -> bool:
-        # another class's point may have no place in a tangent space, and then fit must say so
-        return not self.geodesic and super()._judged_later()
+        squared_radius(kernel.diagonal(kernel.prepare(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from .._core.checks import check_positive
 from .._core.parameters import grid, integer, optional, seed
 from .._core.random import as_random_state
 from ..kernels import Kernel
-from .base import ClassResidualClassifier
+from .base import ClassResidualClassifier, Rules
 from .filters import Filter, RidgeResidual
 from .subspaces import ClassPoints
 
@@ -36,6 +38,19 @@ def _check_class_weight(value: Any, name: str, owner: str) -> None:
         raise ValueError(f"{name} of {owner} must be a dict, 'balanced' or None; got {value!r}.")
     for label, weight in value.items():
         check_positive(weight, f"{name}[{label!r}]", owner, or_zero=True)
+
+
+@dataclass(frozen=True)
+class RidgeRules(Rules):
+    """Ridge regression onto each class."""
+
+    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
+        """Return the filter for an absolute α, or for several."""
+        return RidgeResidual(alpha)
+
+    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the residual of each point from the others, a column for each absolute α."""
+        return RidgeResidual(alphas).left_out(points.spectrum)
 
 
 class KernelRidgeRegressionClassifier(ClassResidualClassifier):
@@ -188,11 +203,6 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
-        self._random_ = as_random_state(self.random_state, type(self).__name__)
-        super()._fit(X, y, sample_weight)
-        del self._random_  # of the choice of subspaces alone: the fitted model is plain data
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         parameters = self._kernel_object().get_params(deep=False)
@@ -223,22 +233,25 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         found[counted] *= factors[places]
         return found
 
-    def _trial_kernels(self, X: Any, weights: NDArray[np.float64] | None) -> list[Kernel]:
+    def _trial_kernels(self, kernel: Kernel) -> list[Kernel]:
         if self.sigmas is None:
-            self.sigmas_ = np.array([getattr(self.kernel_, "sigma_", np.nan)], dtype=np.float64)
-            return [self.kernel_]
-        own = float(self.kernel_.sigma_)
+            self.sigmas_ = np.array([getattr(kernel, "sigma_", np.nan)], dtype=np.float64)
+            return [kernel]
+        own = float(kernel.sigma_)
         values = own * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
         self.sigmas_ = np.unique(values)
-        return [self.kernel_.rescaled(float(sigma)) for sigma in self.sigmas_]
+        return [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
 
-    def _spanning(self, n: int) -> NDArray[np.intp]:
-        if self.subspace_size is None or n <= self.subspace_size:
-            return super()._spanning(n)
-        return np.sort(self._random_.choice(n, int(self.subspace_size), replace=False))
+    def _draw(self) -> Callable[[int], NDArray[np.intp]]:
+        random = as_random_state(self.random_state, type(self).__name__)
+        most = self.subspace_size
 
-    def _filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        return RidgeResidual(alpha)
+        def draw(n: int) -> NDArray[np.intp]:
+            if most is None or n <= most:
+                return np.arange(n)
+            return np.sort(random.choice(n, int(most), replace=False))
 
-    def _left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        return RidgeResidual(alphas).left_out(points.spectrum)
+        return draw
+
+    def _rules(self) -> RidgeRules:
+        return RidgeRules(self.alpha, self.alpha_scale, self.alphas)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK, run_in_threads, single_threaded_blas
+from ..base import rows_renumbered
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
@@ -44,69 +45,50 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class ClassPoints:
-    """The training points of one class, each different one once, sorted.
+    """The training points of one class, each different one once.
 
-    n of them span its subspace; there may be more, beside it, of which is known only where they
-    come from.
+    The first n of them span its subspace.
 
     Attributes
     ----------
     kernel : Kernel
         The fitted kernel of the class.
     data : array, sparse array or None
-        The points; None for a precomputed kernel.
+        The points that span the subspace; None for a precomputed kernel.
     points : Prepared or None
         The same as the kernel has prepared them.
-    index : ndarray of shape (n,)
-        For each a row of the training data that equals it.
-    members : ndarray of shape (n_members,)
-        The rows of the training data that belong to the class.
-    inverse : ndarray of shape (n_members,)
-        For each of them the number of its twin among the n and those beside, or -1: a row of
-        weight 0.
-    weights : ndarray of shape (n,)
-        The weights of the n.
-    gram : ndarray of shape (n, n)
-        Their Gram matrix.
-    entry_size : float or None
-        How large the terms are whose difference an entry of it is, where that is more.
-    beside : ndarray of shape (m,)
-        For each point beside the subspace a row of the training data that equals it.
-    beside_weights : ndarray of shape (m,)
+    every : ndarray of shape (n_points,)
+        For each point of the class a row of the training data that equals it.
+    every_weight : ndarray of shape (n_points,)
         Their weights.
+    gram : ndarray of shape (n, n)
+        The Gram matrix of those that span the subspace.
+    entry_size : float or None
+        How large the terms are whose difference an entry of it is, if that is more.
     """
 
     kernel: Kernel
     data: Any
     points: Any
-    index: NDArray[np.intp]
-    members: NDArray[np.intp]
-    inverse: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    every: NDArray[np.intp]
+    every_weight: NDArray[np.float64]
     gram: NDArray[Any]
     entry_size: float | None
-    beside: NDArray[np.intp]
-    beside_weights: NDArray[np.float64]
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """Rows of the training data that equal the points that span the subspace."""
+        return self.every[: len(self.gram)]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights of the points that span the subspace."""
+        return self.every_weight[: len(self.gram)]
 
     @cached_property
     def spectrum(self) -> ClassSpectrum:
         """The eigendecomposition of the Gram matrix."""
         return class_spectrum(self.gram, self.weights, entry_size=self.entry_size)
-
-    @property
-    def every(self) -> NDArray[np.intp]:
-        """For each different point of the class a row of the training data that equals it."""
-        return np.concatenate([self.index, self.beside])
-
-    @property
-    def every_weight(self) -> NDArray[np.float64]:
-        """Their weights."""
-        return np.concatenate([self.weights, self.beside_weights])
-
-    @property
-    def spanning(self) -> NDArray[np.bool_]:
-        """Which of them span the subspace."""
-        return np.arange(len(self.index) + len(self.beside)) < len(self.index)
 
     def subspace(self, kept: Filter | None = None) -> Subspace:
         """Return what is needed to place other points: all directions, or those of a filter."""
@@ -169,24 +151,22 @@ class Subspace:
         return total
 
 
-def check_overflow(squares: NDArray[Any], rows: NDArray[np.intp] | None = None) -> None:
-    """Raise where k(x, x) is so large that squares of kernel values overflow.
-
-    `rows` are the numbers of the points; default: 0, 1, ….
-    """
+def check_overflow(squares: NDArray[Any]) -> None:
+    """Raise if k(x, x) is so large that squares of kernel values overflow."""
     if len(squares) and float(squares.max()) > _LARGEST:
         worst = int(np.argmax(squares))
         raise RowError(
             f"k(x, x) is {squares[worst]:g} at row {{0}} of X, so large that its square overflows; "
             "rescale the data, or the Gram matrix.",
-            worst if rows is None else int(rows[worst]),
+            worst,
         )
 
 
 def check_lengths(classes: Sequence[ClassPoints]) -> None:
-    """Raise where squares of kernel values over- or underflow, or lengths have negative squares."""
+    """Raise if squares of kernel values over- or underflow, or squared lengths are negative."""
     squares = np.concatenate([np.diagonal(points.gram).real for points in classes])
-    check_overflow(squares, np.concatenate([points.index for points in classes]))
+    with rows_renumbered(np.concatenate([points.index for points in classes])):
+        check_overflow(squares)
     largest = float(np.abs(squares).max())  # of float32 too
     if 0 < largest < _SMALLEST:
         raise ValueError(
@@ -256,41 +236,20 @@ def captured_by_each(
         rows = X[start : start + step]
         numbers = np.arange(start, start + rows.shape[0])
         if subspaces[0].points is None:
-            check_overflow(np.abs(rows).max(axis=1), numbers)
+            with rows_renumbered(numbers):
+                check_overflow(np.abs(rows).max(axis=1))
             taken.append(np.hstack([subspace.captured(rows) for subspace in subspaces]))
             continue
-        prepared = _Prepared(rows, X)
-        parts = [prepared.by(subspace.kernel) for subspace in subspaces]
-        diagonals.append(
-            np.column_stack(
-                [one.kernel.diagonal(new) for new, one in zip(parts, subspaces, strict=True)]
-            )
-        )
-        check_overflow(diagonals[-1].max(axis=1), numbers)
+        kernels = {id(one.kernel): one.kernel for one in subspaces}  # classes often share one
+        with rows_renumbered(numbers):
+            prepared = {key: kernel.prepare(rows) for key, kernel in kernels.items()}
+            parts = [prepared[id(one.kernel)] for one in subspaces]
+            pairs = zip(subspaces, parts, strict=True)
+            diagonals.append(np.column_stack([one.kernel.diagonal(new) for one, new in pairs]))
+            check_overflow(diagonals[-1].max(axis=1))
 
         def captured_by(number: int, parts: list[Any] = parts) -> NDArray[np.float64]:
             return subspaces[number].captured(parts[number])
 
         taken.append(np.hstack(over_classes(captured_by, sizes, rows=len(numbers), serial=serial)))
     return np.concatenate(diagonals) if diagonals else None, np.concatenate(taken)
-
-
-@dataclass
-class _Prepared:
-    """Rows as the last kernel that asked has prepared them; classes often share one."""
-
-    rows: Any
-    whole: Any
-    kernel: Kernel | None = None
-    found: Any = None
-
-    def by(self, kernel: Kernel) -> Any:
-        if kernel is not self.kernel:
-            try:
-                self.found = kernel.prepare(self.rows)
-            except ValueError:
-                # a message that names a row should name the caller's, not that of the block
-                kernel.prepare(self.whole)
-                raise
-            self.kernel = kernel
-        return self.found

@@ -30,6 +30,18 @@ __all__ = ["KernelDenoiser", "check_values"]
 # By how much the data are moved to estimate a divergence, in units of the noise.
 _EPSILON = 0.1
 
+# Fitted attributes if the data are left as they are.
+_UNCHANGED = {
+    "model_": None,
+    "sigma_": math.nan,
+    "n_components_": 0,
+    "blend_": 0.0,
+    "risk_": 0.0,
+    "solver_": "none",
+    "n_iter_": 0,
+    "converged_": True,
+}
+
 
 class KernelDenoiser:
     """Kernel PCA of training points, and pre-images of all points on its components.
@@ -47,6 +59,9 @@ class KernelDenoiser:
     random_state: Any
 
     noise_: float
+    model_: KernelPCA | None
+    n_components_: int
+    blend_: float
 
     # ------------------------------------------------------------------ parameters
 
@@ -84,11 +99,8 @@ class KernelDenoiser:
     @property
     def _is_open(self) -> bool:
         """Whether anything is left to be chosen by the estimated risk."""
-        return (
-            _is_auto(self.n_components)
-            or _is_auto(self.blend)
-            or has_scale_rule(as_kernel(self.kernel))
-        )
+        auto = _is_auto(self.n_components) or _is_auto(self.blend)
+        return auto or has_scale_rule(as_kernel(self.kernel))
 
     def _noise_level(self, estimate: Callable[[], float]) -> float:
         """Return the noise as given or, only where something depends on it, as estimated."""
@@ -111,12 +123,17 @@ class KernelDenoiser:
     ) -> KernelPCA | None:
         """Choose what is not given and fit the model; return None where nothing is to be done."""
         if self.noise_ == 0.0 or np.all(training == training[0]):
-            self._store_nothing()
+            self.__dict__.update(_UNCHANGED, explained_variance_ratio_=np.empty(0))
             return None
         seed = int(rng.randint(2**31 - 1))
         kernel = clone(as_kernel(self.kernel))
         blend = None if _is_auto(self.blend) else float(self.blend)
-        counts = self._counts(*training.shape)
+        n, d = training.shape
+        if _is_auto(self.n_components):
+            # beyond twice the dimension the components of a smooth kernel are those of the noise
+            counts = component_counts(max(1, min(n // 2, 2 * d)))
+        else:
+            counts = [min(int(self.n_components), n)]
         if self._is_open:
             choice = choose(
                 make_trial(), kernel, self.noise_, counts, blend=blend, random_state=seed
@@ -128,38 +145,12 @@ class KernelDenoiser:
         model = KernelPCA(
             choice.n_components, choice.kernel, solver=self.solver, random_state=seed
         ).fit(training)
-        self._store(choice, model)
-        return model
-
-    def _counts(self, n: int, d: int) -> list[int]:
-        """Return the numbers of components to try."""
-        if not _is_auto(self.n_components):
-            return [min(int(self.n_components), n)]
-        # beyond twice the dimension the components of a smooth kernel are those of the noise
-        return component_counts(max(1, min(n // 2, 2 * d)))
-
-    def _store(self, choice: Choice, model: KernelPCA) -> None:
-        self.model_: KernelPCA | None = model
+        for name in ("n_components_", "explained_variance_ratio_", "solver_", "n_iter_"):
+            setattr(self, name, getattr(model, name))
+        self.model_, self.converged_ = model, bool(model.converged_)
         self.sigma_ = float(getattr(model.kernel_, "sigma_", math.nan))
-        self.n_components_ = model.n_components_
-        self.blend_ = choice.blend
-        self.risk_ = choice.risk
-        self.explained_variance_ratio_ = model.explained_variance_ratio_
-        self.solver_ = model.solver_
-        self.n_iter_ = model.n_iter_
-        self.converged_ = bool(model.converged_)
-
-    def _store_nothing(self) -> None:
-        """Say in the fitted attributes that the data were left as they are."""
-        self.model_ = None
-        self.sigma_ = math.nan
-        self.n_components_ = 0
-        self.blend_ = 0.0
-        self.risk_ = 0.0
-        self.explained_variance_ratio_ = np.empty(0)
-        self.solver_ = "none"
-        self.n_iter_ = 0
-        self.converged_ = True
+        self.blend_, self.risk_ = choice.blend, choice.risk
+        return model
 
     def _warn_unless_converged(self, n_unfinished: int, n_points: int) -> None:
         if n_unfinished:

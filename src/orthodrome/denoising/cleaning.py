@@ -26,14 +26,11 @@ class Cleaned:
     ----------
     points : ndarray of shape (m, d)
         The pre-images.
-    n_iter : int
-        Iterations of the slowest fixed point; 1 where the kernel is not radial.
     n_unfinished : int
         How many fixed points did not meet the tolerance.
     """
 
     points: NDArray[Any]
-    n_iter: int
     n_unfinished: int
 
 
@@ -67,12 +64,12 @@ def clean(
     r = model.n_components_ if n_components is None else n_components
     if not isinstance(model.kernel_, Radial):
         coordinates[:, r:] = 0.0
-        return Cleaned(model.inverse_transform(coordinates), 1, 0)
+        return Cleaned(model.inverse_transform(coordinates), 0)
     training = np.asarray(model.X_fit_)  # never None: the kernel is not precomputed
     directions = model.dual_coef_[:, :r].T
     mean = model.mean_.astype(directions.dtype)
     found = np.empty_like(points)
-    n_iter = n_unfinished = 0
+    n_unfinished = 0
     step = max(1, _BLOCK_ELEMENTS // len(training))
     for first in range(0, len(points), step):
         rows = slice(first, first + step)
@@ -81,6 +78,5 @@ def clean(
             model.kernel_, training, expansion, points[rows], tol=tol, max_iter=_MAX_ITER
         )
         found[rows] = ends.points
-        n_iter = max(n_iter, ends.n_iter)
         n_unfinished += int(np.count_nonzero(~ends.converged))
-    return Cleaned(found, n_iter, n_unfinished)
+    return Cleaned(found, n_unfinished)

@@ -82,11 +82,6 @@ class PatchGrid:
         """The block of all positions."""
         return Block(0, self.shape[0], 0, self.shape[1])
 
-    @property
-    def n_features(self) -> int:
-        """Numbers in a patch."""
-        return self.patch_size[0] * self.patch_size[1] * self.image_shape[2]
-
     def _margins(self, axis: int) -> tuple[int, int]:
         """Pixels by which the image is extended before and after it."""
         overlap = self.patch_size[axis] - self.step
@@ -106,47 +101,33 @@ class PatchGrid:
 
     def extract(self, extended: NDArray[Any], block: Block) -> NDArray[Any]:
         """Return the patches of a block, shape (n_patches, n_features), as a copy."""
-        windows = sliding_window_view(extended, self.patch_size, axis=(0, 1))[
-            :: self.step, :: self.step
-        ]
-        part = windows[block.top : block.bottom, block.left : block.right]
+        part = self._windows(extended)[block.top : block.bottom, block.left : block.right]
         return part.reshape(block.n_patches, -1)
 
     def extract_at(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
         """Return the patches at positions numbered row by row, as a copy."""
-        windows = sliding_window_view(extended, self.patch_size, axis=(0, 1))[
-            :: self.step, :: self.step
-        ]
-        row, column = np.unravel_index(positions, self.shape)
-        return windows[row, column].reshape(len(positions), -1)
+        where = np.unravel_index(positions, self.shape)
+        return self._windows(extended)[where].reshape(len(positions), -1)
 
-    def region(self, block: Block) -> tuple[slice, slice]:
-        """Return the rows and columns of the extended image that a block covers."""
-        (height, width), step = self.patch_size, self.step
-        return (
-            slice(block.top * step, (block.bottom - 1) * step + height),
-            slice(block.left * step, (block.right - 1) * step + width),
-        )
+    def _windows(self, extended: NDArray[Any]) -> NDArray[Any]:
+        """Return a view of all patches, shape (*self.shape, channels, height, width)."""
+        windows = sliding_window_view(extended, self.patch_size, axis=(0, 1))
+        return windows[:: self.step, :: self.step]
 
     def add(self, total: NDArray[Any], patches: NDArray[Any], block: Block) -> None:
         """Add the patches of a block to `total`, an array of the shape of the extended image."""
         rows, columns = block.bottom - block.top, block.right - block.left
-        height, width = self.patch_size
-        stack = patches.reshape(rows, columns, self.image_shape[2], height, width)
-        part = total[self.region(block)]
-        last_row, last_column = (rows - 1) * self.step + 1, (columns - 1) * self.step + 1
-        for i in range(height):
-            for j in range(width):
-                part[i : i + last_row : self.step, j : j + last_column : self.step] += stack[
-                    ..., i, j
-                ]
+        stack = patches.reshape(rows, columns, self.image_shape[2], *self.patch_size)
+        step, part = self.step, total[block.top * self.step :, block.left * self.step :]
+        # patches overlap, and none of their pixels at the same place in the patch do
+        for i, j in np.ndindex(self.patch_size):
+            part[i::step, j::step][:rows, :columns] += stack[..., i, j]
 
     def coverage(self, block: Block) -> NDArray[np.intp]:
         """Count the patches of a block over each pixel of its region."""
         counts = []
-        for n, side in zip(
-            (block.bottom - block.top, block.right - block.left), self.patch_size, strict=True
-        ):
+        lengths = (block.bottom - block.top, block.right - block.left)
+        for n, side in zip(lengths, self.patch_size, strict=True):
             line = np.zeros((n - 1) * self.step + side, dtype=np.intp)
             for position in range(n):
                 line[position * self.step : position * self.step + side] += 1

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -112,7 +113,6 @@ def _risks(
     random_state: Any,
 ) -> Callable[[int], Risk]:
     """Fit kernel PCA to both samples; return a function of the index of a number of components."""
-    known: dict[int, Risk] = {}
     with warnings.catch_warnings():
         # a candidate that does not converge is judged by what it does
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -121,28 +121,23 @@ def _risks(
             for sample in (trial.plain, trial.moved)
         ]
 
+    @cache
     def risk(i: int) -> Risk:
-        if i not in known:
-            plain, moved = (
-                clean(model, sample.queries, n_components=counts[i], tol=tol).points
-                for model, sample in zip(models, (trial.plain, trial.moved), strict=True)
-            )
-            known[i] = estimate_risk(trial, plain, moved, noise)
-        return known[i]
+        plain, moved = (
+            clean(model, sample.queries, n_components=counts[i], tol=tol).points
+            for model, sample in zip(models, (trial.plain, trial.moved), strict=True)
+        )
+        return estimate_risk(trial, plain, moved, noise)
 
     return risk
 
 
 def _descend(cost: Callable[[int], float], start: int, n: int) -> int:
     """Walk among 0 … n - 1, from `start` towards its lower neighbour, while the cost falls."""
-    known: dict[int, float] = {}
 
+    @cache
     def value(i: int) -> float:
-        if not 0 <= i < n:
-            return math.inf
-        if i not in known:
-            known[i] = cost(i)
-        return known[i]
+        return cost(i) if 0 <= i < n else math.inf
 
     here = start
     step = 1 if value(here + 1) < value(here - 1) else -1

@@ -21,7 +21,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_sample_weight, refuse_masked
+from .._core.checks import RowError, check_sample_weight, refuse_masked
 from .._core.warn import warn_user
 
 __all__ = [
@@ -186,9 +186,10 @@ def complex_preshapes(X: ArrayLike, name: str = "X") -> NDArray[Any]:
         spread = np.abs(z).max(axis=1)
     wrong = ~(largest > 4 * np.finfo(z.dtype).eps * spread)
     if wrong.any():
-        raise ValueError(
-            f"The landmarks of specimen {int(np.argmax(wrong))} of {name} all coincide: it has no "
-            "shape. Leave it out."
+        raise RowError(
+            f"The landmarks of specimen {{0}} of {name} all coincide: it has no shape. Leave it "
+            "out.",
+            int(np.argmax(wrong)),
         )
     return centered / np.linalg.norm(centered, axis=1, keepdims=True)
 
@@ -202,9 +203,10 @@ def _centered(z: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         centered = z - z.mean(axis=1, keepdims=True)
         largest = np.abs(centered).max(axis=1)
     if not np.all(np.isfinite(largest)):
-        raise ValueError(
-            f"The landmarks of specimen {int(np.argmin(np.isfinite(largest)))} of {name} are too "
-            "large: their differences overflow. Rescale them."
+        raise RowError(
+            f"The landmarks of specimen {{0}} of {name} are too large: their differences overflow. "
+            "Rescale them.",
+            int(np.argmin(np.isfinite(largest))),
         )
     # real numbers, since the division of complex ones overflows where the divisor is tiny
     parts = centered.view(centered.real.dtype)

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from .._core.checks import check_sample_weight, numbers_expected, refuse_masked
+from .._core.checks import RowError, check_sample_weight, numbers_expected, refuse_masked
 
 __all__ = [
     "check_spd",
@@ -255,10 +255,11 @@ def _refuse_indefinite(values: NDArray[Any], name: str) -> None:
     bad = ~(values[:, 0] > floor)
     if bad.any():
         number = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"Matrix {number} of {name} is not positive definite: its smallest eigenvalue is "
+        raise RowError(
+            f"Matrix {{0}} of {name} is not positive definite: its smallest eigenvalue is "
             f"{values[number, 0]:.3g}, its largest {values[number, -1]:.3g}. Shrink covariances "
-            "toward a multiple of the identity, or estimate them from more observations."
+            "toward a multiple of the identity, or estimate them from more observations.",
+            number,
         )
 
 
