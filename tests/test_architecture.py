@@ -25,10 +25,9 @@ ORDER = (
     {"decomposition"},
     {"cluster", "classification", "denoising"},
     {"plots", "persist"},
-    {"runs"},
-    # The package's own namespace gathers the rooms before it, so only cli may import from it.
+    # The package's own namespace gathers the rooms before it, so only app may import from it.
     {PACKAGE},
-    {"cli"},
+    {"app"},
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 UNRESTRICTED = {"__init__", "__main__"}
@@ -107,7 +106,7 @@ def test_imports_point_left_only():
         ("eigen/dense.py", "from orthodrome.sphere import log"),
         ("persist.py", "from .plots import report"),
         ("_core/validation.py", "from orthodrome.datasets import load"),
-        ("plots/report.py", "from orthodrome.cli import main"),
+        ("plots/report.py", "from orthodrome.app import main"),
         ("lumber/room.py", ""),
     ],
 )
@@ -122,9 +121,9 @@ def test_checker_catches(path, source):
         ("gram/dense.py", "from . import blocked\nfrom .blocked import Blocked"),
         ("gram/dense.py", "from .. import kernels\nimport orthodrome._core.checks"),
         ("gram/dense.py", "import numpy as np\nfrom scipy import linalg\nfrom gram import x"),
-        ("cli.py", "from orthodrome import __version__, KernelPCA\nfrom .plots import report"),
-        ("__init__.py", "from .cli import main\nfrom .kernels import Gaussian"),
-        ("__main__.py", "from orthodrome.cli import main"),
+        ("app.py", "from orthodrome import __version__, KernelPCA\nfrom .plots import report"),
+        ("__init__.py", "from .app import main\nfrom .kernels import Gaussian"),
+        ("__main__.py", "from orthodrome.app import main"),
     ],
 )
 def test_checker_allows(path, source):

@@ -304,7 +304,7 @@ def test_every_page_is_in_some_contents() -> None:
 
 def test_every_command_is_on_its_page() -> None:
     pytest.importorskip("typer", reason="typer comes with the extra [cli]")
-    commands = importlib.import_module("orthodrome.cli.commands").application.registered_commands
+    commands = importlib.import_module("orthodrome.app.commands").application.registered_commands
     shown = re.findall(
         r"(?m)^```\{orthodrome-help\} (\w+)$", (DOCS / "command_line.md").read_text()
     )
@@ -389,7 +389,7 @@ def test_the_console_shows_what_commands_print(
     """Line by line; one that is only an ellipsis stands for all that follow."""
     for module in ("typer", "plotly", "skops"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
-    main = importlib.import_module("orthodrome.cli").main
+    main = importlib.import_module("orthodrome.app").main
     shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")
     monkeypatch.chdir(tmp_path)
     commands = transcript(DOCS / "command_line.md")
@@ -406,7 +406,7 @@ def test_the_console_shows_what_commands_print(
 
 def test_defaults_of_folders_and_exit_codes_are_as_the_page_says() -> None:
     pytest.importorskip("typer", reason="typer comes with the extra [cli]")
-    commands = importlib.import_module("orthodrome.cli.commands")
+    commands = importlib.import_module("orthodrome.app.commands")
     page = (DOCS / "command_line.md").read_text("utf-8")
     folders = dict(re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|", page))
     given = {
