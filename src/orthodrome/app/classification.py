@@ -57,7 +57,7 @@ class Trial:
     @property
     def majority(self) -> float:
         """The fraction of the largest class: the accuracy of always predicting it."""
-        counts = np.unique(self.data.labels, return_counts=True)[1]
+        counts = np.unique(np.asarray(self.data.labels), return_counts=True)[1]
         return float(counts.max()) / len(self.predicted)
 
 

@@ -166,9 +166,11 @@ def _command(
                 tell(f"orthodrome: {printable(words)}\n")
                 raise typer.Exit(FAILED) from None
 
-        own = inspect.signature(function, eval_str=True).parameters.values()
-        own = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        keyword = [
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for each in inspect.signature(function, eval_str=True).parameters.values()
+            if each.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
         arguments = [each for each in shared if each.default is inspect.Parameter.empty]
         others = [each for each in shared if each not in arguments]
         parameters = [*arguments, *keyword, *others]

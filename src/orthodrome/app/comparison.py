@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,7 +172,12 @@ class Comparison(Result):
 
 
 def compare(
-    data: Data, choice: Choice, report: Report = silent, *, n_components: int = 2
+    data: Data,
+    choice: Choice,
+    report: Report = silent,
+    *,
+    n_components: int = 2,
+    methods: Sequence[str] = tuple(TITLES),
 ) -> Comparison:
     """Fit PCA and every decomposition of this library, and compare the neighbours they preserve.
 
@@ -185,13 +191,15 @@ def compare(
         Called with the progress.
     n_components : int, default=2
         Number of coordinates of each method.
+    methods : sequence of str
+        Keys of `TITLES`, the simplest first; PCA is left out for shapes.
 
     Returns
     -------
     Comparison
         Every method, the best, and :meth:`Comparison.recommendation`.
     """
-    names = [LINEAR] * (data.kind == "table") + ["kpca", "kpga", "kpns", "robust"]
+    names = [name for name in methods if data.kind == "table" or name != LINEAR]
     shares = {name: 5.0 if name in ("kpns", "robust") else 1.0 for name in names}
     work = Work(lambda fraction, task: report(fraction, TITLES[task]), **shares)
     part = rows_of(data, drawn(len(data), MOST_POINTS, choice.seed))
@@ -199,17 +207,17 @@ def compare(
         raise InputError(f"{data.path}: a comparison needs at least four rows; got {len(part)}.")
     if all_equal(part):
         raise InputError(f"{data.path}: there is nothing to compare, the rows are all equal.")
-    methods = []
+    compared = []
     for name in names:
         model = _model(name, part, choice, n_components)
         with work.part(name, model):
             coordinates = np.asarray(model.fit_transform(part.X))
-        methods.append(_compared(name, model, part, coordinates, choice.seed, work.seconds[name]))
+        compared.append(_compared(name, model, part, coordinates, choice.seed, work.seconds[name]))
     found = Comparison(
         *(part, choice, None, tuple(work.notes), work.seconds),
         n_components,
         len(data),
-        tuple(methods),
+        tuple(compared),
     )
     return replace(found, model=_model(found.best.method, part, choice, n_components))
 

@@ -196,6 +196,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
     useless = scales.useless()
     name, reason = (None, useless) if useless else _suggested_kernel(data, flat)
     kernel = _fitted(name, data, notes)
+    sigma = getattr(kernel, "sigma_", None)
     plan = None if kernel is None else plan_of(data, name, min(n_components, n))
     estimates = _estimates(data, name, plan, notes) if probe and plan is not None else ()
     available = available_memory()
@@ -212,11 +213,11 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
         scale_ratio=scales.ratio,
         kernel=name,
         kernel_reason=reason,
-        sigma=float(kernel.sigma_) if hasattr(kernel, "sigma_") else None,
+        sigma=None if sigma is None else float(sigma),
         reach=None if kernel is None else _reach(kernel, data, notes),
-        solver=plan and plan.name,
-        storage=plan and plan.storage,
-        plan_reason=plan and plan.reason,
+        solver=None if plan is None else plan.name,
+        storage=None if plan is None else plan.storage,
+        plan_reason=None if plan is None else plan.reason,
         estimates=estimates,
         available_bytes=available,
         notes=tuple(notes),

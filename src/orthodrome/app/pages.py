@@ -100,7 +100,7 @@ def again(found: Result, how: How, lines: str) -> Section:
         [name, str(getattr(own, name))] for name in sorted(inspect.signature(type(own)).parameters)
     ]
     kernel = getattr(own, "kernel_", None)
-    if hasattr(kernel, "sigma_"):
+    if kernel is not None and hasattr(kernel, "sigma_"):
         rows.append(["bandwidth found (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
     for name in ("alpha_", "solver_", "n_iter_", "converged_"):
         if hasattr(own, name):
