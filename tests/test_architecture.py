@@ -25,10 +25,9 @@ ORDER = (
     {"decomposition"},
     {"cluster", "classification", "denoising"},
     {"plots", "persist"},
-    {"runs"},
-    # The package's own namespace gathers the rooms before it, so only cli may import from it.
+    # The package's own namespace gathers the rooms before it, so only app may import from it.
     {PACKAGE},
-    {"cli"},
+    {"app"},
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 UNRESTRICTED = {"__init__", "__main__"}
@@ -101,7 +100,7 @@ def test_imports_point_left_only():
         ("lumber/room.py", "", 1),
         ("gram/dense.py", "from orthodrome.kernels import Gaussian\nfrom .._core import check", 0),
         ("gram/dense.py", "from .blocked import Blocked\nimport numpy\nfrom gram import x", 0),
-        ("__init__.py", "from .cli import main\nfrom .kernels import Gaussian", 0),
+        ("__init__.py", "from .app import main\nfrom .kernels import Gaussian", 0),
     ],
 )
 def test_checker(path, source, count):

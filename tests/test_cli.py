@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import orthodrome
-from orthodrome import cli
+from orthodrome import app as cli
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
-from orthodrome.cli import options
-from orthodrome.cli.progress import progress
-from orthodrome.cli.streams import printable
-from orthodrome.runs import models
+from orthodrome.app import commands as options
+from orthodrome.app.streams import progress
+from orthodrome.app.streams import printable
+from orthodrome.app import models
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -91,7 +91,7 @@ def test_unknown_command_in_a_process():
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["embed", "--help"], ["embed"]])
 def test_the_help_does_not_wait_for_the_library(arguments):
     code = (
-        f"import sys; from orthodrome.cli import main; main({arguments})\n"
+        f"import sys; from orthodrome.app import main; main({arguments})\n"
         "print('loaded:', *{'numpy', 'scipy', 'sklearn', 'numba', 'pandas'} & set(sys.modules))"
     )
     result = subprocess.run(
@@ -108,7 +108,7 @@ def test_methods_in_the_help_are_those_there_are():
 def test_missing_typer_is_one_line_of_advice():
     code = (
         "import sys; sys.modules['typer'] = None\n"
-        "from orthodrome.cli import main\nsys.exit(main(['--version']))"
+        "from orthodrome.app import main\nsys.exit(main(['--version']))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
@@ -142,7 +142,7 @@ def test_a_module_that_the_program_itself_lacks_is_a_fault(monkeypatch):
 def test_a_module_that_a_command_lacks_is_one_line_and_tells_where_if_asked(debug):
     code = (
         "import sys; sys.modules['scipy'] = None\n"
-        "from orthodrome.cli import main; sys.exit(main(['info', 'x.csv']))"
+        "from orthodrome.app import main; sys.exit(main(['info', 'x.csv']))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -286,7 +286,7 @@ def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, ta
     def broken(*_, **__):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("orthodrome.runs.describe", broken)
+    monkeypatch.setattr("orthodrome.app.describe", broken)
     assert cli.main(["info", table, "--quiet"]) == 1
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
 
@@ -391,7 +391,7 @@ def test_folder_that_cannot_be_written(tmp_path, below):
 def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from orthodrome.cli import main\n"
+        "from orthodrome.app import main\n"
         f"sys.exit(main(['demo', '--out', {str(tmp_path / 'report')!r}]))"
     )
     result = subprocess.run(
@@ -415,7 +415,7 @@ def test_interrupt_while_the_program_starts(monkeypatch, capsys):
 def test_importing_the_package_is_cheap():
     """So that an interrupt in the first second finds the command line, not an import."""
     code = (
-        "import sys, orthodrome.cli; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
+        "import sys, orthodrome.app; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
 

@@ -18,7 +18,8 @@ pytest.importorskip("plotly")
 pytest.importorskip("skops")
 
 from browser import external, opened
-from orthodrome import KernelPCA, cli, save
+from orthodrome import KernelPCA, save
+from orthodrome import app as cli
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import write_tps
 
@@ -590,7 +591,7 @@ def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
     def fail(*_):
         raise errors.pop()
 
-    monkeypatch.setattr("orthodrome.cli.session.table_of", fail)
+    monkeypatch.setattr("orthodrome.app.session.table_of", fail)
     monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
     errors = [IndexError("5 is out of bounds")]
     printed = run(capsys, "predict", "model", trees, "--quiet", code=1)

@@ -318,7 +318,7 @@ def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
     """A line that is only an ellipsis stands for all that follow."""
     for module in ("typer", "plotly", "skops"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
-    main = importlib.import_module("orthodrome.cli").main
+    main = importlib.import_module("orthodrome.app").main
     shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")
     monkeypatch.chdir(tmp_path)
     commands = transcript(DOCS / "command_line.md")

@@ -55,6 +55,7 @@ _HOMES = {
     "save": "persist",
 }
 _ROOMS = (
+    "app",
     "classification",
     "cluster",
     "datasets",
@@ -67,7 +68,6 @@ _ROOMS = (
     "persist",
     "plots",
     "preimage",
-    "runs",
     "spaces",
     "sphere",
 )

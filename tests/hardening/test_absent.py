@@ -79,7 +79,7 @@ ACTIONS = {
     ),
     "a table of Parquet": (
         "data",
-        "from orthodrome.runs.inputs import parquet; parquet._require_pyarrow()",
+        "from orthodrome.app.inputs import parquet; parquet._require_pyarrow()",
     ),
     "a data frame": (
         "data",
@@ -92,7 +92,7 @@ ACTIONS = {
     ),
     "a command": (
         "cli",
-        "from orthodrome.cli import main; raise SystemExit(main(['info']))",
+        "from orthodrome.app import main; raise SystemExit(main(['info']))",
     ),
 }
 

@@ -24,8 +24,8 @@ from orthodrome._core.machine import machine
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
-from orthodrome.runs.inputs import read_data, read_image
-from orthodrome.runs.memory import available_memory
+from orthodrome.app.inputs import read_data, read_image
+from orthodrome.app.memory import available_memory
 from orthodrome.spaces import read_tps
 
 with contextlib.suppress(ImportError):
@@ -332,10 +332,10 @@ SYSTEM = {
     ),
     "meminfo": (
         b"MemTotal:  400000 kB\nMemAvailable:  300000 kB\n",
-        "orthodrome.runs.memory._MEMINFO",
+        "orthodrome.app.memory._MEMINFO",
         available_memory,
     ),
-    "memory.max": (b"9223372036854771712\n", "orthodrome.runs.memory._LIMITS", available_memory),
+    "memory.max": (b"9223372036854771712\n", "orthodrome.app.memory._LIMITS", available_memory),
 }
 
 

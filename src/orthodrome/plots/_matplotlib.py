@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from ._extras import MissingExtraError, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,20 +19,9 @@ __all__ = ["MissingExtraError", "axes_of", "figure_of", "house_style", "png", "r
 _DPI = 192  # twice the pixels of a screen inch: sharp on a phone and in print
 
 
-class MissingExtraError(ImportError):
-    """An optional dependency is absent; the message is the one line that installs it."""
-
-
 def require_matplotlib() -> Any:
     """Import and return matplotlib, or say how to install it."""
-    try:
-        return importlib.import_module("matplotlib")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-        raise MissingExtraError(
-            "Plots need matplotlib: pip install 'orthodrome[plot]'", name="matplotlib"
-        ) from error
+    return require("matplotlib", "Plots", "plot")
 
 
 def figure_of(figure: Figure | None, size: tuple[float, float]) -> Figure:

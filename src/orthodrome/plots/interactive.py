@@ -10,7 +10,6 @@ which the policy forbids, so that of very many points a sample is drawn.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from ._classes import is_continuous, sorted_classes
-from ._matplotlib import MissingExtraError
+from ._extras import require
 from .palette import MAIN, MARKERS, class_style
 from .report import Assets
 
@@ -54,14 +53,7 @@ _SYMBOLS = dict(
 
 def require_plotly() -> Path:
     """Return the folder of plotly's package, or say how to install it."""
-    try:
-        module = importlib.import_module("plotly")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "plotly":
-            raise
-        raise MissingExtraError(
-            "Interactive plots need plotly: pip install 'orthodrome[plot]'", name="plotly"
-        ) from error
+    module = require("plotly", "Interactive plots", "plot")
     return Path(str(module.__file__)).parent
 
 

@@ -1,0 +1,111 @@
+"""Parquet files, read by pyarrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...plots._extras import require
+from .data import (
+    Data,
+    InputError,
+    check_finite,
+    check_labels,
+    check_memory,
+    choose_columns,
+    listed,
+    numbered_rows,
+    shown,
+    text_advice,
+)
+
+__all__ = ["read_parquet"]
+
+
+def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
+    """Read a table from a parquet file; see :func:`read_data`."""
+    parquet = require("pyarrow.parquet", "Parquet files", "data")
+    try:
+        with path.open("rb") as opened:
+            return _read(parquet.ParquetFile(opened), str(path), label, columns)
+    except (InputError, PermissionError):
+        raise
+    except Exception as problem:  # pyarrow raises many kinds on damaged bytes
+        raise InputError(f"{path} is not a whole parquet file: {str(problem).strip()}.") from None
+
+
+def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None) -> Data:
+    schema, n = file.schema_arrow, file.metadata.num_rows
+    names = list(schema.names)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(
+            f"{path} has several columns called {shown(twice[0])}. Give each its own name."
+        )
+    index = _pandas_index(schema)
+    if index is not None:  # it names the rows, whatever it is called
+        names = [index, *(name for name in names if name != index)]
+        if columns is None:
+            columns = [name for name in names if name not in (index, label)]
+    selection = choose_columns(path, names, label, columns)
+    if index is not None and 0 not in (selection.label, *selection.features):
+        selection = replace(selection, ids=0)
+    features = [names[i] for i in selection.features]
+    _refuse_text(path, schema, features)
+    if not n:
+        raise InputError(f"{path} has columns and no rows: {listed(names)}.")
+    advice = "Take a sample of the rows, or fewer columns with --columns."
+    check_memory(2 * 8 * n * len(features) + 200 * n, f"{path}, {n} rows,", advice)
+    ids = None if selection.ids is None else names[selection.ids]
+    table = file.read(columns=[*features, *(name for name in (label, ids) if name is not None)])
+    X = np.column_stack([_floats(table.column(name)) for name in features])
+    check_finite(path, X, features)
+    return Data(
+        path,
+        "table",
+        X,
+        tuple(features),
+        numbered_rows(n) if ids is None else tuple(_texts(table, ids)),
+        None if label is None else check_labels(path, _texts(table, label), label),
+        label,
+        ids,
+    )
+
+
+def _pandas_index(schema: Any) -> str | None:
+    """Return the column with pandas' index, if pandas has written one."""
+    try:
+        wanted = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, ValueError, TypeError):
+        return None
+    found = [name for name in wanted if isinstance(name, str) and name in schema.names]
+    return found[0] if found else None
+
+
+def _refuse_text(path: str, schema: Any, features: Sequence[str]) -> None:
+    types = require("pyarrow", "Parquet files", "data").types
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    kinds = {name: schema.field(name).type for name in features}
+    numbers = [name for name, kind in kinds.items() if any(test(kind) for test in tests)]
+    texts = [name for name in features if name not in numbers]
+    if texts:
+        raise InputError(
+            f"{path}, column {shown(texts[0])}: its values are of type {kinds[texts[0]]}, not "
+            f"numbers. {text_advice(texts, numbers)}"
+        )
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN where a value is missing."""
+    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _texts(table: Any, name: str) -> list[str]:
+    return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
