@@ -387,7 +387,7 @@ def test_the_console_shows_what_commands_print(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Line by line; one that is only an ellipsis stands for all that follow."""
-    for module in ("typer", "plotly", "skops"):
+    for module in ("typer", "plotly"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
     main = importlib.import_module("orthodrome.cli").main
     shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")
