@@ -385,7 +385,7 @@ def test_what_cannot_be_seen_is_refused():
     itself.append(itself)
     with pytest.raises(ValueError, match="fingerprint of list: maximum recursion"):
         digest(itself)
-    with pytest.raises(ValueError, match="fingerprint of dict: cannot pickle .*lock"):
+    with pytest.raises(ValueError, match=r"fingerprint of dict: cannot pickle .*lock"):
         digest({"a": threading.Lock()})
 
 

@@ -161,7 +161,7 @@ sphere.distance = lambda *points, **options: right(*points, **options) * (1 + 1e
         """
 import pathlib
 import orthodrome._core.files as files
-files._Part.write = lambda part, content: pathlib.Path(part.target).write_bytes(content)
+files._write = lambda part, target, content: [path.write_bytes(content) for path in (part, target)]
 """,
     ),
     "Absent packages": (
