@@ -18,7 +18,7 @@ def compiled_part(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(**_OPTIONS)(function)
 
 
-class compiled:  # noqa: N801
+class compiled:
     """Compile a loop with numba on first call: without the GIL, and cached where possible.
 
     Without a usable cache (no writable folder, a full disk, a damaged file) the loop is compiled
