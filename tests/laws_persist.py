@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -36,6 +37,7 @@ from orthodrome.datasets import make_landmark_shapes
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Kernel, Matern, Normalized, Polynomial
+from orthodrome.persist import archive, encode
 
 N, M = 36, 9
 
@@ -223,26 +225,26 @@ def assert_same_answers(
 
 ARCHIVES = sorted((Path(__file__).parent / "persist" / "models").glob("*.zip"))
 FIXTURES = [
-    pytest.param(archive, Path(member).stem, id=f"{archive.stem}-{Path(member).stem}")
-    for archive in ARCHIVES
-    for member in ZipFile(archive).namelist()
+    pytest.param(file, Path(member).stem, id=f"{file.stem}-{Path(member).stem}")
+    for file in ARCHIVES
+    for member in ZipFile(file).namelist()
     if member.endswith(".orthodrome")
 ]
 
 
-def model_bytes(archive: Path, name: str) -> bytes:
-    with ZipFile(archive) as opened:
+def model_bytes(file: Path, name: str) -> bytes:
+    with ZipFile(file) as opened:
         return opened.read(f"{name}.orthodrome")
 
 
-def loaded(archive: Path, name: str, folder: Path):
+def loaded(file: Path, name: str, folder: Path):
     path = folder / "model.orthodrome"
-    path.write_bytes(model_bytes(archive, name))
+    path.write_bytes(model_bytes(file, name))
     return load(path)
 
 
-def stored_answers(archive: Path, name: str) -> dict:
-    with ZipFile(archive) as opened:
+def stored_answers(file: Path, name: str) -> dict:
+    with ZipFile(file) as opened:
         return dict(np.load(io.BytesIO(opened.read(f"{name}.npz"))))
 
 
@@ -260,23 +262,29 @@ def new_rows(stored: dict):
 
 
 def members_of(data: bytes) -> dict[str, bytes]:
-    with ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+    with ZipFile(io.BytesIO(data)) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
 
 
 def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest: Any) -> bytes:
     """An archive of these members with digests that agree, as whoever knows the format makes."""
-    told = json.loads(members["orthodrome.json"]) | manifest
-    told["sha256"] = {
+    changed = json.loads(members["orthodrome.json"]) | manifest
+    changed["sha256"] = {
         name: hashlib.sha256(content).hexdigest()
         for name, content in members.items()
         if name != "orthodrome.json"
     }
     buffer = io.BytesIO()
-    with ZipFile(buffer, "w", compression) as archive:
-        for name, content in (members | {"orthodrome.json": json.dumps(told).encode()}).items():
-            archive.writestr(name, content)
+    with ZipFile(buffer, "w", compression) as opened:
+        for name, content in (members | {"orthodrome.json": json.dumps(changed).encode()}).items():
+            opened.writestr(name, content)
     return buffer.getvalue()
+
+
+def packed_unchecked(model: Any) -> bytes:
+    """The file of a model with arrays of any dtype."""
+    with mock.patch.object(encode, "_plain", lambda array, where: array):
+        return archive.pack(model, {})
 
 
 def attributes(schema: Any) -> dict[str, Any]:

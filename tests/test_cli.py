@@ -496,7 +496,7 @@ def readme_blocks(language):
 
 
 def test_readme_examples_run(capsys, tmp_path, monkeypatch):
-    for package in ("skimage", "dask", "skops"):
+    for package in ("skimage", "dask"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # some of them write files
     printed = []

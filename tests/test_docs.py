@@ -32,7 +32,7 @@ PAGES = sorted(
     if not page.relative_to(DOCS).as_posix().startswith((*GENERATED, "_templates"))
 )
 MARKDOWN = [page for page in PAGES if page.suffix == ".md"]
-NOT_PUBLIC = {"base", "cli", "plan", "runs"}
+NOT_PUBLIC = {"app", "base", "plan"}
 ROOMS = sorted(
     room.name
     for room in pkgutil.iter_modules(orthodrome.__path__)
@@ -316,7 +316,7 @@ def transcript(page):
 
 def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
     """A line that is only an ellipsis stands for all that follow."""
-    for module in ("typer", "plotly", "skops"):
+    for module in ("typer", "plotly"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
     main = importlib.import_module("orthodrome.app").main
     shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")
@@ -335,7 +335,7 @@ def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
 
 def test_the_page_of_the_command_line_is_complete():
     pytest.importorskip("typer", reason="typer comes with the extra [cli]")
-    commands = importlib.import_module("orthodrome.cli.commands")
+    commands = importlib.import_module("orthodrome.app.commands")
     registered = commands.application.registered_commands
     page = (DOCS / "command_line.md").read_text("utf-8")
     shown = re.findall(r"(?m)^```\{orthodrome-help\} (\w+)$", page)

@@ -1,6 +1,5 @@
 """Compiled loops work where numba can cache them and where it cannot."""
 
-import pickle
 from types import SimpleNamespace
 
 import numba
@@ -25,8 +24,8 @@ def check(loop):
 def test_compiled_loop_runs_without_the_gil():
     loop = compiled(double)
     check(loop)
-    assert loop.targetoptions["nogil"]
-    assert not loop.targetoptions.get("parallel")  # would abort forked children
+    assert loop.dispatcher.targetoptions["nogil"]
+    assert not loop.dispatcher.targetoptions.get("parallel")  # would abort forked children
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
@@ -58,9 +57,4 @@ def test_where_numba_compiles_nothing_the_function_is_left(monkeypatch):
     monkeypatch.setattr(
         module, "numba", SimpleNamespace(njit=lambda **_: lambda function: function)
     )
-    assert compiled(double) is double
-
-
-def test_a_forgiving_cache_survives_pickling():
-    cache = module._ForgivingCache(SimpleNamespace(place="here"))
-    assert pickle.loads(pickle.dumps(cache)).place == "here"
+    assert compiled(double).dispatcher is double

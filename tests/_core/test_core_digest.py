@@ -224,7 +224,7 @@ def test_all_that_differs_differs():
     found = {}
     for name, thing in DIFFERENT.items():
         assert found.setdefault(digest(thing), name) == name
-    assert all(len(key) == 64 and int(key, 16) >= 0 for key in found)
+    assert all(len(key) == 40 and int(key, 16) >= 0 for key in found)
 
 
 #: Functions that do something else.
@@ -383,9 +383,9 @@ def test_order_within_sets_and_mappings_does_not_matter():
 def test_what_cannot_be_seen_is_refused():
     itself = []
     itself.append(itself)
-    with pytest.raises(ValueError, match=r"refers to itself .* list"):
+    with pytest.raises(ValueError, match="fingerprint of list: maximum recursion"):
         digest(itself)
-    with pytest.raises(ValueError, match="type lock cannot be fingerprinted"):
+    with pytest.raises(ValueError, match=r"fingerprint of dict: cannot pickle .*lock"):
         digest({"a": threading.Lock()})
 
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import sys
 import threading
 
 import numpy as np
@@ -88,70 +87,6 @@ def test_of_several_files_none_is_written_if_one_cannot_be(tmp_path):
     assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_files_that_were_replaced_already_are_put_back(tmp_path, monkeypatch, error, number):
-    """The system may refuse the second of them: it is open elsewhere, or of somebody else."""
-    names = ["old", "new", "other"]
-    (tmp_path / "old").write_bytes(b"old")
-    (tmp_path / "other").write_bytes(b"old")
-    replace, moved = os.replace, []
-
-    def fail(source, target):
-        if len(moved) == number:
-            monkeypatch.setattr(os, "replace", replace)
-            raise error(errno.EACCES, "no")
-        moved.append(target)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(error):
-        write_together({tmp_path / name: b"next" for name in names})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "old": b"old",
-        "other": b"old",
-    }
-
-
-# an interrupt between open and with leaves the closing to Python, which says so
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_interrupt_at_any_line_leaves_all_old_or_all_new(tmp_path):
-    files = [tmp_path / "a", tmp_path / "b"]
-    place, seen = 0, set()
-    while "done" not in seen:
-        place += 1
-        for file in files:
-            file.write_bytes(b"old")
-        count = 0
-
-        def trace(frame, event, argument):
-            nonlocal count
-            if not frame.f_code.co_filename.endswith("_core/files.py"):
-                return None
-            count += event == "line"
-            if event == "line" and count == place:  # noqa: B023
-                raise KeyboardInterrupt
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            write_together(dict.fromkeys(files, b"new"))
-            seen.add("done")
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        contents = {file.read_bytes() for file in files}
-        assert len(contents) == 1
-        seen |= contents
-        for left in set(tmp_path.iterdir()) - set(files):  # an interrupt of the cleaning itself
-            assert left.name.endswith(".orthodrome-part")
-            left.unlink()
-    assert seen == {b"old", b"new", "done"}
-
-
 def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"")
@@ -161,17 +96,6 @@ def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
             write_atomically(path, b"new")
     assert sorted(os.listdir()) == ["file", "loop"]
     assert (tmp_path / "loop").is_symlink()
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs to be root")
-def test_a_file_of_somebody_else_stays_theirs(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"old")
-    file.chmod(0o640)
-    os.chown(file, 1234, 4321)
-    write_atomically(file, b"new")
-    found = file.stat()
-    assert (found.st_uid, found.st_gid, rights(file)) == (1234, 4321, 0o640)
 
 
 @posix
@@ -206,17 +130,6 @@ def test_names_as_long_as_the_system_takes(tmp_path):
     for name in ("x" * 250, "é" * 125):
         write_atomically(tmp_path / name, b"whole")
         assert (tmp_path / name).read_bytes() == b"whole"
-
-
-def test_what_a_kill_has_left_goes_when_it_is_old(tmp_path):
-    ours, fresh = ".a.0123456789abcdef.orthodrome-part", ".a.00000000000000ff.orthodrome-part"
-    others = [".b.0123456789abcdef.orthodrome-part", ".a.notes.orthodrome-part", "a.tmp"]
-    for name in (ours, fresh, *others):
-        (tmp_path / name).write_bytes(b"")
-        if name != fresh:
-            os.utime(tmp_path / name, (0, 0))
-    write_atomically(tmp_path / "a", b"")
-    assert sorted(os.listdir(tmp_path)) == sorted(["a", fresh, *others])
 
 
 def test_writers_of_one_file_do_not_meet(tmp_path):

@@ -292,7 +292,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_are_gone():
     with ThreadPoolExecutor(1) as other:
         other.submit(limit._lock.acquire).result()
         assert not limit._lock.acquire(blocking=False)
-        limit.renew_lock()  # as the child does
+        limit._renew()  # as the child does
         assert limit._lock.acquire(blocking=False)
 
 

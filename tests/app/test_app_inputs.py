@@ -370,7 +370,7 @@ def test_csv_needs_neither_pandas_nor_pyarrow(write):
     path = write("a.csv", "a,b\n1,2\n")
     code = (
         "import sys\n"
-        "for name in ('pandas', 'pyarrow', 'PIL', 'matplotlib', 'plotly', 'skops'):\n"
+        "for name in ('pandas', 'pyarrow', 'PIL', 'matplotlib', 'plotly'):\n"
         "    sys.modules[name] = None\n"
         "from orthodrome.app.inputs import read_data\n"
         f"assert read_data({str(path)!r}).X.shape == (1, 2)\n"

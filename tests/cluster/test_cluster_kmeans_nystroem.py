@@ -10,7 +10,6 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_cluster import blobs, same_partition
-from optional import needs
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans, load, save
 from orthodrome.eigen import Krylov, Nystroem
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, VeroneseWhitney
@@ -194,7 +193,6 @@ def test_what_is_refused(Estimator):
     assert not few.converged_
 
 
-@needs("skops")
 @every_estimator
 def test_files(Estimator, tmp_path):
     X, new = blobs(), blobs(50, seed=1)

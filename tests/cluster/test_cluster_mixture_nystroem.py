@@ -7,7 +7,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_cluster import blobs, same_partition
-from optional import needs
 from orthodrome import GeodesicMixture, KernelPGA, load, save
 from orthodrome.eigen import Nystroem
 from orthodrome.gram import TiledGram
@@ -130,7 +129,6 @@ def test_degenerate_data():
         fit(antipodes, n_components=1, kernel="linear")
 
 
-@needs("skops")
 def test_files_and_draws(tmp_path):
     X, new = blobs(), blobs(50, seed=1)
     model = fit(X, n_anchors=30)

@@ -17,7 +17,6 @@ from laws_cluster import (
     same_partition,
     up_to_sign,
 )
-from optional import needs
 from orthodrome import KernelSpectralClustering, load, save
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
@@ -149,7 +148,6 @@ def test_where_it_stands_in_auto():
         fit(X, n_anchors=0)
 
 
-@needs("skops")
 def test_files_and_a_fit_after_another(tmp_path):
     X, new = blobs(), blobs(50, seed=1)
     model = fit(X, n_anchors=30)

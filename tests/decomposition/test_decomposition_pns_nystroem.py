@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse
 
 from laws_sphere import rotation, unit
-from optional import needs
 from orthodrome import KernelPNS, load, save
 from orthodrome.coordinates import (
     anchor_coordinates,
@@ -164,7 +163,6 @@ def test_the_memory_budget():
     assert model.sphere_coordinates_.shape == (600, 10)
 
 
-@needs("skops")
 def test_files(tmp_path):
     X, new = on_sphere(), on_sphere(25, seed=1)
     model = fit(X, n_anchors=12)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Nothing of any extra, and what comes along with some of them.
 OPTIONAL = (
     *("matplotlib", "plotly", "typer", "rich", "pooch", "tqdm", "rdata", "pandas", "pyarrow"),
-    *("polars", "skops", "skimage", "pywt", "PIL", "imageio", "dask", "distributed", "zarr"),
+    *("polars", "skimage", "pywt", "PIL", "imageio", "dask", "distributed", "zarr"),
     "bokeh",
 )
 
@@ -64,11 +64,6 @@ ACTIONS = {
         "plot",
         "from orthodrome.plots import interactive as i; i.require_plotly()",
     ),
-    "saving": (
-        "persist",
-        "import orthodrome as o; o.save(o.KernelPCA(1).fit([[0.0], [1.0]]), 'absent/model')",
-    ),
-    "loading": ("persist", "import orthodrome as o; o.load('absent/model')"),
     "a progress bar": (
         "cli",
         "import orthodrome as o; o.KernelPCA(1, verbose=True).fit([[0.0], [1.0]])",

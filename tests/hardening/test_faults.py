@@ -113,7 +113,7 @@ WRITERS = {
     "landmarks": (write_landmarks, lambda path: int(read_tps(path).landmarks[0, 0, 0]), "l.tps"),
     "image": (write_picture, lambda path: round(255 * read_image(path)[0, 0]), "p.png"),
 }
-NEEDED = {"model": needs("skops"), "image": needs("PIL")}
+NEEDED = {"image": needs("PIL")}
 every_writer = pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=NEEDED.get(kind, ())) for kind in WRITERS]
 )
@@ -378,7 +378,7 @@ COMMANDS = {
 }
 
 
-@needs("typer", "plotly", "skops", "PIL", "skimage")
+@needs("typer", "plotly", "PIL", "skimage")
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_outputs_of_the_command_line_on_a_full_disk(kind, tmp_path):
     """Limits below each file in turn, the page first: all are of this run, or all of another."""

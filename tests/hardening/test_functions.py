@@ -494,7 +494,6 @@ def assert_works(case):
         assert is_finite(case.look(case.call(**case.good)))
 
 
-@needs("skops")
 @pytest.mark.parametrize("name", FILES)
 def test_odd_values_of_what_reads_and_writes_models(name, folder):
     orthodrome.save(KernelPCA(2), "good.orthodrome")

@@ -28,9 +28,6 @@ from orthodrome.app.inputs import read_data, read_image
 from orthodrome.app.memory import available_memory
 from orthodrome.spaces import read_tps
 
-with contextlib.suppress(ImportError):
-    import skops.io  # noqa: F401  (not within the time of a case)
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 
 QUICK, LONG = 40, 500
@@ -219,7 +216,6 @@ MODELS = {
 }
 
 
-@needs("skops")
 @how_many
 @pytest.mark.parametrize("name", MODELS)
 def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
@@ -258,7 +254,7 @@ def model_of(name, folder):
     return path.read_bytes()
 
 
-@needs("skops", "typer")
+@needs("typer")
 @pytest.mark.parametrize("number", [QUICK // 10, pytest.param(LONG, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", laws.ESTIMATORS)
 def test_changed_models_predict_or_are_refused(name, number, tmp_path):
@@ -297,7 +293,7 @@ def with_other_arrays(content):
                 yield laws.forged(members | {name: npy(change(array))})
 
 
-@needs("skops", "typer")
+@needs("typer")
 @pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", laws.ESTIMATORS)
 def test_models_whose_arrays_do_not_go_together_predict_or_are_refused(name, share, tmp_path):
@@ -307,7 +303,7 @@ def test_models_whose_arrays_do_not_go_together_predict_or_are_refused(name, sha
     assert not found, "\n".join(found)
 
 
-@needs("skops", "typer")
+@needs("typer")
 @pytest.mark.parametrize(
     "notes",
     [
@@ -429,8 +425,6 @@ BOMBS = {
 
 
 def needed(kind):
-    if kind.startswith("model"):
-        return needs("skops")
     return needs("PIL") if kind.startswith("png") else ()
 
 

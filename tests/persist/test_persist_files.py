@@ -26,8 +26,6 @@ from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Embedded, Gaussian, Normalized
 from orthodrome.persist import archive
 
-skops_io = pytest.importorskip("skops.io")
-
 
 def inner_products(X, Y):
     return X @ Y.T
@@ -131,29 +129,12 @@ def test_the_folder_must_be_there(tmp_path):
         save(KernelPCA(), tmp_path / "none" / "m")
 
 
-def test_without_skops_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skops.io", None)
-    monkeypatch.setitem(sys.modules, "skops", None)
-    for call in (lambda: save(KernelPCA(), tmp_path / "m"), lambda: load(tmp_path / "m")):
-        with pytest.raises(ImportError, match=r"pip install 'orthodrome\[persist\]'$"):
-            call()
-
-
-def test_a_fault_within_skops_is_not_that_it_is_absent(tmp_path, monkeypatch):
-    def broken(name):
-        raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
-
-    monkeypatch.setattr("orthodrome.persist.files.importlib.import_module", broken)
-    with pytest.raises(ModuleNotFoundError, match="packaging"):
-        load(tmp_path / "m")
-
-
 # Files of others ---------------------------------------------------------------------------------
 
 
 @functools.cache
 def genuine(name: str = "KernelPCA-gaussian") -> bytes:
-    return archive.pack(skops_io.dumps(laws.fitted(name)), {})
+    return archive.pack(laws.fitted(name), {})
 
 
 def refused(data: bytes, folder: Path) -> str:
@@ -178,13 +159,12 @@ def zipped(**members: str | bytes) -> bytes:
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"PK", "is no model file"),
-        (b"a,b\n1,2\n", "is no model file"),
+        (b"PK", "is not a model file"),
+        (b"a,b\n1,2\n", "is not a model file"),
         (pickle.dumps(KernelPCA()), "looks like a pickle"),
         (b"PK\x03\x04" + bytes(100), "damaged (BadZipFile"),
         (zipped(**{"readme.txt": "hello"}), "without orthodrome.json"),
-        (skops_io.dumps(KernelPCA()), "without orthodrome.json"),
-        (skops_io.dumps(LogisticRegression()), "without orthodrome.json"),
+        (zipped(**{"schema.json": "{}"}), "without orthodrome.json"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -222,7 +202,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path):
     members = laws.members_of(genuine())
     for content in (b"[]", b'{"format": [1, 0]}'):
         forged = zipped(**members | {"orthodrome.json": content})
-        assert "orthodrome.json in it is not that of a model file" in refused(forged, tmp_path)
+        assert "its orthodrome.json is not that of a model file" in refused(forged, tmp_path)
 
 
 def test_who_made_warnings_errors_gets_the_warning(tmp_path, monkeypatch):
@@ -250,7 +230,7 @@ def test_a_newer_release_is_refused_and_an_older_one_is_told(tmp_path, monkeypat
 def test_the_file_names_what_wrote_it():
     manifest = json.loads(laws.members_of(genuine())["orthodrome.json"])
     assert manifest["format"] == list(archive.FORMAT)
-    assert {"orthodrome", "numpy", "scikit-learn", "skops"} <= manifest["versions"].keys()
+    assert {"orthodrome", "numpy", "scikit-learn"} <= manifest["versions"].keys()
 
 
 # Hostile files -----------------------------------------------------------------------------------
@@ -362,17 +342,12 @@ def test_a_crafted_file_is_refused_and_runs_nothing(which, place, tmp_path):
             items = node("ListNode", "builtins", "list", content=[payload])
             add_attribute(schema, items | {"__id__": 6 * 10**6})
         else:
-            kept = {key: schema[key] for key in ("protocol", "_skops_version")}
             schema.clear()
-            schema.update(payload if isinstance(payload, dict) else {}, **kept)
+            schema.update(payload if isinstance(payload, dict) else {}, protocol=2)
 
     data = forged_with(change)
     refused(data, tmp_path)
     assert not marker.exists()
-    # by the list alone, before skops, which has one of its own, has looked at it
-    ours = r"^(it names|its description|it holds no model|an? .* in it)"
-    with pytest.raises(ValueError, match=ours):
-        archive.check(data)
 
 
 def numbered(number, *arguments, **fields):
@@ -391,60 +366,33 @@ def names(shape, content=()):
 
 
 INTEGER = numbered(8 * 10**6, "TypeNode", "builtins", "int")
+SPARSE = ("scipy.sparse._csr", "csr_array")
 KERNEL = (9 * 10**6, "ObjectNode", "orthodrome.kernels.pairwise", "Linear")
 
+#: Descriptions of an attribute that no model file has.
 MALFORMED = {
-    "a number for a loader": (text(1) | {"__loader__": 1}, "its description is not that of"),
-    "a number below 1": (text(1, 0), "its description is not that of a model"),
-    "another field": (text(1) | {"more": 1}, "its description has other fields than a model's"),
-    "no types of keys": (
-        dictionary({}, []) | {"key_types": text(1)},
-        "its description has no ListNode where a model's has one",
-    ),
-    "types that are none": (dictionary({}, {}), "a dictionary in it is malformed"),
-    "a list for a dictionary": (dictionary([], []), "a dictionary in it is malformed"),
-    "fewer types than keys": (dictionary({"a": text(1)}, []), "a dictionary in it is malformed"),
-    "a text for a type": (
-        dictionary({"a": text(1)}, [text("str", 8 * 10**6)]),
-        "a dictionary in it is malformed",
-    ),
-    "attributes that are none": (
-        numbered(*KERNEL, content=text(1)),
-        "its description has no DictNode where a model's has one",
-    ),
-    "attributes by numbers": (
-        numbered(*KERNEL, content=dictionary({"1": text(1)}, [INTEGER])),
-        "attributes of orthodrome.kernels.pairwise.Linear in it have no names",
-    ),
-    "a text for a list": (
-        node("ListNode", "builtins", "list", content="abc"),
-        "a list in it is malformed",
-    ),
-    "a text for an array": (
-        names(row(text(1))) | {"content": "abc"},
-        "an array in it is malformed",
-    ),
-    "no shape": (names(text(1)), "its description has no TupleNode where a model's has one"),
-    "two dimensions": (
-        names(row(text(1), text(1, 9 * 10**6))),
-        "an array of objects in it has more than one dimension",
-    ),
-    "a file of another kind": (
-        node("NdArrayNode", "numpy", "ndarray", type="numpy", file="1.npz"),
-        "an array in it is malformed",
-    ),
-    "one file for two": (
-        node("NdArrayNode", "numpy", "float64", type="numpy", file="1.npy"),
-        "two different things in it have the same array",
-    ),
+    "a number for a loader": text(1) | {"__loader__": 1},
+    "no types of keys": dictionary({}, []) | {"key_types": text(1)},
+    "a list for a dictionary": dictionary([], []),
+    "fewer types than keys": dictionary({"a": text(1)}, []),
+    "a type for a value": numbered(4 * 10**6, "TypeNode", "builtins", "str"),
+    "attributes that are none": numbered(*KERNEL, content=text(1)),
+    "attributes by numbers": numbered(*KERNEL, content=dictionary({"1": text(1)}, [INTEGER])),
+    "a text for a list": node("ListNode", "builtins", "list", content="abc"),
+    "a text for an array": names(row(text(1))) | {"content": "abc"},
+    "no shape": names(text(1)),
+    "two dimensions": names(row(text(1), text(1, 9 * 10**6))),
+    "objects that are numbers": names(row(text(0))) | {"__class__": "float64"},
+    "no such file": node("NdArrayNode", "numpy", "ndarray", type="numpy", file="99.npy"),
+    "a file of another kind": node("SparseMatrixNode", *SPARSE, type="scipy", file="1.npy"),
+    "one file for two": node("NdArrayNode", "numpy", "ndarray", type="numpy", file="1.npy"),
 }
 
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_a_malformed_description_is_refused(case, tmp_path):
-    described, reason = MALFORMED[case]
-    data = forged_with(lambda schema: add_attribute(schema, described))
-    assert reason in refused(data, tmp_path)
+    data = forged_with(lambda schema: add_attribute(schema, MALFORMED[case]))
+    assert "cannot be loaded as a model" in refused(data, tmp_path)
 
 
 def first_array(schema) -> dict:
@@ -477,13 +425,13 @@ def header(text: str, data: bytes = b"") -> bytes:
     [
         (b"", "."),
         (b"\x93NUMPY\x09\x00" + bytes(120), "unknown format"),
-        (npy(np.arange(9.0))[:-8], "has not the size"),
-        (npy(np.arange(9.0)) + bytes(8), "has not the size"),
+        (npy(np.arange(9.0))[:-8], "the size of"),
+        (npy(np.arange(9.0)) + bytes(8), "the size of"),
         (
             header("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }"),
-            "has not the size",
+            "the size of",
         ),
-        (header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"), "has not the size"),
+        (header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"), "the size of"),
         (header("{'descr': '<U0', 'fortran_order': False, 'shape': (9999999,), }"), "dtype"),
         (header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"12345678"), "dtype"),
         (header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (0,), }"), "dtype"),
@@ -529,7 +477,7 @@ def test_numbers_name_one_thing(tmp_path):
         described = laws.attributes(schema)["eigenvalues_"]["__id__"]
         add_attribute(schema, node("JsonNode", "builtins", "str") | {"__id__": described})
 
-    assert "two different things" in refused(forged_with(change), tmp_path)
+    assert "two different values" in refused(forged_with(change), tmp_path)
 
 
 def test_a_reference_to_what_is_around_it_is_refused(tmp_path):
@@ -537,7 +485,7 @@ def test_a_reference_to_what_is_around_it_is_refused(tmp_path):
         keys = ("__class__", "__module__", "__loader__", "__id__")
         add_attribute(schema, {key: schema[key] for key in keys})
 
-    assert "damaged (RecursionError" in refused(forged_with(change), tmp_path)
+    assert "it is damaged" in refused(forged_with(change), tmp_path)
 
 
 def test_a_field_that_is_there_twice_is_refused(tmp_path):
@@ -569,7 +517,7 @@ def test_members_must_be_those_that_were_written(tmp_path):
     with ZipFile(buffer, "w") as packed:
         for name, content in changed.items():
             packed.writestr(name, content)
-    assert "1.npy is not as it was written" in refused(buffer.getvalue(), tmp_path)
+    assert "1.npy was damaged or changed" in refused(buffer.getvalue(), tmp_path)
     added = io.BytesIO(genuine())
     with ZipFile(added, "a") as packed:
         packed.writestr("999.npy", b"")

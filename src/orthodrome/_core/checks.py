@@ -38,14 +38,14 @@ __all__ = [
     "refuse_masked",
 ]
 
-# What NumPy says of texts, objects and lists of unlike lengths where numbers belong.
+# How NumPy's messages begin for texts, objects and ragged lists instead of numbers.
 _NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Sums of weights, by the bytes of a number, that leave room for kernel values and their squares.
 _WEIGHT_SUMS = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
 
 
 class RowError(ValueError):
-    """An error about rows, which can be told again with other numbers for them.
+    """An error about rows, whose numbers can be changed to those of the caller.
 
     Parameters
     ----------
@@ -62,20 +62,20 @@ class RowError(ValueError):
     """
 
     def __init__(self, message: str, *rows: int) -> None:
-        # what is unpickled comes without rows, as it was told, and gets its attributes afterwards
+        # pickle passes the formatted message without rows, and sets the attributes afterwards
         super().__init__(message.format(*rows) if rows else message)
         self.message, self.rows = message, rows
 
     def renumbered(self, numbers: Any) -> RowError:
-        """Return the same about the rows that are called ``numbers[row]``."""
+        """Return the error with ``numbers[row]`` for each row."""
         return RowError(self.message, *(int(numbers[row]) for row in self.rows))
 
 
 @contextmanager
 def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
-    """Convert values to numbers within; what NumPy says where they are none is told of whose.
+    """Re-raise NumPy's conversion errors of the body with the parameter's name.
 
-    Dates would become numbers without a word, and are refused.
+    Dates, which NumPy would convert silently, raise a ValueError.
     """
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
@@ -99,7 +99,7 @@ def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
 
 
 def refuse_masked(values: Any, name: str, owner: str) -> None:
-    """Raise where values are masked: nothing below looks at a mask."""
+    """Raise if values are masked; the library ignores masks."""
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} of {owner} has masked entries, and missing values are not taken. Fill them "
@@ -108,7 +108,7 @@ def refuse_masked(values: Any, name: str, owner: str) -> None:
 
 
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> NDArray[Any]:
-    """Return what scikit-learn's ``check_array`` does, with these options; errors say of whose."""
+    """Return the result of scikit-learn's ``check_array``; errors name the parameter."""
     if isinstance(values, (list, tuple)):  # dates in lists have no dtype to know them by
         with numbers_expected(values, name, owner):
             values = np.asarray(values)
@@ -203,12 +203,22 @@ def check_integer(
     return int(value)
 
 
+def _as_number(value: Any) -> float:
+    """Return a real number as float, infinite if it is beyond all floats; NaN for other values."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def check_number(value: Any, name: str, owner: str) -> float:
-    """Return `value` as float, or raise unless it is a finite number, of either sign."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or _is_beyond_floats(value) or not math.isfinite(value):
+    """Return `value` as float, or raise unless it is a finite number."""
+    number = _as_number(value)
+    if not math.isfinite(number):
         raise ValueError(f"{name} of {owner} must be a finite number; got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_positive(
@@ -221,32 +231,17 @@ def check_positive(
     infinite: bool = False,
 ) -> float:
     """Return `value` as float, or raise unless it is a number in the stated range."""
-    lower = ">= 0" if or_zero else "> 0"
-    upper = "" if math.isinf(maximum) else f" and <= {maximum:g}"
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if (
-        not is_number
-        or _is_beyond_floats(value)
-        or math.isnan(value)
-        or (math.isinf(value) and not infinite)
-        or value < 0
-        or value > maximum
-        or (value == 0 and not or_zero)
-    ):
+    number = _as_number(value)
+    above = number >= 0 if or_zero else number > 0
+    is_infinite = infinite and not isinstance(value, numbers.Integral)
+    if not (above and number <= maximum and (math.isfinite(number) or is_infinite)):
+        lower = ">= 0" if or_zero else "> 0"
+        upper = "" if math.isinf(maximum) else f" and <= {maximum:g}"
         finite = "" if infinite else "finite "
         raise ValueError(
             f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
         )
-    return float(value)
-
-
-def _is_beyond_floats(value: numbers.Real) -> bool:
-    """Whether a number, such as an integer of 400 digits, is larger than any float."""
-    try:
-        float(value)
-    except OverflowError:
-        return True
-    return False
+    return number
 
 
 def check_power(value: Any, name: str, owner: str) -> float:
@@ -259,10 +254,8 @@ def check_power(value: Any, name: str, owner: str) -> float:
 
 def check_random_state(value: Any, owner: str) -> None:
     """Raise unless a value is a source of random numbers: a seed, a generator, or None."""
+    is_seed = isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0
     generators = (np.random.RandomState, np.random.Generator)
-    is_seed = (
-        isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0
-    )
     if not (value is None or is_seed or isinstance(value, generators)):
         raise ValueError(
             f"random_state of {owner} must be an integer >= 0, a RandomState, a Generator or None; "
@@ -333,31 +326,33 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
     if not matrix.size:
         raise ValueError(f"{name} must have at least one row; got none.")
     tolerance = 1e-8 if matrix.dtype == np.float64 else 1e-4
-    step = max(1, 2**22 // max(1, matrix.shape[0]))
+    step = max(1, 2**22 // matrix.shape[0])
     for start in range(0, matrix.shape[0], step):
-        rows = slice(start, start + step)
-        mirrored = matrix[:, rows].T
-        with np.errstate(invalid="ignore", over="ignore"):  # looked at below
-            difference = np.abs(matrix[rows] - mirrored)
-        largest = np.maximum(np.abs(matrix[rows]), np.abs(mirrored)).max(initial=0)
-        if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # nor where it is NaN
-            place = np.unravel_index(int(np.argmax(np.abs(matrix[rows]))), matrix[rows].shape)
-            i, j = int(place[0]) + start, int(place[1])
-            told = f"entry ({i}, {j}) is {matrix[i, j]:g}."
+        rows = matrix[start : start + step]
+        mirrored = matrix[:, start : start + step].T
+        largest = np.maximum(np.abs(rows), np.abs(mirrored)).max()
+        if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # or NaN
+            i, j = _largest_entry(rows, start)
+            entry = f"entry ({i}, {j}) is {matrix[i, j]:g}."
             if not np.isfinite(matrix[i, j]):
-                raise ValueError(f"{name} must be finite; {told}")
+                raise ValueError(f"{name} must be finite; {entry}")
             raise ValueError(
-                f"Kernel values or their sums overflow in {matrix.dtype}; rescale them: {told}"
+                f"Kernel values or their sums overflow in {matrix.dtype}; rescale them: {entry}"
             )
-        allowed = tolerance * largest
-        if difference.max(initial=0) > allowed:
-            row, column = np.unravel_index(int(difference.argmax()), difference.shape)
-            i, j = int(row) + start, int(column)
+        difference = np.abs(rows - mirrored)
+        if difference.max() > tolerance * largest:
+            i, j = _largest_entry(difference, start)
             raise ValueError(
                 f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
                 f"{matrix[i, j]:g} and {matrix[j, i]:g}. Symmetrise it with (K + K.T) / 2 "
                 "if the difference is only rounding."
             )
+
+
+def _largest_entry(rows: NDArray[Any], first_row: int) -> tuple[int, int]:
+    """Return row and column of the largest absolute value, or of NaN."""
+    row, column = np.unravel_index(int(np.argmax(np.abs(rows))), rows.shape)
+    return int(row) + first_row, int(column)
 
 
 def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:

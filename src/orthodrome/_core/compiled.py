@@ -1,4 +1,4 @@
-"""The one way in which loops are compiled here."""
+"""The way in which loops are compiled here."""
 
 from __future__ import annotations
 
@@ -7,49 +7,41 @@ from typing import Any
 
 import numba
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "compiled_part"]
+
+# Only the contraction of a * b + c is allowed as a floating-point liberty.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop with numba on first call: no GIL, no fork hazards, cached when possible.
-
-    ``cache=True`` raises at decoration when no cache folder is writable (a read-only
-    installation, a container without a home); the loop is then compiled anew in each process.
-    So it is where a cache that was found later refuses: a full disk, a damaged file.
-    Only the contraction of ``a * b + c`` is allowed as a floating-point liberty.
-    """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    try:
-        loop = numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return numba.njit(**options)(function)
-    if hasattr(getattr(loop, "_cache", None), "save_overload"):
-        loop._cache = _ForgivingCache(loop._cache)
-    return loop
+def compiled_part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that is only called by compiled loops."""
+    return numba.njit(**_OPTIONS)(function)
 
 
-class _ForgivingCache:
-    """A cache of numba whose failures are as if it did not hold what is asked for.
+class compiled:
+    """Compile a loop with numba on first call: without the GIL, and cached where possible.
 
-    numba lets errors of reading and of writing its files through to whoever calls the loop.
+    Without a usable cache (no writable folder, a full disk, a damaged file) the loop is compiled
+    anew in each process.
     """
 
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
-
-    def load_overload(self, *given: Any) -> Any:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.cached = True
         try:
-            return self._cache.load_overload(*given)
-        except Exception:  # of a damaged pickle anything may come
-            return None
+            self.dispatcher = numba.njit(cache=True, **_OPTIONS)(function)
+        except RuntimeError:
+            self._drop_cache()
 
-    def save_overload(self, *given: Any) -> None:
+    def __call__(self, *arrays: Any) -> Any:
         try:
-            self._cache.save_overload(*given)
-        except Exception:  # beside OSError: to save is to read what is there, too
-            return
+            return self.dispatcher(*arrays)
+        except Exception:  # the cache raises before the loop runs
+            if not self.cached:
+                raise
+            self._drop_cache()
+            return self.dispatcher(*arrays)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_cache":  # while it is made of a pickle
-            raise AttributeError(name)
-        return getattr(self._cache, name)
+    def _drop_cache(self) -> None:
+        self.cached = False
+        self.dispatcher = numba.njit(**_OPTIONS)(self.function)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import numbers
+import pickle
 import types
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse
 
@@ -16,13 +16,12 @@ __all__ = ["digest", "sketch"]
 
 
 def digest(*things: Any) -> str:
-    """Return a hexadecimal SHA-256 of the content of these things.
+    """Return a hexadecimal hash of the content of these objects.
 
-    Arrays and sparse arrays count by dtype, shape and values, functions by their name, compiled
-    code, constants and what they were given in advance (not by what they find by name when they
-    run: other functions, globals), everything else by type and attributes, or by what pickle would
-    keep of it. An object that holds more than what it *is* (a cache, a place on disk) says what
-    counts in a method ``_identity()``. What nothing is known of is a ValueError.
+    Arrays count by dtype, shape and values; functions by name, compiled code, defaults and closure,
+    but not by the globals that they use; other objects by class and attributes. A method
+    ``_identity()`` returns what counts for objects with caches. An object that cannot be pickled
+    raises a ValueError.
 
     Examples
     --------
@@ -30,19 +29,17 @@ def digest(*things: Any) -> str:
     (True, False)
     """
     try:
-        return _hash(*things)
-    except RecursionError:
-        raise ValueError(
-            "What refers to itself cannot be fingerprinted; among the types here: "
-            f"{', '.join(sorted({type(thing).__name__ for thing in things}))}."
-        ) from None
+        return str(joblib.hash(_content(things), hash_name="sha1"))
+    except (RecursionError, TypeError, AttributeError, pickle.PicklingError) as error:
+        kinds = ", ".join(sorted({type(thing).__name__ for thing in things}))
+        raise ValueError(f"Cannot compute a fingerprint of {kinds}: {error}") from error
 
 
 def sketch(values: np.ndarray, decimals: int) -> list[float]:
-    """Return a few sums of a vector with random signs, in units of its length, rounded.
+    """Return a few sums of a vector with random signs, divided by its length and rounded.
 
-    Vectors that differ by rounding alone, as the same computation on another number of threads
-    gives them, have the same sketch; those that differ by more than the last decimal have not.
+    Vectors that differ only by rounding errors have the same sketch; those that differ by more than
+    the last decimal do not.
 
     Examples
     --------
@@ -55,86 +52,45 @@ def sketch(values: np.ndarray, decimals: int) -> list[float]:
     return (np.round(signs @ values / length, decimals) + 0.0).tolist()  # no negative zeros
 
 
-def _hash(*things: Any) -> str:
-    result = hashlib.sha256()
-    for thing in things:
-        _feed(thing, result.update)
-    return result.hexdigest()
-
-
-def _feed(thing: Any, update: Callable[[Any], None]) -> None:
-    """Pass a description of a thing on; lengths and types keep neighbours apart."""
-    if isinstance(thing, np.ndarray) and thing.dtype.hasobject:
-        _feed(("objects", thing.shape, thing.ravel().tolist()), update)
-    elif isinstance(thing, np.ndarray):
-        update(f"array {thing.dtype.str} {thing.shape};".encode())
-        for part in _rows_in_order(thing):
-            update(part)
-    elif scipy.sparse.issparse(thing):
+def _content(thing: Any) -> Any:
+    """Return what counts of an object, in a form that does not depend on shared references."""
+    name = f"{type(thing).__module__}.{type(thing).__qualname__}"
+    if isinstance(thing, np.ndarray):
+        return _array_content(thing)
+    if scipy.sparse.issparse(thing):
         csr = thing.tocsr(copy=True)
         csr.sum_duplicates()
         places = [part.astype(np.int64) for part in (csr.indices, csr.indptr)]  # of any width
-        _feed(("sparse", csr.shape, csr.data, *places), update)
-    elif thing is None or isinstance(thing, (str, bytes, numbers.Number, np.generic, np.dtype)):
-        text = repr(thing).encode()
-        update(f"{type(thing).__name__} {len(text)};".encode() + text)
-    elif isinstance(thing, Mapping):
-        _feed(("mapping", sorted(_hash(key, value) for key, value in thing.items())), update)
-    elif isinstance(thing, (set, frozenset)):
-        _feed(("set", sorted(_hash(member) for member in thing)), update)
-    elif isinstance(thing, (tuple, list)):
-        update(f"sequence {len(thing)};".encode())
-        for part in thing:
-            _feed(part, update)
-    elif hasattr(thing, "_identity"):
-        _feed((_name(type(thing)), thing._identity()), update)
-    elif hasattr(thing, "py_func"):  # compiled by numba
-        _feed(("compiled", thing.py_func), update)
-    elif isinstance(thing, (types.BuiltinFunctionType, np.ufunc, range, slice)):
-        _feed((_name(type(thing)), repr(thing)), update)
-    elif isinstance(thing, types.CodeType):
-        _feed((thing.co_name, thing.co_code, thing.co_names, thing.co_consts), update)
-    elif isinstance(thing, functools.partial):
-        _feed(("partial", thing.func, thing.args, thing.keywords), update)
-    elif isinstance(thing, types.MethodType):
-        _feed((thing.__func__, thing.__self__), update)
-    elif isinstance(thing, types.FunctionType):
+        return ["sparse", csr.shape, _content([csr.data, *places])]
+    if hasattr(thing, "_identity"):
+        return [name, _content(thing._identity())]
+    if isinstance(thing, dict):
+        return {key: _content(item) for key, item in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [_content(item) for item in thing]
+    if hasattr(thing, "py_func"):  # compiled by numba
+        return [name, _content(thing.py_func)]
+    if isinstance(thing, types.FunctionType):
         closure = [cell.cell_contents for cell in thing.__closure__ or ()]
-        defaults = (thing.__defaults__, thing.__kwdefaults__)
-        _feed((_name(thing), thing.__code__, defaults, closure), update)
-    elif isinstance(thing, type):
-        _feed(("type", _name(thing)), update)
-    else:
-        _feed((_name(type(thing)), _attributes(thing) or _reduced(thing)), update)
+        parts = [thing.__code__, thing.__defaults__, thing.__kwdefaults__, closure]
+        return [name, thing.__module__, thing.__qualname__, _content(parts)]
+    if isinstance(thing, types.CodeType):
+        return [name, thing.co_code, thing.co_names, _content(thing.co_consts)]
+    if isinstance(thing, functools.partial):
+        return [name, _content([thing.func, thing.args, thing.keywords])]
+    if isinstance(thing, types.MethodType):
+        return [name, _content([thing.__func__, thing.__self__])]
+    attributes = None if isinstance(thing, type) else getattr(thing, "__dict__", None)
+    return [name, _content(attributes)] if attributes else thing
 
 
-def _rows_in_order(array: np.ndarray) -> Iterator[Any]:
-    """Yield the array in C order, some megabytes at a time."""
-    if array.ndim == 0 or array.flags.c_contiguous:
-        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b""
-        return
-    step = max(1, 2**22 // max(1, array[:1].nbytes))
-    for first in range(0, len(array), step):
-        yield np.ascontiguousarray(array[first : first + step]).reshape(-1).view(np.uint8).data
-
-
-def _name(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', repr(type(thing)))}"
-
-
-def _attributes(thing: Any) -> dict[str, Any]:
-    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-    found = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
-    return found | dict(getattr(thing, "__dict__", {}))
-
-
-def _reduced(thing: Any) -> Any:
-    """Return what pickle would make the thing of again, where it has no attributes to look at."""
-    try:
-        reduced = thing.__reduce_ex__(2)
-    except TypeError:
-        raise ValueError(
-            f"An object of type {type(thing).__name__} cannot be fingerprinted: nothing tells what "
-            "it holds."
-        ) from None
-    return reduced if isinstance(reduced, str) else [part for part in reduced if part is not None]
+def _array_content(array: np.ndarray) -> Any:
+    """Return dtype, shape and a hash of the values in C order, without a copy of the whole."""
+    if array.dtype.hasobject:
+        return ["objects", array.shape, _content(array.ravel().tolist())]
+    rows, result = np.atleast_1d(array), hashlib.sha256()
+    step = max(1, 2**22 // max(1, rows[:1].nbytes))
+    for first in range(0, len(rows) if rows.nbytes else 0, step):
+        block = np.ascontiguousarray(rows[first : first + step])
+        result.update(block.reshape(-1).view(np.uint8))
+    return ["array", array.dtype.str, array.shape, result.hexdigest()]

@@ -50,13 +50,14 @@ def _controller() -> ThreadpoolController:
 
 
 def _set_threads(library: Any, n: int) -> None:
-    """Set the threads of one BLAS library for the process, from whichever thread.
+    """Set the number of threads of a BLAS library, from any thread.
 
-    Since 3.8 ``set_num_threads`` of threadpoolctl does nothing, silently, in all Python threads but
-    the first that ever called it, as long as that one lives: the last to leave could not lift the
-    limit. The counter below does what that rule is for.
+    threadpoolctl >= 3.8 ignores all threads but the first that called it, unless that one lets go.
     """
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
+    let_go = getattr(library, "clear_controlling_thread", lambda force: None)
+    let_go(force=True)
+    library.set_num_threads(n)
+    let_go(force=True)
 
 
 def _limit_openmp_here() -> None:
@@ -70,55 +71,8 @@ def _limit_openmp_here() -> None:
             _set_threads(library, 1)
 
 
-class _SingleThreadedBlas:
-    """Re-entrant, thread-safe limit: the first to enter sets it, the last to leave lifts it.
-
-    ``threadpool_limits`` alone is not enough: two overlapping callers would each restore what
-    they saw on entry, and the second would leave the whole process limited to one thread.
-
-    Ctrl-C may come between two lines, the lock held: a thread can take it again, and lets it go
-    for good when it leaves.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._inside: set[object] = set()
-        self._before: list[tuple[Any, int]] = []
-        self.threads_outside = 1
-
-    def enter(self, caller: object) -> None:
-        with self._lock:
-            if not self._inside:
-                self.threads_outside = _blas_threads()
-                libraries = _controller().lib_controllers
-                self._before = [(library, library.num_threads) for library in libraries]
-                for library in libraries:
-                    _set_threads(library, 1)
-            self._inside.add(caller)
-
-    def leave(self, caller: object) -> None:
-        """Leave; to do so twice, or without having entered, does no harm."""
-        with self._lock:
-            self._inside.discard(caller)
-            if not self._inside:
-                for library, n in self._before:
-                    _set_threads(library, n)
-                self._before = []
-        with suppress(RuntimeError):  # that it does not hold the lock
-            while True:
-                self._lock.release()
-
-    @property
-    def active(self) -> bool:
-        return bool(self._inside)
-
-    def renew_lock(self) -> None:
-        """In a forked child: the thread that may have held the lock is not there any more."""
-        self._lock = threading.RLock()
-
-
 class LockOfOneProcess:
-    """A lock that a thread may take again, and that no forked child finds taken by nobody."""
+    """A re-entrant lock that is released in forked children."""
 
     def __init__(self) -> None:
         self._renew()
@@ -135,9 +89,47 @@ class LockOfOneProcess:
         self._lock.release()
 
 
+class _SingleThreadedBlas(LockOfOneProcess):
+    """A limit of the process: the first caller to enter sets it, the last to leave lifts it.
+
+    ``threadpool_limits`` is not enough. The second of two overlapping callers would restore the
+    limit that the first has set.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inside: set[object] = set()
+        self._before: list[tuple[Any, int]] = []
+        self.threads_outside = 1
+
+    def enter(self, caller: object) -> None:
+        with self:
+            if not self._inside:
+                self.threads_outside = _blas_threads()
+                libraries = _controller().lib_controllers
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
+            self._inside.add(caller)
+
+    def leave(self, caller: object) -> None:
+        """Leave. It does no harm to do so twice, or without having entered."""
+        with self:
+            self._inside.discard(caller)
+            if not self._inside:
+                for library, n in self._before:
+                    _set_threads(library, n)
+                self._before = []
+        with suppress(RuntimeError):  # Ctrl-C may have left the lock held by this thread
+            while True:
+                self._lock.release()
+
+    @property
+    def active(self) -> bool:
+        return bool(self._inside)
+
+
 _blas = _SingleThreadedBlas()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_blas.renew_lock)
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .._core.compiled import compiled
+from .._core.compiled import compiled, compiled_part
 
 __all__ = [
     "complements_from_products",
@@ -50,7 +50,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer
 _UNDERFLOW = -708.0
 
 
-@compiled
+@compiled_part
 def _exp(x: float) -> float:
     """exp(x) for x <= 0, in straight-line code that the compiler turns into vector code.
 
@@ -146,7 +146,7 @@ def complements_from_products(
                     real[i, j] = remainders[j] if remainders[j] > rounding else 0.0
 
 
-@compiled
+@compiled_part
 def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
     """Return ‖v - u (x + iy)‖², for vectors (Re u, Im u) and (Re v, Im v)."""
     k = len(u) // 2
@@ -158,7 +158,7 @@ def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
     return total
 
 
-@compiled
+@compiled_part
 def _remainders_of_row(x: Any, y: Any, u: Any, right: Any, out: Any) -> None:
     """Fill ‖v_j - u (x_j + iy_j)‖² for all columns v_j."""
     k = len(u) // 2

@@ -1,8 +1,7 @@
-"""Saving a model, and loading what was saved."""
+"""Save and load models."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,15 +11,13 @@ from sklearn.base import BaseEstimator
 
 from .._core.checks import check_flag, check_path
 from .._core.files import write_atomically
-from .allowed import ARRAYS, OBJECTS, SCALARS, SPARSE, names_of
-from .archive import check, pack
-from .plain import plain_copy
-from .shapes import check_parts
+from .allowed import OBJECTS
+from .archive import pack, unpack
+from .parts import check_parts
 
 __all__ = ["load", "save"]
 
 _ZIP = b"PK\x03\x04"
-_TRUSTED = sorted(names_of(OBJECTS | ARRAYS | SCALARS | SPARSE))
 
 
 def save(
@@ -31,9 +28,9 @@ def save(
 ) -> None:
     """Save an estimator, a denoiser, a kernel or a pipeline to a file that holds data and no code.
 
-    The file is written whole or not at all. It holds the parameters and everything that was
-    fitted, which for kernel methods means training rows. What belongs to the session is left out:
-    callbacks, progress bars, and the state from which a warm start would go on.
+    The file is written completely or not at all. It holds the parameters and all fitted attributes,
+    which for kernel methods include training rows. Callbacks, progress bars and the state of warm
+    starts are left out.
 
     Parameters
     ----------
@@ -43,8 +40,8 @@ def save(
     path : str or path
         The file, by custom ``*.orthodrome``; one that is there is replaced.
     notes : dict, optional
-        What to remember beside the model, such as the names of columns: text, numbers, and lists
-        and dictionaries of them.
+        Data to store with the model, such as the names of columns: text, numbers, and lists and
+        dictionaries of them.
 
     Raises
     ------
@@ -52,12 +49,10 @@ def save(
         If the model holds what could not be loaded: a callable kernel, the function of
         :class:`~orthodrome.kernels.Embedded`, a random generator, an object of another class.
         Nothing is written then.
-    ImportError
-        Without skops: ``pip install 'orthodrome[persist]'``.
 
     See Also
     --------
-    load : the way back.
+    load : the inverse.
 
     Examples
     --------
@@ -71,7 +66,6 @@ def save(
     >>> again.transform([[3.0]]) == model.transform([[3.0]])
     array([[ True]])
     """
-    _require_skops()
     target = check_path(path, "path", "save")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
@@ -80,25 +74,22 @@ def save(
 
 def packed(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of the file that :func:`save` writes."""
-    skops = _require_skops()
-    # plain_copy names what is wrong with an estimator of another class
-    if type(model) not in OBJECTS and not isinstance(model, BaseEstimator):
+    # encode names what is wrong with an estimator of another class
+    if type(model) not in OBJECTS.values() and not isinstance(model, BaseEstimator):
         raise ValueError(
             "save takes an estimator, a denoiser, a kernel, a solver or a pipeline; got "
             f"{type(model).__name__}."
         )
-    data = pack(skops.dumps(plain_copy(model)), {} if notes is None else notes)
-    check(data)  # what is written can be loaded
-    return data
+    return pack(model, {} if notes is None else notes)
 
 
 def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     """Load a model that :func:`save` has written; nothing in the file is run.
 
-    The file is checked from end to end before any object is made: its format and version, sizes,
-    digests, and the name of every class against an exact list. Then the parts of the model are
-    checked against each other: kinds, shapes, ranges of indices, and that numbers are finite. Other
-    wrong numbers are not detected; who can write the file can also write those into it.
+    Format, version, sizes, digests and array headers are checked before they are used, and every
+    class is compared with an exact list. Then the parts of the model are checked against each
+    other: kinds, shapes, ranges of indices, and that numbers are finite. Other wrong numbers are
+    not detected, so do not rely on predictions of a file from somebody you do not trust.
 
     Parameters
     ----------
@@ -120,24 +111,19 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
         reason.
     FileNotFoundError, PermissionError, IsADirectoryError
         If it cannot be read.
-    ImportError
-        Without skops: ``pip install 'orthodrome[persist]'``.
 
     See Also
     --------
     save : writes the file, with an example.
     """
-    skops = _require_skops()
     check_flag(with_notes, "with_notes", "load")
     data = _read(check_path(path, "path", "load"))
     try:
-        data, notes = check(data)
-        model = skops.loads(data, trusted=_TRUSTED)
-        plain_copy(model)  # load refuses all that save refuses
+        model, notes = unpack(data)
         check_parts(model)
-    except (MemoryError, Warning):  # of the machine, and of who made warnings errors
+    except (MemoryError, Warning):  # no fault of the file
         raise
-    except Exception as error:  # of a hostile file anything may come
+    except Exception as error:  # a hostile file may cause any error
         known = type(error) is ValueError
         reason = str(error) if known else f"it is damaged ({type(error).__name__}: {error})"
         raise ValueError(f"{path} cannot be loaded as a model: {reason.rstrip('.')}.") from error
@@ -145,26 +131,14 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
 
 
 def _read(path: Path) -> bytes:
-    """Return a file that begins like a model file, without reading one that does not."""
+    """Return the content of a file that begins like a model file."""
     with open(path, "rb") as file:
         start = file.read(len(_ZIP))
         if start != _ZIP:
-            what = "is empty" if not start else "is no model file of orthodrome"
+            what = "is empty" if not start else "is not a model file of orthodrome"
             if start[:1] == b"\x80":
-                what = "looks like a pickle, which can run anything; it is not loaded"
+                what = "looks like a pickle, which could run code; it is not loaded"
             raise ValueError(
                 f"{path} {what}. A model file is written by orthodrome.save(model, path)."
             )
         return start + file.read()
-
-
-def _require_skops() -> Any:
-    """Import and return skops' way of writing models, or say how to install it."""
-    try:
-        return importlib.import_module("skops.io")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "skops":
-            raise
-        raise ImportError(
-            "Model files need skops: pip install 'orthodrome[persist]'", name="skops"
-        ) from error

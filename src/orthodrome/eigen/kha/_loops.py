@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.compiled import compiled
+from ..._core.compiled import compiled, compiled_part
 
 __all__ = ["visit_with_gains", "visit_with_meta_descent"]
 
 Array = Any  # numba takes plain arrays
 
 
-@compiled
+@compiled_part
 def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: Array) -> None:
     """Set out to the products of the first rows of W with one row of `columns`."""
     for i in range(rows):
@@ -36,7 +36,7 @@ def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: A
         out[i] = (a + b) + (c + d)
 
 
-@compiled
+@compiled_part
 def _clip(gains: Array, y: Array) -> bool:
     """Scale all gains so that no row moves by more than itself: max_i D_i Σ_{j<=i} y_j² <= 1."""
     largest = total = 0.0
@@ -50,7 +50,7 @@ def _clip(gains: Array, y: Array) -> bool:
     return False
 
 
-@compiled
+@compiled_part
 def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
     """X <- (I - D lt(y yᵀ)) X for the first rows of X, one for each y: running sums down rows."""
     total[:width] = 0.0
@@ -61,7 +61,7 @@ def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
             X[i, k] -= step * total[k]
 
 
-@compiled
+@compiled_part
 def _forget_both(
     X: Array, width: int, gains: Array, y: Array, b: Array, xi: float, totals: Array
 ) -> None:

@@ -8,7 +8,7 @@ object, and in the objects that share it.
 ``float(n,k)``          array of that kind and shape, without NaN and infinity; also ``complex``,
                         ``int``, ``weights`` (not negative), ``any``; ``_`` is any size
 ``int(n)<d``            with values from 0 to d - 1
-``size(k)``             the size k itself
+``size(k)``              the size k itself
 ``rows(n)``             n rows of data that the kernel accepts
 ``points(n)``           n rows as the kernel prepares them
 ``number``              value of one of the kinds of `_VALUES`
@@ -22,15 +22,14 @@ object, and in the objects that share it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..eigen import FeatureMoments
@@ -40,7 +39,7 @@ from ..kernels._profiles import has_profile
 from ..preimage import has_fixed_point
 from ..sphere.incremental import TangentMoments
 from .allowed import OBJECTS
-from .renames import NEWER
+from .decode import parameter_names
 
 __all__ = ["check_parts", "table_of"]
 
@@ -244,12 +243,16 @@ _COVARIANCES = {"full": "c,q,q", "tied": "q,q", "diag": "c,q", "spherical": "c"}
 _DTYPES = {"float": "f", "weights": "f", "complex": "c", "int": "iu", "any": "biufcUSO"}
 
 
+_INTEGERS = (int, np.integer)
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.float32, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, (*_INTEGERS, float, np.float32)) and not isinstance(value, bool)
 
 
 # Descriptions and tests.
 _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "size": ("an integer", lambda value: _is_number(value) and isinstance(value, _INTEGERS)),
     "number": ("a finite number", lambda value: _is_number(value) and math.isfinite(value)),
     "positive": ("a positive number", lambda value: _is_number(value) and 0 < value < math.inf),
     "number_or_nan": ("a number", _is_number),
@@ -267,20 +270,13 @@ _SPEC = re.compile(
     r"(<(?P<below>\w))?(:(?P<shared>[\w,]+))?(?P<none>\??)"
 )
 
-Spec = list[tuple[str, re.Match[str]]]  # choices by condition; the last has none
+Spec = list[tuple[str, Any]]  # matches of _SPEC by condition; the last has none
 
 
 def _parsed(text: str) -> Spec:
     *cases, last = text.split(" : ")
     pairs = [*(case.split(" ? ") for case in cases), ("", last)]
-    return [(condition, _matched(choice)) for condition, choice in pairs]
-
-
-def _matched(text: str) -> re.Match[str]:
-    found = _SPEC.fullmatch(text)
-    if found is None:
-        raise ValueError(f"cannot parse the specification {text!r}")
-    return found
+    return [(condition, _SPEC.fullmatch(choice)) for condition, choice in pairs]
 
 
 def _parsed_tables(text: str) -> dict[str, dict[str, Spec]]:
@@ -300,9 +296,10 @@ _PARSED = _parsed_tables(_TABLES)
 
 
 def table_of(kind: type) -> dict[str, Spec]:
-    """Return the table of a class: the lines of its bases and its own."""
+    """Return the table of a class: the lines of its bases and its own, indices last."""
     tables = [_PARSED.get(base.__name__, {}) for base in reversed(kind.__mro__)]
-    return {name: spec for table in tables for name, spec in table.items()}
+    found = {name: spec for table in tables for name, spec in table.items()}
+    return dict(sorted(found.items(), key=lambda item: bool(item[1][-1][1]["below"])))
 
 
 def check_parts(model: Any) -> None:
@@ -312,7 +309,6 @@ def check_parts(model: Any) -> None:
     Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers are
     not detected.
     """
-    _check_complete(model, type(model).__name__, set())
     _check_model(model, type(model).__name__)
 
 
@@ -326,7 +322,7 @@ def _check_model(model: Any, where: str) -> None:
     for number, step in enumerate(model.steps):
         place = f"{where}.steps[{number}]"
         kinds = [type(item) for item in step] if isinstance(step, tuple) else []
-        if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS:
+        if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS.values():
             raise ValueError(f"{place} is not a pair of a name and an estimator")
         if number + 1 < len(model.steps) and not hasattr(step[1], "transform"):
             raise ValueError(f"{place} is not the last step, but has no transform")
@@ -334,38 +330,11 @@ def _check_model(model: Any, where: str) -> None:
 
 
 def _has_fitted_parts(model: Any) -> bool:
-    """Whether an object has any of the attributes that `fit` always sets, if it sets some."""
+    """Return whether a model has one of the attributes that `fit` always sets, if there are any."""
     table = table_of(type(model))
     always = {name for name, spec in table.items() if not spec[0][1]["optional"]}
-    made = always - {"n_features_in_", *_names(model)}
+    made = always - {"n_features_in_", *parameter_names(model)}
     return not made or bool(made & vars(model).keys())
-
-
-def _check_complete(value: Any, where: str, seen: set[int]) -> None:
-    """Check that every object has its parameters or fields."""
-    if isinstance(value, dict):
-        held = value
-    elif isinstance(value, (list, tuple)):
-        held = dict(enumerate(value))
-    elif type(value) in OBJECTS and id(value) not in seen:
-        seen.add(id(value))
-        held = vars(value)
-        newer = NEWER.get(type(value).__name__, set())
-        for name in set(_names(value)) - held.keys() - newer:
-            # a later scikit-learn may have more parameters than the one that wrote the file
-            if type(value).__module__.startswith("orthodrome."):
-                raise ValueError(f"{where} has no {name}")
-    else:
-        return
-    for key, item in held.items():
-        _check_complete(item, f"{where}.{key}", seen)
-
-
-def _names(part: Any) -> list[str]:
-    """Return the names of the parameters or fields of an object."""
-    if isinstance(part, BaseEstimator):
-        return part._get_param_names()
-    return [field.name for field in dataclasses.fields(part)]
 
 
 def _check_object(part: Any, scope: Scope, where: str, fitted: bool = True) -> None:
@@ -373,21 +342,16 @@ def _check_object(part: Any, scope: Scope, where: str, fitted: bool = True) -> N
     held = part if isinstance(part, dict) else vars(part)
     if isinstance(part, Kernel):
         scope.setdefault("kernel", part)
-    indices: list[tuple[str, Any, str]] = []
     for name, choices in table_of(type(part)).items():
-        if not fitted and (name not in held or name in _names(part)):
+        if not fitted and (name not in held or name in parameter_names(part)):
             continue
         spec = next(spec for condition, spec in choices if _holds(condition, part, scope))
         if name in held:
-            _check_value(held[name], spec, scope, f"{where}.{name}", indices)
+            _check_value(held[name], spec, scope, f"{where}.{name}")
         elif not spec["optional"]:
             raise ValueError(f"{where} has no {name}")
         if name in ("kernel_", "kernel") and not isinstance(part, Kernel):
             scope["kernel"] = held.get(name)
-    for place, values, letter in indices:  # when all sizes are known
-        if letter not in scope:
-            raise ValueError(f"{place} has indices, but {where} is not fitted")
-        _check_range(values, 0, scope[letter], place)
     for base in type(part).__mro__:
         if fitted and base.__name__ in _EXTRA:
             _EXTRA[base.__name__](part, scope, where)
@@ -399,55 +363,61 @@ def _holds(condition: str, part: Any, scope: Scope) -> Any:
     return not condition or getattr(part, condition, False)
 
 
-def _check_value(value: Any, spec: re.Match[str], scope: Scope, where: str, indices: Any) -> None:
+def _check_value(value: Any, spec: Any, scope: Scope, where: str) -> None:
     if not spec["count"]:
-        _check_item(value, spec, scope, where, indices)
+        _check_item(value, spec, scope, where)
         return
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{where} is not a list")
     _bind(scope, spec["count"], len(value), where)
     for number, item in enumerate(value):
-        _check_item(item, spec, scope, f"{where}[{number}]", indices)
+        _check_item(item, spec, scope, f"{where}[{number}]")
 
 
-def _check_item(value: Any, spec: re.Match[str], scope: Scope, where: str, indices: Any) -> None:
-    kind, shape = spec["kind"], spec["shape"]
+def _check_item(value: Any, spec: Any, scope: Scope, where: str) -> None:
+    kind, shape, below = spec["kind"], spec["shape"], spec["below"]
     if value is None and spec["none"]:
         return
-    if kind == "size":
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise ValueError(f"{where} is not an integer")
-        _bind(scope, shape, int(value), where)
-    elif kind == "rows":
-        _check_rows(value, scope, shape, where)
-    elif kind == "points":
-        _check_points(value, scope["kernel"], scope, shape, where)
-    elif kind in _DTYPES:
-        if shape:
-            _check_array(value, kind, shape.split(","), scope, where)
-        if spec["below"]:
-            indices.append((where, value, spec["below"]))
-    elif kind in _VALUES:
+    if kind in _VALUES:
         description, test = _VALUES[kind]
         if not test(value):
             raise ValueError(f"{where} is {value!r:.50}, not {description}")
-    elif type(value) in {*OBJECTS, dict} and kind in [base.__name__ for base in type(value).mro()]:
-        shared = (spec["shared"] or "").split(",")
-        inner = {letter: scope[letter] for letter in shared if letter in scope}
-        _check_object(value, inner, where)
-        for letter in inner.keys() & set(shared) - {"kernel"}:
-            _bind(scope, letter, inner[letter], where)
+        if shape:
+            _bind(scope, shape, int(value), where)
+    elif kind == "rows":
+        _check_rows(value, scope.get("kernel"), where)
+        _bind(scope, shape, value.shape[0], where)
+    elif kind == "points":
+        _check_points(value, scope["kernel"], where)
+        _bind(scope, shape, len(value), where)
+    elif kind in _DTYPES:
+        if shape:
+            _check_array(value, kind, shape, scope, where)
+        if below and below not in scope:
+            raise ValueError(f"{where} has indices, but the model is not fitted")
+        if below:
+            _check_range(value, 0, scope[below], where)
     else:
+        _check_part(value, kind, (spec["shared"] or "").split(","), scope, where)
+
+
+def _check_part(value: Any, kind: str, shared: list[str], scope: Scope, where: str) -> None:
+    """Check an object that shares letters with the one that it is a part of."""
+    allowed = type(value) is dict or type(value) in OBJECTS.values()
+    if not allowed or kind not in [base.__name__ for base in type(value).mro()]:
         raise ValueError(f"{where} is not an object of class {kind}")
+    inner = {letter: scope[letter] for letter in shared if letter in scope}
+    _check_object(value, inner, where)
+    for letter in inner.keys() & set(shared) - {"kernel"}:
+        _bind(scope, letter, inner[letter], where)
 
 
-def _check_array(value: Any, kind: str, shape: list[str], scope: Scope, where: str) -> None:
-    if not isinstance(value, np.ndarray):
-        raise ValueError(f"{where} is not an array")
+def _check_array(value: Any, kind: str, shape: str, scope: Scope, where: str) -> None:
+    letters = shape.split(",")
+    if not isinstance(value, np.ndarray) or value.ndim != len(letters):
+        raise ValueError(f"{where} is not an array of {len(letters)} dimensions")
     _check_numbers(value, kind, where)
-    if value.ndim != len(shape):
-        raise ValueError(f"{where} has {value.ndim} dimensions instead of {len(shape)}")
-    for size, letter in zip(value.shape, shape, strict=True):
+    for size, letter in zip(value.shape, letters, strict=True):
         _bind(scope, letter, size, where)
 
 
@@ -465,13 +435,16 @@ def _check_numbers(value: Any, kind: str, where: str) -> None:
 
 def _bind(scope: Scope, letter: str, size: int, where: str) -> None:
     """Give a letter its size, or compare it with the size that it has; k+1 is one more than k."""
-    name, more = (letter[:1], int(letter[1:] or 0)) if not letter.isdigit() else ("_", 0)
-    known = int(letter) if letter.isdigit() else scope.get(name, size - more)
-    if name != "_":
-        scope[name] = known
-    expected = known + more
+    if letter == "_":
+        return
+    name, more = ("", int(letter)) if letter.isdigit() else (letter[0], int(letter[1:] or 0))
+    expected = more + (scope.setdefault(name, size - more) if name else 0)
     if size != expected:
         raise ValueError(f"{where} has size {size}; other parts of the model have {expected}")
+
+
+def _check_same(size: int, other: int, where: str) -> None:
+    _bind({"n": other}, "n", size, where)
 
 
 def _check_range(values: Any, first: int, end: int, where: str) -> None:
@@ -479,46 +452,53 @@ def _check_range(values: Any, first: int, end: int, where: str) -> None:
         raise ValueError(f"{where} has indices outside of {first} to {end - 1}")
 
 
-def _check_rows(value: Any, scope: Scope, letter: str, where: str) -> None:
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
+
+
+def _check_rows(value: Any, kernel: Any, where: str) -> None:
     """Check data by the kernel, which knows what one row is."""
-    if not isinstance(value, np.ndarray) and not scipy.sparse.issparse(value):
-        raise ValueError(f"{where} is not an array")
-    kernel = scope.get("kernel")
-    if value.ndim < 2:
-        raise ValueError(f"{where} has {value.ndim} dimensions instead of 2 or more")
+    if not _is_array(value) or value.ndim < 2:
+        raise ValueError(f"{where} is not an array of 2 or more dimensions")
     _check_numbers(value, "complex" if value.dtype.kind == "c" else "float", where)
     if isinstance(kernel, Kernel) and not isinstance(kernel, Precomputed):
         try:
             kernel.validate(value, reset=False)
         except ValueError as error:
             raise ValueError(f"{where} does not fit its kernel: {error}") from None
-    _bind(scope, letter, value.shape[0], where)
 
 
-def _check_points(value: Any, kernel: Kernel, scope: Scope, letter: str, where: str) -> None:
-    """Check prepared points: they are like those that the kernel makes of an example."""
+def _check_points(value: Any, kernel: Kernel, where: str) -> None:
+    """Check that prepared points are like those that the kernel prepares of an example."""
     if isinstance(kernel, Geodesic) and where.endswith("_reference_"):
         kernel = kernel.kernel_
     if not isinstance(value, Prepared):
         raise ValueError(f"{where} are not points")
-    _bind(scope, letter, len(value), where)
-    _check_alike(value, _prepared_example(kernel), len(value), where)
+    inner = value
+    while isinstance(inner.coordinates, Prepared):
+        inner = inner.coordinates
+    sparse = scipy.sparse.issparse(inner.coordinates)
+    if _form(value, sparse) != _form(_prepared_example(kernel), sparse):
+        raise ValueError(f"{where} are not like the points of the kernel")
+    for part in _arrays(value):
+        _check_same(part.shape[0], len(value), where)
+        _check_numbers(part, "complex" if part.dtype.kind == "c" else "float", where)
 
 
-def _check_alike(value: Any, like: Any, n: int, where: str) -> None:
-    if isinstance(like, Prepared) and isinstance(value, Prepared):
-        sparse = scipy.sparse.issparse(value.coordinates)  # then the origin is not moved
-        for name in ("coordinates", "per_point", "given"):
-            other = None if sparse and name == "given" else getattr(like, name)
-            _check_alike(getattr(value, name), other, n, f"{where}.{name}")
-    elif like is None or value is None or isinstance(like, Prepared):
-        if like is not value:
-            raise ValueError(f"{where} is not what the kernel has for its points")
-    else:
-        array = isinstance(value, np.ndarray) or scipy.sparse.issparse(value)
-        if not array or value.shape != (n, *like.shape[1:]):
-            raise ValueError(f"{where} is not an array of shape {(n, *like.shape[1:])}")
-        _check_numbers(value, "complex" if like.dtype.kind == "c" else "float", where)
+def _form(points: Any, sparse: bool) -> Any:
+    """Return the shapes, without the rows, and kinds of the arrays of prepared points."""
+    if isinstance(points, Prepared):
+        nested = isinstance(points.coordinates, Prepared)
+        given = points.given if nested or not sparse else None  # the origin is not moved
+        return [_form(part, sparse) for part in (points.coordinates, points.per_point, given)]
+    return (points.shape[1:], points.dtype.kind) if _is_array(points) else points
+
+
+def _arrays(points: Any) -> list[Any]:
+    if isinstance(points, Prepared):
+        parts = (points.coordinates, points.per_point, points.given)
+        return [array for part in parts for array in _arrays(part)]
+    return [] if points is None else [points]
 
 
 def _prepared_example(kernel: Kernel) -> Prepared:
@@ -535,10 +515,8 @@ def _example(kernel: Kernel) -> Any:
     side, angles = math.isqrt(d), np.linspace(0.0, 3.0, max(d // 2, 1))
     for row in (np.eye(side), np.column_stack([np.cos(angles), np.sin(2 * angles)]), np.ones(d)):
         if row.size == d:
-            try:
+            with suppress(ValueError):
                 return kernel.validate(row[None], reset=False)
-            except ValueError:
-                pass
     raise ValueError(f"{type(kernel).__name__} takes no data of {d} features")
 
 
@@ -558,14 +536,14 @@ def _check_mixture(part: Any, scope: Scope, where: str) -> None:
     if mixture.kind not in _COVARIANCES:
         raise ValueError(f"{where} has covariances of the unknown kind {mixture.kind!r}")
     found = part.covariances_ if mixture is not part else part.covariances
-    _check_array(found, "float", _COVARIANCES[mixture.kind].split(","), scope, where)
+    _check_array(found, "float", _COVARIANCES[mixture.kind], scope, where)
 
 
 def _check_extrinsic(part: Any, scope: Scope, where: str) -> None:
     if hasattr(part, "mean_"):
         _bind(scope, "d", part.mean_.size, f"{where}.mean_")
     size = part._embed(_example(part)).shape[1]
-    _bind({"d": size}, "d", part.kernel_.n_features_in_, f"{where}.kernel_")
+    _check_same(part.kernel_.n_features_in_, size, f"{where}.kernel_")
 
 
 def _check_spheres(part: Any, scope: Scope, where: str) -> None:
@@ -575,8 +553,8 @@ def _check_spheres(part: Any, scope: Scope, where: str) -> None:
 
 def _check_partial(part: Any, scope: Scope, where: str) -> None:
     for rows, weights in zip(part.rows, part.weights, strict=True):
-        _check_rows(rows, {}, "_", f"{where}.rows")
-        _bind({"n": len(weights)}, "n", rows.shape[0], f"{where}.rows")
+        _check_rows(rows, None, f"{where}.rows")
+        _check_same(rows.shape[0], len(weights), f"{where}.rows")
         _bind(scope, "d", math.prod(rows.shape[1:]), f"{where}.rows")
     _check_same_form(part.rows, f"{where}.rows")
     if isinstance(part.kernel, Precomputed):
@@ -595,16 +573,16 @@ def _check_same_form(batches: Any, where: str) -> None:
 
 def _check_training(part: Any, scope: Scope, where: str) -> None:
     for members, merged, chosen in zip(part.members, part.merged, part.chosen, strict=True):
-        _bind({"t": len(members)}, "t", len(merged.inverse), f"{where}.merged")
+        _check_same(len(merged.inverse), len(members), f"{where}.merged")
         _check_range(merged.inverse, -1, len(merged.weights), f"{where}.merged")
         _check_range(chosen, 0, len(merged.weights), f"{where}.chosen")
         if len(np.unique(chosen)) != len(chosen):
             raise ValueError(f"{where}.chosen has an index twice")
-    if len(part.alone):
-        _check_rows(part.strays, {"kernel": scope["kernel"]}, "_", f"{where}.strays")
-        _bind({"z": len(part.alone)}, "z", part.strays.shape[0], f"{where}.strays")
+    strays = [part.strays] if len(part.alone) else []
+    for rows in strays:
+        _check_rows(rows, scope["kernel"], f"{where}.strays")
+        _check_same(rows.shape[0], len(part.alone), f"{where}.strays")
     if not isinstance(scope["kernel"], Precomputed):
-        strays = [part.strays] if len(part.alone) else []
         _check_same_form([*(found.data for found in part.merged), *strays], f"{where}.merged")
 
 
