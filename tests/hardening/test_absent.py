@@ -148,27 +148,11 @@ def test_the_core_needs_nothing_optional():
     assert (result.stdout.strip(), result.stderr) == ("all", "")
 
 
-#: What a user cannot install for the library's sake: the tools of its makers, and all of it.
-NOT_FOR_USERS = {"bench", "docs", "dev", "mutation", "all"}
-
-
-def extras() -> dict[str, list[str]]:
-    file = ROOT / "pyproject.toml"
-    if not file.exists():
-        pytest.skip("needs pyproject.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+#: Extras of developers, and the one of all.
+NOT_FOR_USERS = {"bench", "docs", "dev", "all"}
 
 
 def test_every_extra_has_an_action_that_needs_it():
-    assert {extra for extra, _ in ACTIONS.values()} == set(extras()) - NOT_FOR_USERS
-
-
-def test_what_is_blocked_here_is_all_that_is_optional():
-    known = extras()
-    modules = {"pywavelets": "pywt", "scikit-image": "skimage"}
-    named = set()
-    for extra in known["all"][0].split("[")[1].strip("]").split(","):
-        for requirement in known[extra]:
-            name = requirement.split(">=")[0].split("[")[0].lower()
-            named.add(modules.get(name, name))
-    assert named - {"orthodrome"} <= set(OPTIONAL)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - NOT_FOR_USERS
+    assert {extra for extra, _ in ACTIONS.values()} == extras

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import signal
 import struct
 import sys
 import warnings
@@ -454,27 +453,3 @@ def test_a_bomb_of_zeros_is_bounded_by_its_file(tmp_path):
     assert len(content) < 2**14
     found = complaints(read_data, tmp_path / "fuzzed.npz", [content])
     assert not found, found[0]
-
-
-def spins(path):
-    while True:
-        pass
-
-
-WRONG = {
-    "KeyError": lambda path: {}["x"],
-    "not named": lambda path: int("x"),
-    "MemoryError": lambda path: np.zeros(2**28),
-    "TooSlow": spins,
-    "UserWarning": lambda path: warnings.warn("!", stacklevel=1),
-    "ended with -9": lambda path: os.kill(os.getpid(), signal.SIGKILL),
-}
-
-
-@pytest.mark.parametrize("word", WRONG)
-def test_the_battery_sees_what_it_is_for(word, tmp_path):
-    """Parsers that fail in each way that is looked for are complained of."""
-    found = complaints(WRONG[word], tmp_path / "fuzzed", [b""], seconds_each=0.2)
-    assert len(found) == 1
-    assert word in found[0]
-    assert not complaints(lambda path: None, tmp_path / "fuzzed", [b""] * 3)

@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 import orthodrome
 
 PACKAGE = Path(orthodrome.__file__).parent
@@ -125,64 +123,23 @@ def test_nothing_in_the_source_runs_what_it_reads():
     assert all(len(reason) > 20 for reason in JUSTIFIED.values())
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pickle",
-        "import pickle as harmless",
-        "from pickle import loads",
+def test_the_search():
+    found = (
         "def f():\n    import marshal",
-        "import subprocess",
-        "eval('1')",
-        "exec(text)",
-        "__import__(name)",
-        "import os\nos.system('ls')",
-        "import numpy as np\nnp.load(path)",
-        "np.load(path, allow_pickle=True)",
-        "read(path, allow_pickle=given)",
-        "run(command, shell=True)",
-        "joblib.load(path)",
-        "importlib.import_module(name)",
-        "importlib.import_module(f'{name}.x')",
-        "yaml.load(text)",
-        "from os import system",
+        "from pickle import loads",
+        "run = eval\nrun('1')",
         "from os import system as harmless\nharmless('ls')",
         "from os import *",
-        "import os as o\no.popen('ls')",
-        "os.execl(path)",
-        "os.posix_spawn(path, [], {})",
-        "run = os.system",
-        "from numpy import load",
         "import numpy as n\nn.load(path)",
-        "import scipy.sparse as s\ns.load_npz(path)",
-        "from scipy import sparse\nsparse.load_npz(path)",
-        "from joblib import load",
-        "from builtins import eval as e\ne('1')",
-        "from builtins import exec",
-        "import builtins as b\nb.eval('1')",
-        "run = eval\nrun('1')",
-        "import asyncio\nasyncio.create_subprocess_shell('ls')",
-        "from asyncio import subprocess as s\ns.create_subprocess_exec('ls')",
+        "read(path, allow_pickle=given)",
         "from importlib import import_module as get\nget(name)",
-    ],
-)
-def test_the_search_finds(source):
-    assert dangers(source)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import_module('plotly.io')",
+        "import asyncio\nasyncio.create_subprocess_shell('ls')",
+    )
+    harmless = (
         "import_module(f'.{name}', __name__)",
         "np.savez(file, allow_pickle=False)",
         "re.compile(pattern)",
-        "model.evaluate(x)",
-        "from os import path\npath.join(a, b)",
         "from json import load\nload(file)",
-        "from orthodrome import load\nload(path)",
-        "self.load(path)",
-    ],
-)
-def test_the_search_leaves_alone(source):
-    assert not dangers(source)
+    )
+    assert all(dangers(source) for source in found)
+    assert not any(dangers(source) for source in harmless)

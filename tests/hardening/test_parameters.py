@@ -74,15 +74,6 @@ def test_absurd_values_are_taken_or_refused_in_words(name):
     )
 
 
-def test_what_is_taken_is_looked_at():
-    def warned():
-        return [np.ones(1) / np.zeros(1)]
-
-    assert "not finite" in complaint(lambda: [np.array([1.0, np.nan])], "a", "b")
-    assert "RuntimeWarning" in complaint(warned, "a", "b")
-    assert complaint(lambda: [np.array(["x"]), np.ones(2)], "a", "b") is None
-
-
 # Kernels and solvers -----------------------------------------------------------------------------
 
 
