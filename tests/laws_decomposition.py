@@ -37,6 +37,16 @@ def held_out(m: int = 30, d: int = 5, dtype=np.float64) -> NDArray:
     return (rng.gumbel(size=(m, d)) * np.linspace(2, 0.5, d)).astype(dtype)
 
 
+def positive(n: int = 120, dtype=np.float64) -> tuple[NDArray, NDArray]:
+    """Training and new rows of one sign: their directions lie in one hemisphere."""
+    return np.abs(training(n, dtype=dtype)), np.abs(held_out(dtype=dtype))
+
+
+def directions(X: NDArray) -> NDArray:
+    """Unit vectors in one hemisphere."""
+    return (X + 4) / np.linalg.norm(X + 4, axis=1, keepdims=True)
+
+
 def with_zeros(X: NDArray) -> NDArray:
     """Zeros in place of negative entries, and a column of ones, so that no row is 0."""
     return np.column_stack([np.maximum(X, 0), np.ones(len(X))])

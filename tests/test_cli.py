@@ -20,9 +20,8 @@ from orthodrome import app as cli
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 from orthodrome.app import commands as options
-from orthodrome.app.streams import progress
-from orthodrome.app.streams import printable
 from orthodrome.app import models
+from orthodrome.app.streams import printable, progress
 
 ROOT = Path(__file__).resolve().parents[1]
 

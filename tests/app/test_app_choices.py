@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from orthodrome.app.work import Work
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
@@ -18,7 +19,6 @@ from orthodrome.app.denoising import Denoising
 from orthodrome.app.embedding import embed
 from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.models import Choice, make_model
-from orthodrome.app.work import Work
 
 
 def table(X, path="a.csv", columns=("a", "b")):

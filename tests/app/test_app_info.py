@@ -11,20 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from orthodrome.app.estimates import estimate_cluster, estimate_embed, format_seconds
 
 from optional import needs
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA
 from orthodrome._core import machine
-from orthodrome.eigen import choose_solver
-from orthodrome.kernels import Gaussian
 from orthodrome.app import estimates, overheads
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import embed
-from orthodrome.app.estimates import estimate_cluster, estimate_embed, format_seconds
 from orthodrome.app.info import describe
 from orthodrome.app.inputs import Data
 from orthodrome.app.memory import available_memory, memory_refusal, resident_memory
 from orthodrome.app.models import Choice, last_step
+from orthodrome.eigen import choose_solver
+from orthodrome.kernels import Gaussian
 
 needs_pages = needs("plotly")  # what is drawn is in the estimates
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optional import needs
-from orthodrome.plots import MissingExtraError
 from orthodrome.app import memory
 from orthodrome.app.inputs import InputError, read_data, read_image, write_image
+from orthodrome.plots import MissingExtraError
 from real_data import real_folder
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)

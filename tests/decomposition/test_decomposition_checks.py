@@ -1,23 +1,23 @@
-"""scikit-learn's own battery, with nothing switched off."""
+"""scikit-learn's own checks for every decomposition, with nothing switched off."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orthodrome import KernelPCA, KernelPGA
+from orthodrome import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from orthodrome.eigen import Krylov, Nystroem
 from orthodrome.kernels import Exponential, Gaussian
 
+# The data of these checks cover the whole last circle of nested spheres.
+pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
+
 ESTIMATORS = [
     KernelPCA(),
-    # small bases, so that the small data of these checks are iterated on
+    # Small bases make krylov iterate on the small data of these checks.
     KernelPCA(solver=Krylov(block_size=2, max_basis=1), n_components=2, random_state=0),
-    # On data as small as those of these checks LAPACK stands in for hebbian. Where it is made to
-    # iterate, the checks that compare weights with repetition to 1e-7 fail, as they must: it finds
-    # few digits. tests/decomposition/test_decomposition_hebbian.py has its laws.
+    # On data this small, hebbian uses LAPACK and nystroem takes all rows as anchors.
     KernelPCA(solver="hebbian", n_components=2, random_state=0),
-    # on data as few as those of these checks all rows are anchors
     KernelPCA(solver="nystroem", n_components=2, storage="recompute"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
     KernelPGA(),
@@ -25,6 +25,12 @@ ESTIMATORS = [
     KernelPGA(solver=Nystroem(sphere="angles"), n_components=2, storage="recompute"),
     KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
     KernelPGA(n_components=2, kernel=Exponential(sigma=2.0)),
+    KernelPNS(3, sphere="great"),
+    KernelPNS(2, n_anchors=6, random_state=0),
+    RobustKernelPCA(),
+    RobustKernelPCA(None, p=2.0),
+    RobustKernelPCA(2, center="karcher"),
+    RobustKernelPCA(1, Exponential(sigma=2.0), p=0.5, center="spatial-median"),
 ]
 MORE = [
     KernelPCA(solver="dense"),
@@ -43,6 +49,10 @@ MORE = [
     KernelPGA(solver="nystroem"),
     KernelPGA(n_components=2, kernel="rbf", storage="recompute"),
     KernelPGA(n_components=0.9, kernel=Gaussian(sigma="median")),
+    KernelPNS(),
+    KernelPNS(2, p=1.0),
+    KernelPNS(2, solver="nystroem"),
+    KernelPNS(2, Exponential(sigma=2.0), sphere="bic", negligible=1e-3),
 ]
 
 
@@ -53,34 +63,39 @@ def test_estimator_checks(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(MORE)
-def test_estimator_checks_of_more(estimator, check):
+def test_more_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
-def test_no_tag_switches_a_check_off(estimator):
-    tags = estimator.__sklearn_tags__()
-    assert not tags._skip_test
-    assert not tags.no_validation
-    assert not tags.non_deterministic
-    assert tags.input_tags.two_d_array
-    assert tags.input_tags.sparse
-    assert not tags.input_tags.pairwise
-    assert not tags.input_tags.allow_nan
-    assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
-    assert not tags.target_tags.required
-    assert not getattr(tags.regressor_tags, "poor_score", False)
-    assert not getattr(tags.classifier_tags, "poor_score", False)
+def test_no_tag_switches_a_check_off():
+    for estimator in ESTIMATORS + MORE:
+        tags = estimator.__sklearn_tags__()
+        off = (
+            tags._skip_test,
+            tags.no_validation,
+            tags.non_deterministic,
+            tags.target_tags.required,
+        )
+        assert not any(off)
+        assert tags.input_tags.two_d_array
+        assert tags.input_tags.sparse
+        assert not tags.input_tags.pairwise
+        assert not tags.input_tags.allow_nan
+        assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+        assert not getattr(tags.regressor_tags, "poor_score", False)
+        assert not getattr(tags.classifier_tags, "poor_score", False)
 
 
 def test_small_bases_do_iterate():
     X = np.random.default_rng(0).standard_normal((30, 3))
     for estimator in ESTIMATORS + MORE:
-        if isinstance(estimator.solver, Krylov):
+        if isinstance(getattr(estimator, "solver", None), Krylov):
             assert clone(estimator).fit(X).solver_ == "krylov"
 
 
-def test_precomputed_is_tagged():
-    assert KernelPCA(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
-    assert not KernelPCA(kernel="precomputed").__sklearn_tags__().input_tags.sparse
-    assert not KernelPCA(kernel="nonsense").__sklearn_tags__().input_tags.pairwise
+def test_a_precomputed_kernel_is_tagged():
+    for Estimator in (KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA):
+        tags = Estimator(kernel="precomputed").__sklearn_tags__().input_tags
+        assert tags.pairwise
+        assert not tags.sparse
+        assert not Estimator(kernel="nonsense").__sklearn_tags__().input_tags.pairwise

@@ -1,17 +1,93 @@
-"""Peak anonymous memory of a fresh process, by reading /proc while it works."""
+"""Storage and the memory budget change what is kept in memory, and nothing else."""
 
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import orthodrome
-from laws_decomposition import every_estimator
-from orthodrome import KernelPCA
+from laws_decomposition import assert_same, every_estimator, held_out, training
+from orthodrome.eigen import Dense, Nystroem
+from orthodrome.kernels import Gaussian
+
+KERNEL = Gaussian(sigma=3.0)
+SOLVERS = {  # with the tolerance of the law
+    "krylov": ({"solver": "krylov", "tol": 1e-12}, 1e-8),
+    "hebbian": ({"solver": "hebbian", "tol": 0, "max_iter": 3}, 1e-9),
+    "unit": ({"solver": Nystroem(n_anchors=40)}, 1e-9),
+    "angles": ({"solver": Nystroem(n_anchors=40, sphere="angles")}, 1e-9),
+}
+STORAGE = [
+    {"storage": "memory"},
+    {"storage": "disk"},
+    {"storage": "recompute"},
+    {"memory_budget": "64KiB"},
+    {"memory_budget": 1},
+    {"memory_budget": "64KiB", "kernel": lambda A, B: KERNEL(A, B)},
+]
+WEIGHTS = {"equal": None, "weighted": np.arange(300) % 3}
+
+
+@cache
+def fitted(Estimator, solver, weights, storage=None):
+    options = {"kernel": KERNEL} | SOLVERS[solver][0]
+    options |= {} if storage is None else STORAGE[storage]
+    model = Estimator(4, random_state=0, **options)
+    return model.fit(training(300), sample_weight=WEIGHTS[weights])
+
+
+@pytest.mark.parametrize("storage", range(len(STORAGE)))
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@every_estimator
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_storage_and_budget_change_no_result(Estimator, solver, weights, storage):
+    plain, tol = fitted(Estimator, solver, weights), SOLVERS[solver][1]
+    other = fitted(Estimator, solver, weights, storage)
+    assert_same(other.eigenvalues_, plain.eigenvalues_, 1e-12 if solver == "hebbian" else tol)
+    assert_same(other.embedding_, plain.embedding_, tol)
+    assert_same(other.transform(held_out()), plain.transform(held_out()), tol)
+    assert_same(other.explained_variance_ratio_, plain.explained_variance_ratio_, tol)
+    assert other.score(held_out()) == pytest.approx(plain.score(held_out()), rel=10 * tol)
+
+
+@every_estimator
+def test_a_memory_map_is_not_copied(Estimator, tmp_path):
+    np.save(tmp_path / "x.npy", training())
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert np.shares_memory(Estimator(2).fit(mapped).X_fit_, mapped)
+
+
+REFUSED = [
+    ({"n_components": None}, r"whole 1100 x 1100 matrix.*memory_budget is 1 MiB.*krylov"),
+    ({"n_components": 900}, r"whole 1100 x 1100 matrix.*memory_budget is 1 MiB.*krylov"),
+    ({"solver": Dense()}, "memory_budget is 1 MiB"),
+    ({"storage": "memory", "solver": "krylov"}, "storage='memory' does not fit: .* Raise memory_b"),
+    ({"storage": "memory", "solver": "nystroem", "n_anchors": 500}, "the features take"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=str)
+@every_estimator
+def test_what_does_not_fit_is_refused_before_the_work(Estimator, options, message):
+    calls = []
+
+    def called(X, Y):
+        calls.append(len(X))
+        return KERNEL(X, Y)
+
+    model = Estimator(**{"n_components": 2, "kernel": called, "memory_budget": "1MiB"} | options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(training(1100))
+    assert max(calls, default=0) <= 16  # the diagonal at most, in small blocks
+
+
+# ------------------------------------------------------------------ peak memory of a process
 
 SCRIPT = """
 import json, sys, threading, time
@@ -22,88 +98,55 @@ def anonymous():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
 
-name, n, d, k, budget = json.loads(sys.argv[1])
-Estimator = getattr(orthodrome, name)
-rng = np.random.default_rng(1)
-X = rng.standard_normal((n, d)) * np.linspace(2, 0.2, d)
-Estimator(2, solver="krylov").fit(X[:200])  # compile
-idle = peak = anonymous()
-working = True
-
 def watch():
     global peak
     while working:
         peak = max(peak, anonymous())
         time.sleep(0.005)
 
-watcher = threading.Thread(target=watch)
-watcher.start()
-model = Estimator(k, memory_budget=budget, random_state=0).fit(X)
-fitted = peak
-Z = model.transform(X)
-score = model.score(X)
-working = False
-watcher.join()
-print(json.dumps({
-    "fit": fitted - idle,
-    "all": peak - idle,
-    "converged": model.converged_,
-    "score": score,
-    "explained": float(model.explained_variance_ratio_.sum()),
-}))
+names, n, d, k, budget = json.loads(sys.argv[1])
+X = np.random.default_rng(1).standard_normal((n, d)) * np.linspace(2, 0.2, d)
+found = []
+for name in names:
+    Estimator = getattr(orthodrome, name)
+    Estimator(2, solver="krylov").fit(X[:200])  # compile
+    idle = peak = anonymous()
+    working = True
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    model = Estimator(k, memory_budget=budget, random_state=0).fit(X)
+    model.transform(X)
+    score = model.score(X)
+    working = False
+    watcher.join()
+    explained = float(model.explained_variance_ratio_.sum())
+    found.append([peak - idle, model.converged_, score, explained])
+    del model
+print(json.dumps(found))
 """
 
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="reads /proc, which only Linux has"
-)
+BOTH = ["KernelPCA", "KernelPGA"]
+SIZES = [  # estimators, rows, columns, components, budget; the peak allowed
+    # The whole matrix would take 122 MiB, the stored half 61 MiB.
+    ((BOTH, 4000, 8, 4, "16MiB"), 48 * 2**20),
+    pytest.param((BOTH, 4000, 8, 4, "1GiB"), (61 + 48) * 2**20, marks=pytest.mark.slow),
+    # scikit-learn needs over 3 GiB for this.
+    pytest.param((BOTH[:1], 20_000, 32, 16, "512MiB"), 2**30, marks=pytest.mark.slow),
+]
 
 
-def measure(Estimator, n, d, k, budget):
-    source = Path(orthodrome.__file__).parents[1]
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc of Linux")
+@pytest.mark.parametrize(("arguments", "peak"), SIZES)
+def test_peak_memory_follows_the_budget(arguments, peak):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps([Estimator.__name__, n, d, k, budget])],
-        env=os.environ | {"PYTHONPATH": str(source)},
+        [sys.executable, "-c", SCRIPT, json.dumps(arguments)],
+        env=os.environ | {"PYTHONPATH": str(Path(orthodrome.__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["converged"]
-    assert result["score"] == pytest.approx(result["explained"], rel=1e-6)
-    return result
-
-
-@needs_proc
-@every_estimator
-def test_a_matrix_beyond_the_budget_is_never_made(Estimator):
-    """The whole matrix would take 122 MiB, the stored half 61 MiB."""
-    assert measure(Estimator, n=4000, d=8, k=4, budget="16MiB")["all"] < 48 * 2**20
-
-
-@pytest.mark.slow
-@needs_proc
-@every_estimator
-def test_a_matrix_within_the_budget_is_held_by_half(Estimator):
-    assert measure(Estimator, n=4000, d=8, k=4, budget="1GiB")["all"] < (61 + 48) * 2**20
-
-
-@needs_proc
-@pytest.mark.slow
-def test_twenty_thousand_rows_in_half_a_gibibyte():
-    """Scikit-learn needs over 3 GiB for this."""
-    assert measure(KernelPCA, n=20_000, d=32, k=16, budget="512MiB")["all"] < 2**30
-
-
-@every_estimator
-def test_a_spectrum_beyond_the_budget_is_refused_before_the_kernel_is_called(Estimator):
-    calls = []
-
-    def linear(X, Y):
-        calls.append(len(X))
-        return X @ Y.T
-
-    X = np.random.default_rng(0).standard_normal((1100, 2))
-    with pytest.raises(ValueError, match="memory_budget is 1 MiB"):
-        Estimator(kernel=linear, memory_budget="1MiB").fit(X)
-    assert not calls
+    for used, converged, score, explained in json.loads(done.stdout):
+        assert converged
+        assert score == pytest.approx(explained, rel=1e-6)
+        assert used < peak

@@ -1,7 +1,9 @@
-"""Kernel principal nested spheres: the chain in feature space, and what it promises."""
+"""Kernel principal nested spheres: on the whole Gram matrix, and by Nyström anchors."""
 
 import pickle
+import sys
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,14 +12,28 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_sphere import rotation, unit
-from optional import optional
-from orthodrome import KernelPCA, KernelPNS
+from optional import needs, optional
+from orthodrome import KernelPCA, KernelPNS, load, save
+from orthodrome.coordinates import (
+    anchor_coordinates,
+    choose_anchors,
+    isometric_coordinates,
+    principal_coordinates,
+)
 from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
+from orthodrome.eigen import Krylov, Nystroem
+from orthodrome.gram import DenseGram
+from orthodrome.kernels import (
+    Exponential,
+    Gaussian,
+    Linear,
+    Normalized,
+    Polynomial,
+    VeroneseWhitney,
+)
 from orthodrome.sphere import nested_spheres
 
 pd = optional("pandas")
-
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 
 KERNEL = Gaussian(sigma=2.0)
@@ -27,18 +43,25 @@ KERNELS = {
     "normalised polynomial": Normalized(Polynomial(degree=3)),
     "callable": lambda X, Y: 4 * np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1)),
 }
-every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+WEIGHTS = np.random.default_rng(3).integers(0, 4, size=60)
+N = 24
 
 
-def cloud(n=40, seed=0):
+def cloud(n=N, seed=0):
     X, _ = make_blobs(n, centers=3, n_features=3, cluster_std=0.8, random_state=seed)
     return X / 4
 
 
-def on_sphere(n=60, seed=0):
+def on_sphere(n=60, seed=0, dtype=np.float64):
     points = np.random.default_rng(seed).standard_normal((n, 5)) * [0.6, 0.4, 0.3, 0.2, 0.1]
     points[:, 0] += 1
-    return unit(points) @ rotation(5)
+    return (unit(points) @ rotation(5)).astype(dtype)
+
+
+@cache
+def fitted(n_components=2, kernel="gaussian"):
+    return KernelPNS(n_components, KERNELS[kernel]).fit(cloud())
 
 
 # ------------------------------------------------------------------ what it is
@@ -59,14 +82,13 @@ def test_with_the_linear_kernel_it_is_ordinary_pns():
 
 @every_kernel
 def test_coordinates_are_isometric_and_axes_orthonormal(kernel):
-    X = cloud()
-    model = KernelPNS(kernel=kernel).fit(X)
-    K = model.kernel_(X)
+    model = fitted(None, kernel)
+    K = model.kernel_(cloud())
     found = model.sphere_coordinates_ @ model.sphere_coordinates_.T
     np.testing.assert_allclose(found, K / K[0, 0], atol=1e-6)
     n_modes = model.sphere_coordinates_.shape[1] - 1
     np.testing.assert_allclose(model.axes_ @ model.axes_.T, np.eye(n_modes - 1), atol=1e-8)
-    assert model.residuals_.shape == (40, n_modes)
+    assert model.residuals_.shape == (N, n_modes)
     np.testing.assert_allclose(model.explained_variance_ratio_.sum(), 1)
 
 
@@ -83,7 +105,7 @@ def test_the_papers_example_on_a_sphere():
 
 @pytest.mark.parametrize("sphere", ["small", "great"])
 def test_modes_capture_no_less_than_kernel_pca(sphere):
-    X = load_iris().data[::2]
+    X = load_iris().data[::3]
     nested = KernelPNS(sphere=sphere).fit(X).explained_variance_ratio_.cumsum()
     flat = KernelPCA().fit(X).explained_variance_ratio_.cumsum()
     k = min(len(nested), len(flat))
@@ -108,20 +130,17 @@ def test_outliers_do_not_turn_a_robust_chain():
 @every_kernel
 @pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 3, None])
 def test_training_points_are_transformed_to_their_embedding(kernel, n_components):
-    X = cloud()
-    model = KernelPNS(n_components, kernel).fit(X)
-    assert model.embedding_.shape == (40, model.n_components_)
-    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-5)
-    np.testing.assert_array_equal(
-        KernelPNS(n_components, kernel).fit_transform(X), model.embedding_
-    )
+    model = fitted(n_components, kernel)
+    assert model.embedding_.shape == (N, model.n_components_)
+    np.testing.assert_allclose(model.transform(cloud()), model.embedding_, atol=1e-5)
+    again = KernelPNS(n_components, KERNELS[kernel]).fit_transform(cloud())
+    np.testing.assert_array_equal(again, model.embedding_)
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 5])
 def test_the_embedding_is_that_of_section_5(n_components):
-    """Projected on S^D, Log at the mean, principal directions of the tangent vectors."""
-    X = cloud()
-    model = KernelPNS(n_components, KERNEL).fit(X)
+    """Project on S^D, take Log at the mean, then principal directions of the tangent vectors."""
+    model = fitted(n_components)
     chain = model.nested_spheres_
     below = chain.projected(model.sphere_coordinates_, n_components)
     mean = chain.projected(chain.mean[None], n_components)[0]
@@ -133,31 +152,26 @@ def test_the_embedding_is_that_of_section_5(n_components):
 
 
 def test_inverse_transform_goes_back_to_the_subsphere():
-    X = cloud()
-    model = KernelPNS(3, KERNEL).fit(X)
-    back = model.inverse_transform(model.embedding_)
+    model, whole = fitted(3), fitted(None)
+    back, chain = model.inverse_transform(model.embedding_), model.nested_spheres_
     np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1)
-    chain = model.nested_spheres_
     np.testing.assert_allclose(
         chain.projected(back, 3), chain.projected(model.sphere_coordinates_, 3), atol=1e-9
     )
-    whole = KernelPNS(kernel=KERNEL).fit(X)
-    np.testing.assert_allclose(
-        whole.inverse_transform(whole.embedding_), whole.sphere_coordinates_, atol=1e-8
-    )
+    back = whole.inverse_transform(whole.embedding_)
+    np.testing.assert_allclose(back, whole.sphere_coordinates_, atol=1e-8)
     with pytest.raises(ValueError, match="takes 3 coordinates per sample"):
         model.inverse_transform(np.ones((2, 2)))
 
 
-def test_new_points_are_brought_to_unit_length():
-    X, new = cloud(), cloud(10, seed=5) + 0.3
-    model = KernelPNS(2, KERNEL).fit(X)
+def test_new_points_have_unit_length():
+    X, new, model = cloud(), cloud(10, seed=5) + 0.3, fitted()
     points = model.sphere_coordinates(new)
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
-    # the direction of the projection on the span, in the plain way
+    # the direction of the projection on the span, written plainly
     K, k = KERNEL(X), KERNEL(new, X)
-    cosines = k @ np.linalg.pinv(K, rcond=1e-12) @ K
-    cosines /= np.sqrt(np.einsum("ij,ij->i", k @ np.linalg.pinv(K, rcond=1e-12), k))[:, None]
+    coefficients = k @ np.linalg.pinv(K, rcond=1e-12)
+    cosines = coefficients @ K / np.sqrt(np.einsum("ij,ij->i", coefficients, k))[:, None]
     np.testing.assert_allclose(points @ model.sphere_coordinates_.T, cosines, atol=1e-5)
     with pytest.raises(ValueError, match="Row 1 of X has no similarity to any training point"):
         model.transform([X[0], [1e4, 0, 0]])
@@ -166,22 +180,25 @@ def test_new_points_are_brought_to_unit_length():
 # ------------------------------------------------------------------ weights, order, forms
 
 
-@pytest.mark.parametrize("options", [{}, {"p": 1.0}, {"sphere": "great"}, {"sphere": "bic"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"p": 1.0}, {"sphere": "great"}, {"sphere": "bic"}, {"n_anchors": 12}], ids=str
+)
 def test_weights_are_repetitions_to_the_last_bit(options):
-    X = cloud(20)
-    rng = np.random.default_rng(0)
+    X, rng = cloud(20), np.random.default_rng(0)
     times = rng.integers(0, 4, 20)
     rows = rng.permutation(np.repeat(np.arange(20), times))
-    repeated = KernelPNS(2, KERNEL, **options).fit(X[rows])
-    weighted = KernelPNS(2, KERNEL, **options).fit(X, sample_weight=times)
+    repeated = KernelPNS(2, KERNEL, **options, random_state=0).fit(X[rows])
+    weighted = KernelPNS(2, KERNEL, **options, random_state=0).fit(X, sample_weight=times)
+    np.testing.assert_array_equal(repeated.X_fit_, weighted.X_fit_)
     np.testing.assert_array_equal(repeated.radii_, weighted.radii_)
     np.testing.assert_array_equal(repeated.embedding_, weighted.embedding_[rows])
+    new = cloud(8, seed=1)
+    np.testing.assert_array_equal(repeated.transform(new), weighted.transform(new))
     np.testing.assert_allclose(weighted.transform(X), weighted.embedding_, atol=1e-6)
 
 
 def test_a_gram_matrix_is_its_kernel():
-    X, new = cloud(), cloud(10, seed=5)
-    by_kernel = KernelPNS(2, KERNEL).fit(X)
+    X, new, by_kernel = cloud(), cloud(10, seed=5), fitted()
     by_matrix = KernelPNS(2, "precomputed").fit(KERNEL(X))
     np.testing.assert_allclose(by_matrix.radii_, by_kernel.radii_, atol=1e-3)
     np.testing.assert_allclose(
@@ -199,28 +216,31 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_forms_of_data(form):
-    X = cloud(20)
-    expected, found = KernelPNS(2, KERNEL).fit(X), KernelPNS(2, KERNEL).fit(form(X))
-    # sparse data are not moved to their mean, and rounding is another
+    """Sparse data are not centred, so that rounding differs."""
+    X, expected = cloud(), fitted()
+    found = KernelPNS(2, KERNEL).fit(form(X))
     np.testing.assert_allclose(found.embedding_, expected.embedding_, atol=1e-4)
     np.testing.assert_allclose(found.transform(form(X)), expected.embedding_, atol=1e-4)
 
 
 def test_float32():
-    X = cloud(20).astype(np.float32)
+    X = cloud().astype(np.float32)
     model = KernelPNS(2, KERNEL).fit(X)
     assert model.embedding_.dtype == model.transform(X).dtype == np.float32
-    exact = KernelPNS(2, KERNEL).fit(X.astype(np.float64))
-    np.testing.assert_allclose(
-        model.explained_variance_ratio_[:2], exact.explained_variance_ratio_[:2], atol=0.01
-    )
+    exact = KernelPNS(2, KERNEL).fit(X.astype(np.float64)).explained_variance_ratio_
+    np.testing.assert_allclose(model.explained_variance_ratio_[:2], exact[:2], atol=0.01)
 
 
-def test_pickle_and_names():
-    X = cloud(20)
-    model = KernelPNS(2, KERNEL).fit(X)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+@needs("skops")
+@pytest.mark.parametrize("n_anchors", [None, 12])
+def test_files_and_names(n_anchors, tmp_path):
+    X = cloud()
+    model = KernelPNS(2, KERNEL, n_anchors=n_anchors, random_state=0).fit(X)
+    save(model, tmp_path / "model.orthodrome")
+    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.orthodrome")):
+        np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    back = model.inverse_transform(model.embedding_)
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1)
     assert list(model.get_feature_names_out()) == ["kernelpns0", "kernelpns1"]
 
 
@@ -229,10 +249,9 @@ def test_pickle_and_names():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_points(n):
-    X = cloud(n)
-    model = KernelPNS(kernel=KERNEL).fit(X)
+    model = KernelPNS(kernel=KERNEL).fit(cloud(n))
     assert np.all(np.isfinite(model.embedding_))
-    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-9)
+    np.testing.assert_allclose(model.transform(cloud(n)), model.embedding_, atol=1e-9)
 
 
 def test_equal_points():
@@ -242,14 +261,13 @@ def test_equal_points():
 
 
 @pytest.mark.parametrize("sigma", [1e-2, 1e2, 1e4])
-def test_any_scale_gives_numbers(sigma):
-    X = cloud(20)
-    model = KernelPNS(2, Gaussian(sigma=sigma)).fit(X)
+def test_any_scale_gives_finite_numbers(sigma):
+    model = KernelPNS(2, Gaussian(sigma=sigma)).fit(cloud(20))
     assert np.all(np.isfinite(model.embedding_))
     assert np.all((model.radii_ > 0) & (model.radii_ <= np.pi / 2))
 
 
-def test_a_wrapped_circle_is_said():
+def test_points_around_most_of_the_circle_give_a_warning():
     angle = np.linspace(0, 5, 40)
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     with warnings.catch_warnings():
@@ -268,6 +286,12 @@ BAD = [
     ({"verbose": -1}, "verbose of KernelPNS"),
     ({"kernel": Polynomial()}, r"k\(x, x\)"),
     ({"kernel": "gausian"}, "gausian"),
+    ({"solver": "krylov"}, "solver of KernelPNS must be"),
+    ({"solver": "exact"}, "solver of KernelPNS must be"),
+    ({"solver": Krylov()}, "solver of KernelPNS must be"),
+    ({"solver": None}, "solver of KernelPNS must be"),
+    ({"n_anchors": 0, "solver": "nystroem"}, "n_anchors of KernelPNS"),
+    ({"random_state": "seed"}, "random_state of KernelPNS"),
 ]
 
 
@@ -278,16 +302,21 @@ def test_bad_parameters_are_named(parameters, message):
 
 
 def test_what_does_not_fit_is_refused_before_any_work():
-    X = np.random.default_rng(0).standard_normal((1000, 2))
-    with pytest.raises(ValueError, match=r"factors the Gram matrix of 1000 points.* 16 MiB"):
-        KernelPNS(memory_budget="16MiB").fit(X)
+    X = np.random.default_rng(0).standard_normal((600, 3))
+    message = r"factors the Gram matrix of 600 points.* 1 MiB.*n_anchors"
+    with pytest.raises(ValueError, match=message):
+        KernelPNS(solver="dense", memory_budget="1MiB").fit(X)
+    with pytest.raises(ValueError, match=r"makes 512 features.*n_anchors"):
+        KernelPNS(solver="nystroem", memory_budget="1MiB").fit(X)
+    model = KernelPNS(2, n_anchors=10, memory_budget="1MiB", sphere="great").fit(X)
+    assert model.sphere_coordinates_.shape == (600, 10)
 
 
 def test_indefinite_matrices_and_a_failed_fit():
     K = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
     with pytest.raises(ValueError, match="not positive definite on these data"):
         KernelPNS(kernel="precomputed").fit(K)
-    X = cloud(20)
+    X = cloud(10)
     model = KernelPNS(2, KERNEL).fit(X)
     before = model.transform(X)
     with pytest.raises(ValueError, match="NaN"):
@@ -297,8 +326,8 @@ def test_indefinite_matrices_and_a_failed_fit():
         KernelPNS().transform(X)
 
 
-def test_a_row_of_weight_zero_that_is_like_no_other():
-    """It has no place among the others; one that is like them has, and counts for nothing."""
+def test_a_row_of_weight_zero_needs_some_similarity():
+    """It must have a place on the sphere of the others, and does not change them."""
     X = np.vstack([cloud(10), [[1e4, 0, 0]], cloud(11)[10:]])
     weights = np.r_[np.ones(10), 0, 0]
     with pytest.raises(ValueError, match="Row 10 of X has no similarity"):
@@ -314,10 +343,129 @@ def test_a_row_of_weight_zero_that_is_like_no_other():
 
 
 def test_searches_are_counted():
-    model = KernelPNS(2, KERNEL, p=1.0).fit(cloud())
+    X = cloud(20)
+    model = KernelPNS(2, KERNEL, p=1.0).fit(X)
     assert model.converged_
     assert model.n_iter_ == model.nested_spheres_.n_iter > 0
     with pytest.warns(ConvergenceWarning, match="still moving") as caught:
-        hasty = KernelPNS(2, KERNEL, p=1.0, max_iter=1).fit(cloud())
+        hasty = KernelPNS(2, KERNEL, p=1.0, max_iter=1).fit(X)
     assert not hasty.converged_
     assert [found.filename for found in caught if "moving" in str(found.message)] == [__file__]
+
+
+# ------------------------------------------------------------------ Nyström anchors
+
+
+def fit(X, weights=None, n_components=3, **options):
+    given = {"kernel": KERNEL, "solver": "nystroem", "random_state": 0}
+    return KernelPNS(n_components, **(given | options)).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("sphere", ["great", "small"])
+@pytest.mark.parametrize("kernel", [Linear(), Normalized(Polynomial(degree=2))], ids=repr)
+def test_as_many_anchors_as_the_rank_give_the_exact_method(kernel, sphere, weights):
+    """Coordinates agree; the rest does to the tolerance of the search for small spheres."""
+    X, new = on_sphere(), on_sphere(25, seed=1)
+    options = {"kernel": kernel, "sphere": sphere}
+    ours = fit(X, weights, n_anchors=30, **options)
+    exact = fit(X, weights, solver="dense", **options)
+    assert ours.n_anchors_ == len(ours.X_fit_) == ours.sphere_coordinates_.shape[1] < 25
+    np.testing.assert_array_equal(ours.X_fit_, X[ours.anchor_indices_])
+    for data in (X, new):
+        points, expected = ours.sphere_coordinates(data), exact.sphere_coordinates(data)
+        np.testing.assert_allclose(np.abs(points), np.abs(expected), atol=1e-8)
+        np.testing.assert_allclose(points @ points.T, expected @ expected.T, atol=1e-8)
+    tol = 1e-8 if sphere == "great" else 1e-5
+    for name in ("radii_", "embedding_", "explained_variance_ratio_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(exact, name), atol=tol)
+    np.testing.assert_allclose(ours.transform(new), exact.transform(new), atol=tol)
+    assert exact.n_anchors_ is None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_anchors_are_nested_spheres_of_unit_features(dtype):
+    X = on_sphere(dtype=dtype)
+    ours = fit(X, n_anchors=12, sphere="great")
+    k, L = ours.kernel_, ours.X_fit_.astype(np.float64)
+    F = k(X.astype(np.float64), L) @ np.linalg.inv(np.linalg.cholesky(k(L))).T
+    assert np.linalg.norm(F, axis=1).min() < 1 - 1e-4
+    found, expected = ours.sphere_coordinates_, unit(F)
+    tol = 1e-8 if dtype == np.float64 else 2e-3
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=tol)
+    scores = nested_spheres(expected, sphere="great").scores(expected)
+    np.testing.assert_allclose(np.abs(ours.residuals_[:, :3]), np.abs(scores[:, :3]), atol=10 * tol)
+    assert ours.embedding_.dtype == ours.transform(X).dtype == dtype
+    np.testing.assert_allclose(ours.transform(X), ours.embedding_, atol=tol)
+
+
+def test_principal_coordinates_descend_and_drop_empty_directions():
+    Y = unit(np.random.default_rng(0).standard_normal((30, 3)) + np.array([2, 0, 0]))
+
+    def principal(rows, n_anchors):
+        kernel = Linear().fit(rows)
+        anchors = choose_anchors(kernel, rows, n_anchors)
+        return principal_coordinates(anchor_coordinates(kernel, rows, anchors, unit=True))
+
+    found = principal(Y, 30)
+    assert np.all(np.diff(np.diagonal(found.points.T @ found.points)) <= 0)
+    exact = isometric_coordinates(DenseGram(Y @ Y.T))
+    np.testing.assert_allclose(np.abs(found.points), np.abs(exact.points), atol=1e-10)
+    constant = np.pad(np.ones((30, 1)), [(0, 0), (0, 1)])
+    assert principal(constant, 30).points.shape == (30, 2)
+    assert principal(Y[:, :2], 3).decoder.shape == (2, 2)
+
+
+def test_matrices_sparse_rows_shapes_and_points_as_anchors():
+    X, new = on_sphere(), on_sphere(25, seed=1)
+    options = {"sphere": "great"}
+    plain = fit(X, n_anchors=12, **options)
+    sparse = fit(scipy.sparse.csr_array(X), n_anchors=12, **options)
+    found = sparse.transform(scipy.sparse.csr_array(new))
+    np.testing.assert_allclose(found, plain.transform(new), atol=1e-6)
+    given = fit(KERNEL(X), kernel="precomputed", n_anchors=12, **options)
+    assert given.X_fit_ is None
+    same = fit(X, solver=Nystroem(anchors=X[given.anchor_indices_]), **options)
+    assert same.anchor_indices_ is None
+    np.testing.assert_allclose(given.transform(KERNEL(new, X)), same.transform(new), atol=1e-6)
+    shapes = np.random.default_rng(0).standard_normal((40, 6, 2))
+    model = fit(shapes, kernel=VeroneseWhitney(), n_anchors=15, **options)
+    np.testing.assert_allclose(model.transform(shapes), model.embedding_, atol=1e-8)
+
+
+def test_when_anchors_are_used(monkeypatch):
+    X, options = on_sphere(), {"sphere": "great", "n_components": 1}
+    assert fit(X, solver="auto", **options).n_anchors_ is None
+    assert fit(X, solver="auto", n_anchors=10, **options).n_anchors_ == 10
+    assert fit(X, solver="dense", n_anchors=10, **options).n_anchors_ is None
+    rule = sys.modules["orthodrome.eigen.leading"]
+    monkeypatch.setattr(rule, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(rule, "_KRYLOV_ROWS", 50)
+    assert fit(X, solver="auto", **options).n_anchors_ is not None
+    assert fit(np.tile(X[:40], (2, 1)), solver="auto", **options).n_anchors_ is None
+
+
+@pytest.mark.parametrize("counts", [[1], [7], [5, 3], [5, 3, 1]], ids=str)
+def test_repeated_points_with_anchors(counts):
+    places = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
+    X = np.repeat(places[: len(counts)], counts, axis=0)
+    ours, exact = (fit(X, 1 + np.arange(len(X)), solver=s) for s in ("nystroem", "dense"))
+    np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-7)
+    assert ours.n_anchors_ == len(counts)
+
+
+def test_antipodes():
+    """Each of the four directions between the points is a mean."""
+    circle = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    ours, exact = (fit(circle, kernel="linear", solver=s) for s in ("nystroem", "dense"))
+    found, expected = (np.sort(model.residuals_**2, axis=0) for model in (ours, exact))
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_a_point_orthogonal_to_all_anchors_is_named_by_its_row():
+    X = np.concatenate([[[300.0, 0, 0, 0, 0]], on_sphere()])
+    options = {"solver": Nystroem(anchors=on_sphere()[::3]), "sphere": "great"}
+    with pytest.raises(ValueError, match="Row 0 of X is orthogonal to all anchors"):
+        fit(X, **options)
+    with pytest.raises(ValueError, match="Row 1 of X has no similarity"):
+        fit(X[1:], **options).transform(X[[3, 0]])

@@ -10,15 +10,16 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from browser import external, opened
-from orthodrome import KernelPCA, KernelPGA
-from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.metrics import neighborhood_area, neighborhood_preservation
 from orthodrome.plots.demo import Settings, run_demo
 from orthodrome.plots.demo.geodesic import METHODS, Comparison
 from orthodrome.plots.demo.geodesic_page import _far_words, _verdict
 from orthodrome.plots.demo.page import _accuracy_words, _curve_words
 from orthodrome.plots.demo.studies import load_wine_study
+
+from browser import external, opened
+from orthodrome import KernelPCA, KernelPGA
+from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.metrics import neighborhood_area, neighborhood_preservation
 
 SMALL = Settings(folds=2, counts=(1, 2, 4), training=200, validation=50, directions=60)
 SECTIONS = (
