@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
-from ..coordinates import AnchorMap, Anchors, Block, CoordinateMap, Coordinates
-from ..coordinates.points import refuse_large_coordinates
+from ..coordinates import Anchors, Block, CoordinateMap, Coordinates
 from ..eigen import Dense, Eigenpairs, Hebbian, leading
 from ..eigen.components import (
     make_components,
@@ -35,6 +34,7 @@ from ..preimage import RidgeMap, decode_components, has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..rows import ArrayRows, Rows
 from .geometry import Flat, Origin, Sphere, constant
+from .view import points_by_anchors
 
 __all__ = [
     "OF_ROWS",
@@ -185,14 +185,12 @@ def fit_coordinates(
     with single_threaded_blas():
         kernel = fitted_kernel(kernel, rows)
         radius = geometry.radius_of(kernel, rows)
-        if isinstance(kernel, Precomputed):
-            rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) / (radius or 1.0))
-        anchors = _anchors(rows, kernel, plan, 1.0 / (radius or 1.0))
-        progress.advance(0.25, "anchors")
+        k = request.n_components if isinstance(request.n_components, numbers.Integral) else 1
         unit = geometry.on_sphere and plan.solver.sphere == "unit"
-        own = plan.name == "coordinates"
-        by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
-        points = Coordinates(rows, by).kept(request.storage, request.memory_budget)
+        anchors, points = points_by_anchors(
+            rows, kernel, plan, plan.solver, int(k), radius, unit=unit
+        )
+        by = replace(points.by, stored=False)
         progress.advance(0.5, "features")
         origin = geometry.look(points, request.max_iter or _MEAN_STEPS)
         found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
@@ -201,28 +199,12 @@ def fit_coordinates(
         kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
         some = rows.take(rows.spread(_FEW, points.weights)[0])
         if isinstance(kernel, Precomputed):
-            kept["_constant_diagonal"] = constant(rows.columns["own"])
+            kept["_constant_diagonal"] = constant(points.own)
         elif not has_fixed_point(kernel, some):
             kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, alpha)
     if not np.any(kept["eigenvalues_"] > 0):
         _warn_if_distinct(some, found.rounding, kernel)
     return Fit(kept)
-
-
-def _anchors(rows: Rows, kernel: Kernel, plan: Plan, scale: float) -> Anchors:
-    """Choose the anchors; refuse first, before that takes long, what would not fit."""
-    wanted, request = plan.request.n_components, plan.request
-    k = int(wanted) if isinstance(wanted, numbers.Integral) else 1
-    if plan.solver.n_anchors is not None and plan.solver.tol is None and not rows.lazy:
-        refuse_large_coordinates(
-            rows.shape[0],
-            plan.solver.n_anchors,
-            rows.dtype,
-            request.memory_budget,
-            request.storage,
-        )
-    weights = rows.columns.get("weights")
-    return plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
 
 
 def find_axes(

@@ -15,13 +15,14 @@ from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import AnchorMap, Anchors, CoordinateGram, Coordinates
 from ..coordinates.pivots import PARTS
 from ..coordinates.points import refuse_large_coordinates
-from ..gram import Scaled, gram_diagonal, gram_operator, squared_radius
+from ..eigen import Nystroem
+from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE
 
-__all__ = ["View", "fitted_view", "view_of"]
+__all__ = ["View", "fitted_view", "points_by_anchors", "view_of"]
 
 
 @dataclass(frozen=True)
@@ -188,16 +189,34 @@ def view_of(
 
     With a radius, which kernel values are divided by, the coordinates have unit length.
     """
-    request, rows, scale = plan.request, rows_of(canonical, kernel), 1.0 / (radius or 1.0)
-    if isinstance(kernel, Precomputed):
-        rows = rows.zip(own=gram_diagonal(kernel, canonical.data).astype(np.float64) * scale)
-    solver, budget = plan.solver.renumbered(canonical.inverse), request.memory_budget
-    if solver.n_anchors is not None and solver.tol is None and not rows.lazy:
-        n, m = rows.shape[0], solver.n_anchors
-        refuse_large_coordinates(n, m, rows.dtype, budget, request.storage)
-    weights, own = canonical.weights, plan.name == "coordinates"
-    anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
+    rows, solver = rows_of(canonical, kernel), plan.solver.renumbered(canonical.inverse)
     unit = radius is not None
-    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
-    points = Coordinates(rows, by).kept(request.storage, budget)
+    anchors, points = points_by_anchors(rows, kernel, plan, solver, k, radius, unit=unit)
     return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
+
+
+def points_by_anchors(
+    rows: Rows,
+    kernel: Kernel,
+    plan: Plan,
+    solver: Nystroem,
+    k: int,
+    radius: float | None,
+    *,
+    unit: bool,
+) -> tuple[Anchors, Coordinates]:
+    """Choose anchors for k components or clusters, and give the rows coordinates by them.
+
+    Kernel values are divided by the radius. `unit` scales the coordinates to unit length.
+    """
+    storage, budget = plan.request.storage, plan.request.memory_budget
+    scale, weights = 1.0 / (radius or 1.0), rows.columns.get("weights")
+    if isinstance(kernel, Precomputed):
+        rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) * scale)
+    if solver.n_anchors is not None and solver.tol is None and not rows.lazy:
+        # before the choice of anchors, which takes long
+        refuse_large_coordinates(rows.shape[0], solver.n_anchors, rows.dtype, budget, storage)
+    anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
+    own = plan.name == "coordinates"
+    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
+    return anchors, Coordinates(rows, by).kept(storage, budget)
