@@ -1,4 +1,4 @@
-"""The pivoted Cholesky factor: exact on low rank, bounded on the rest."""
+"""The pivoted Cholesky factor: exact on low rank, bounded on the rest; isometric coordinates."""
 
 import numpy as np
 import pytest
@@ -16,95 +16,73 @@ from orthodrome.kernels import Gaussian, Linear
 EPS = np.finfo(float).eps
 
 
-def low_rank(n, rank, seed=0):
-    Y = np.random.default_rng(seed).standard_normal((n, rank))
-    return Y @ Y.T
+def integers(n, rank, dtype=np.float64, seed=0):
+    """A matrix that float32 holds exactly, so that it is factored as exactly as one of float64."""
+    Y = np.random.default_rng(seed).integers(-9, 10, size=(n, rank))
+    return (Y @ Y.T).astype(dtype)
 
 
-@pytest.mark.parametrize("rank", [1, 3, 20])
-def test_low_rank_is_found(rank):
-    K = low_rank(50, rank)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rank", [0, 1, 3, 20])
+def test_low_rank_is_found(rank, dtype):
+    K = integers(50, rank, dtype)
     factor, residual = pivoted_cholesky(DenseGram(K), tol=64 * EPS, max_rank=50)
     assert factor.shape == (50, rank)
+    assert factor.dtype == np.float64
     assert residual <= 64 * EPS * K.diagonal().max()
     np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-12 * np.abs(K).max())
 
 
 @pytest.mark.parametrize("storage", ["memory", "recompute"])
-def test_any_operator_and_any_tolerance(storage):
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_any_operator_and_any_tolerance(storage, tol):
     X = np.random.default_rng(1).standard_normal((700, 2))
     operator = TiledGram(Gaussian(sigma=1.0).fit(X), X, storage)
-    for tol in (1e-2, 1e-6):
-        factor, residual = pivoted_cholesky(operator, tol=tol, max_rank=700)
-        assert factor.shape[1] < 200
-        left = operator.toarray() - factor @ factor.T
-        assert np.abs(left).max() <= residual + 1e-14 <= tol + 1e-14
+    factor, residual = pivoted_cholesky(operator, tol=tol, max_rank=700)
+    assert factor.shape[1] < 200
+    left = operator.toarray() - factor @ factor.T
+    assert np.abs(left).max() <= residual + 1e-14 <= tol + 1e-14
 
 
-def test_the_rank_is_limited():
-    factor, residual = pivoted_cholesky(DenseGram(low_rank(30, 10)), tol=1e-12, max_rank=4)
+def test_pivots_and_residuals():
+    factor, residual = pivoted_cholesky(DenseGram(integers(30, 10)), tol=1e-12, max_rank=4)
     assert factor.shape == (30, 4)
     assert residual > 1e-3
-
-
-def test_the_farthest_point_comes_first():
-    K = np.diag([1.0, 4.0, 2.0])
-    factor, _ = pivoted_cholesky(DenseGram(K), tol=1e-12, max_rank=3)
+    factor, _ = pivoted_cholesky(DenseGram(np.diag([1.0, 4.0, 2.0])), tol=1e-12, max_rank=3)
     np.testing.assert_allclose(factor, [[0, 0, 1], [2, 0, 0], [0, np.sqrt(2), 0]], rtol=1e-15)
+    indefinite = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert pivoted_cholesky(indefinite, tol=1e-12, max_rank=2)[1] == 3.0
 
 
-def test_an_indefinite_matrix_leaves_a_residual():
-    K = np.array([[1.0, 2.0], [2.0, 1.0]])
-    assert pivoted_cholesky(DenseGram(K), tol=1e-12, max_rank=2)[1] == 3.0
-
-
-def test_zero_matrix():
-    factor, residual = pivoted_cholesky(DenseGram(np.zeros((3, 3))), tol=1e-12, max_rank=3)
-    assert factor.shape == (3, 0)
-    assert residual == 0
-
-
-def test_float32_is_factored_in_float64():
-    K = low_rank(20, 2).astype(np.float32)
-    factor, _ = pivoted_cholesky(DenseGram(K), tol=1e-5, max_rank=20)
-    assert factor.dtype == np.float64
-    np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-5 * np.abs(K).max())
-
-
-def test_a_row_is_taken_once():
-    """Also with no tolerance, where rounding is left of the rows that were taken."""
-    for seed in range(10):
-        K = low_rank(20, 20, seed)
-        factor, residual = pivoted_cholesky(DenseGram(K), tol=0.0, max_rank=50)
-        assert factor.shape == (20, 20)
-        assert residual <= 1e-12
-
-
-def test_float32_loses_nothing_more():
-    """A matrix that float32 holds exactly is factored as exactly as one of float64."""
-    Y = np.random.default_rng(3).integers(-9, 10, size=(20, 3)).astype(np.float32)
-    factor, _ = pivoted_cholesky(DenseGram(Y @ Y.T), tol=1e-12, max_rank=20)
-    assert factor.shape == (20, 3)
-    np.testing.assert_allclose(factor @ factor.T, Y @ Y.T, rtol=0, atol=1e-11)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_row_is_taken_once(seed):
+    """Also with no tolerance, when rounding is left of the rows that were taken."""
+    Y = np.random.default_rng(seed).standard_normal((20, 20))
+    factor, residual = pivoted_cholesky(DenseGram(Y @ Y.T), tol=0.0, max_rank=50)
+    assert factor.shape == (20, 20)
+    assert residual <= 1e-12
 
 
 # ------------------------------------------------------------------ coordinates
 
 
-def points_of(case):
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((30, 6)) * [5, 3, 2, 1, 0.5, 0.1]
-    return {"full": X, "rank two": X[:, :2] @ X[:2, :2], "rank one": X[:, :1], "zero": 0 * X}[case]
+FULL = np.random.default_rng(4).standard_normal((30, 6)) * [5, 3, 2, 1, 0.5, 0.1]
+POINTS = {
+    "full": FULL,
+    "rank two": FULL[:, :2] @ FULL[:2, :2],
+    "rank one": FULL[:, :1],
+    "zero": 0 * FULL,
+}
 
 
-@pytest.mark.parametrize("case", ["full", "rank two", "rank one", "zero"])
+@pytest.mark.parametrize("case", POINTS)
 @pytest.mark.parametrize("by", ["matrix", "features"])
 def test_coordinates_have_the_inner_products_of_the_points(case, by):
-    X = points_of(case)
-    kernel = Linear().fit(X)
+    X = POINTS[case]
     if by == "matrix":
         found, seen = isometric_coordinates(DenseGram(X @ X.T)), X
     else:
+        kernel = Linear().fit(X)
         anchors = choose_anchors(kernel, X, 30, random_state=0)
         found = principal_coordinates(anchor_coordinates(kernel, X, anchors))
         seen = anchors.points
@@ -117,8 +95,8 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
     second = found.points.T @ found.points
     np.testing.assert_allclose(second, np.diag(np.diag(second)), atol=1e-12 * scale * 30)
     assert np.all(np.diff(np.diag(second)) <= 0)
-    new = np.random.default_rng(5).standard_normal((4, X.shape[1])) @ np.diag(np.any(X, axis=0))
     if case in ("full", "rank one"):
+        new = np.random.default_rng(5).standard_normal((4, X.shape[1]))
         products = (new @ seen.T) @ found.decoder
         np.testing.assert_allclose(products @ found.points.T, new @ X.T, atol=1e-10 * scale)
 

@@ -15,7 +15,6 @@ from orthodrome.coordinates import (
     anchor_coordinates,
     choose_anchors,
     partial_cholesky,
-    pivots,
 )
 from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.eigen import CenteredSums
@@ -23,8 +22,7 @@ from orthodrome.gram import DenseGram, TiledGram, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
 from orthodrome.rows import ArrayRows
 
-WAYS = ("rpcholesky", "uniform", "k-means++")
-every_way = pytest.mark.parametrize("way", WAYS)
+every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++"])
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
 
 
@@ -44,71 +42,83 @@ def heavy_tailed(n=600, d=3, seed=0):
     return np.random.default_rng(seed).standard_t(2.0, size=(n, d))
 
 
-DATA = {"clustered": clustered, "spread": spread, "heavy tailed": heavy_tailed}
-
-
 def gram_of(X, kernel=None):
     return gram_operator((kernel or Gaussian()).fit(X), X)
+
+
+def factored(gram, way="rpcholesky", max_rank=1000, random_state=0, **options):
+    return partial_cholesky(
+        gram, max_rank=max_rank, pivots=way, random_state=random_state, **options
+    )
+
+
+def features_of(kernel, X, anchors, **options):
+    return anchor_coordinates(kernel, X, anchors, **options).toarray()
 
 
 # ------------------------------------------------------------------ the factor
 
 
+with_zeros = spread(200)
+with_zeros[[3, 40, 41]] = 0.0
+
+
 @every_way
-@pytest.mark.parametrize("kernel", [Gaussian(), Linear(), Polynomial(degree=2)])
-def test_the_factor_is_that_of_the_pivots(way, kernel):
+@pytest.mark.parametrize(
+    ("kernel", "X", "rank"),
+    [
+        (Gaussian(), spread(200), 30),
+        (Linear(), spread(200), 3),
+        (Linear(), with_zeros, 2),
+        (Polynomial(degree=2), spread(200), 10),
+        (Linear(), spread(80, d=20), 20),
+    ],
+    ids=["gaussian", "linear", "zeros", "polynomial", "wide"],
+)
+def test_the_factor_is_that_of_the_pivots(way, kernel, X, rank):
     """The oracle is dense: K_nm K_mm⁻¹ K_mn, and the diagonal of what is left."""
-    gram = gram_of(spread(200), kernel)
+    gram = gram_of(X, kernel)
     K = gram.toarray()
-    found = partial_cholesky(gram, max_rank=30, pivots=way, random_state=0)
-    S = found.pivots
+    found = factored(gram, way, max_rank=2 if X is with_zeros else 30)
+    S, size = found.pivots, K.diagonal().max()
     projected = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], rcond=1e-13, hermitian=True) @ K[S]
-    size = K.diagonal().max()
     np.testing.assert_allclose(found.factor @ found.factor.T, projected, atol=1e-9 * size)
     left = np.diagonal(K - found.factor @ found.factor.T)
     np.testing.assert_allclose(found.residual, left, atol=1e-12 * size)
+    assert np.all(found.residual[~X.any(axis=1)] == 0)
     assert found.trace_error == pytest.approx(left.sum() / K.trace(), abs=1e-12)
-    assert len(set(S)) == len(S) == found.factor.shape[1]
+    assert len(set(S)) == len(S) == found.factor.shape[1] == rank
     # what is left is positive semidefinite
     assert np.linalg.eigvalsh(K - found.factor @ found.factor.T)[0] > -1e-12 * K.trace()
-
-
-@every_way
-def test_the_first_columns_are_the_factor_of_the_first_pivots(way):
-    gram = gram_of(spread(300))
-    found = partial_cholesky(gram, max_rank=90, pivots=way, random_state=1)
-    fewer = partial_cholesky(gram, max_rank=90, pivots=found.pivots[:40])
-    np.testing.assert_array_equal(fewer.pivots, found.pivots[:40])
-    np.testing.assert_allclose(fewer.factor, found.factor[:, :40], atol=1e-10)
 
 
 @every_way
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
 def test_the_tolerance_is_reached_with_no_pivot_to_spare(way, tol):
     gram = gram_of(spread(300))
-    found = partial_cholesky(gram, max_rank=300, tol=tol, pivots=way, random_state=0)
+    found = factored(gram, way, tol=tol)
     assert found.trace_error <= tol
-    before = partial_cholesky(gram, max_rank=300, pivots=found.pivots[:-1])
+    before = factored(gram, found.pivots[:-1])
     assert before.trace_error > tol
+    # the first columns are the factor of the first pivots
+    np.testing.assert_array_equal(before.pivots, found.pivots[:-1])
+    np.testing.assert_allclose(before.factor[:, :40], found.factor[:, :-1][:, :40], atol=1e-10)
     left = np.diagonal(gram.toarray() - found.factor @ found.factor.T)
     np.testing.assert_allclose(found.residual, left, atol=1e-12)
 
 
-def mean_count(gram, tol, way, n_seeds):
-    return np.mean(
-        [
-            len(partial_cholesky(gram, max_rank=600, tol=tol, pivots=way, random_state=s).pivots)
-            for s in range(n_seeds)
-        ]
-    )
+def mean_counts(gram, tol, n_seeds):
+    return [
+        np.mean([len(factored(gram, way, tol=tol, random_state=s).pivots) for s in range(n_seeds)])
+        for way in ("rpcholesky", "uniform")
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("data", [clustered, spread, heavy_tailed])
 @pytest.mark.parametrize("tol", [0.01, 0.001])
 def test_random_pivots_take_no_more_rows_than_uniform_ones(data, tol, seed):
-    gram = gram_of(data(seed=seed))
-    random, uniform = (mean_count(gram, tol, way, 5) for way in ("rpcholesky", "uniform"))
+    random, uniform = mean_counts(gram_of(data(seed=seed)), tol, 5)
     assert random <= uniform
 
 
@@ -119,18 +129,12 @@ def test_at_loose_tolerances_heavy_tails_are_the_exception(tol, seed):
 
     Uniform rows, from the bulk, then need fewer: about one in five to nine.
     """
-    gram = gram_of(heavy_tailed(seed=seed))
-    random, uniform = (mean_count(gram, tol, way, 40) for way in ("rpcholesky", "uniform"))
+    random, uniform = mean_counts(gram_of(heavy_tailed(seed=seed)), tol, 40)
     assert uniform < random < uniform + 1.5
 
 
 def test_far_fewer_on_clustered_data():
-    X = clustered(n=1500)
-    gram = gram_of(X, Gaussian(sigma=2.0))
-    random, uniform = (
-        len(partial_cholesky(gram, max_rank=1500, tol=0.03, pivots=way, random_state=0).pivots)
-        for way in ("rpcholesky", "uniform")
-    )
+    random, uniform = mean_counts(gram_of(clustered(n=1500), Gaussian(sigma=2.0)), 0.03, 1)
     assert 4 * random < uniform
 
 
@@ -147,96 +151,62 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
         left = d - K.toarray()[first] ** 2 / d[first]
         left[first] = 0
         expected += d[first] / d.sum() * left / left.sum()
-    seen = np.zeros(6)
-    for seed in range(2000):
-        # a rank of 12 makes blocks of three, of which the first two that pass are looked at
-        found = partial_cholesky(K, max_rank=12, random_state=seed)
-        seen[found.pivots[1]] += 1
+    # a rank of 12 makes blocks of three, of which the first two that pass are looked at
+    drawn = [factored(K, max_rank=12, random_state=seed).pivots[1] for seed in range(2000)]
+    seen = np.bincount(drawn, minlength=6)
     statistic = float(np.sum((seen - 2000 * expected) ** 2 / (2000 * expected)))
     assert statistic < chi2.ppf(0.999, df=5)
 
 
-def test_proposals_have_thresholds_below_what_is_left_of_them():
-    """So the first of a block is always taken, and no row is proposed for ever."""
-    left = np.array([0.0, 1.0, 0.5])
-    rows, thresholds = pivots._by_what_is_left(np.ones(3), 200, np.random.default_rng(0))(left)
-    assert set(rows) == {1, 2}
-    parts = thresholds / left[rows]
-    assert np.all((parts >= 0) & (parts < 1))
-    assert 0.4 < parts.mean() < 0.6
-
-
 def test_k_means_plus_plus_draws_by_the_squared_distance():
     """Two of a hundred points lie far off: nearly every second draw takes one of them."""
-    X = np.random.default_rng(0).standard_normal((100, 2))
+    X = spread(100, d=2)
     X[:2] += 100.0
     gram = gram_of(X, Polynomial(degree=1, gamma=1.0, coef0=1.0))
-    both = 0
-    for seed in range(50):
-        rows = partial_cholesky(gram, max_rank=2, pivots="k-means++", random_state=seed).pivots
-        both += np.count_nonzero(rows < 2) == 1
-    assert both >= 47
-
-
-@pytest.mark.parametrize("rank", [1, 3, 20])
-@every_way
-def test_low_rank_is_found_and_no_more(way, rank):
-    Y = np.random.default_rng(0).standard_normal((80, rank))
-    found = partial_cholesky(DenseGram(Y @ Y.T), max_rank=80, pivots=way, random_state=0)
-    assert found.factor.shape == (80, rank)
-    assert found.trace_error < 1e-12
+    pairs = [factored(gram, "k-means++", 2, random_state=seed).pivots for seed in range(50)]
+    assert sum(np.count_nonzero(rows < 2) == 1 for rows in pairs) >= 47
 
 
 @every_way
-def test_copies_are_never_taken(way):
+def test_copies_and_rows_of_weight_zero_are_never_taken(way):
     X = np.repeat(spread(20), 10, axis=0)
-    found = partial_cholesky(gram_of(X), max_rank=200, pivots=way, random_state=0)
+    found = factored(gram_of(X), way)
     assert len(np.unique(X[found.pivots], axis=0)) == len(found.pivots)
     if way != "uniform" or len(found.pivots) == 20:
         assert found.trace_error < 1e-11
+    weights = (np.arange(100) % 3 > 0).astype(float)
+    assert np.all(weights[factored(gram_of(spread(100)), way, sample_weight=weights).pivots] > 0)
 
 
 @pytest.mark.parametrize("way", ["rpcholesky", "k-means++"])
 @pytest.mark.parametrize("max_rank", [5, 60])
 def test_weights_are_repeated_rows(way, max_rank):
-    X = spread(80)
+    X, kernel = spread(80), Gaussian(sigma=1.0)
     weights = np.random.default_rng(1).integers(0, 4, size=80)
     rows = np.repeat(np.arange(80), weights)
-    kernel = Gaussian(sigma=1.0)
-    options = {"max_rank": max_rank, "pivots": way, "random_state": 3}
-    weighted = partial_cholesky(gram_of(X, kernel), sample_weight=weights, **options)
-    repeated = partial_cholesky(gram_of(X[rows], kernel), **options)
+    weighted = factored(gram_of(X, kernel), way, max_rank, sample_weight=weights)
+    repeated = factored(gram_of(X[rows], kernel), way, max_rank)
     np.testing.assert_array_equal(weighted.pivots, rows[repeated.pivots])
     assert weighted.trace_error == pytest.approx(repeated.trace_error, rel=1e-9)
 
 
-@every_way
-def test_rows_of_weight_zero_are_not_taken(way):
-    weights = (np.arange(100) % 3 > 0).astype(float)
-    found = partial_cholesky(
-        gram_of(spread(100)), max_rank=100, pivots=way, sample_weight=weights, random_state=0
-    )
-    assert np.all(weights[found.pivots] > 0)
-
-
 def test_float32_is_factored_in_float64_and_stops_at_its_rounding():
     X = spread(200).astype(np.float32)
-    found = partial_cholesky(gram_of(X), max_rank=200, random_state=0)
-    K = gram_of(X.astype(np.float64)).toarray()
+    found = factored(gram_of(X))
     assert found.factor.dtype == np.float64
+    K = gram_of(X.astype(np.float64)).toarray()
     np.testing.assert_allclose(found.factor @ found.factor.T, K, atol=2e-5)
 
 
 def test_the_same_seed_gives_the_same_pivots():
     gram = gram_of(spread(100))
-    for seed in (3, np.random.RandomState(3), np.random.default_rng(3)):
-        one = partial_cholesky(gram, max_rank=10, random_state=seed)
-        assert len(one.pivots) == 10
-    again = [partial_cholesky(gram, max_rank=10, random_state=3).pivots for _ in range(2)]
-    np.testing.assert_array_equal(*again)
+    for make in (int, np.random.RandomState, np.random.default_rng):
+        one, again = (factored(gram, max_rank=10, random_state=make(3)).pivots for _ in range(2))
+        assert len(one) == 10
+        np.testing.assert_array_equal(one, again)
 
 
-def test_only_the_rows_proposed_are_looked_at():
+def test_only_the_rows_proposed_are_evaluated():
     class Watched(TiledGram):
         seen = 0
 
@@ -252,8 +222,7 @@ def test_only_the_rows_proposed_are_looked_at():
 
     X = spread(2000)
     gram = Watched(Gaussian().fit(X), X, "recompute")
-    found = partial_cholesky(gram, max_rank=40, random_state=0)
-    assert len(found.pivots) == 40
+    assert len(factored(gram, max_rank=40).pivots) == 40
     assert gram.seen < 4 * 40
 
 
@@ -261,19 +230,19 @@ def test_only_the_rows_proposed_are_looked_at():
     ("arguments", "message"),
     [
         ({"max_rank": 0}, "max_rank of partial_cholesky must be an integer >= 1"),
-        ({"max_rank": 2, "tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
-        ({"max_rank": 2, "pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
-        ({"max_rank": 2, "pivots": [0, 100]}, "rows of 100 points, 0 to 99; got 100"),
-        ({"max_rank": 2, "pivots": [0, -101, 100]}, "rows of 100 points, 0 to 99; got -101"),
-        ({"max_rank": 2, "pivots": [0.5]}, "must be integers in one dimension"),
-        ({"max_rank": 2, "pivots": []}, "at least one"),
-        ({"max_rank": 2, "random_state": "x"}, "random_state of partial_cholesky"),
-        ({"max_rank": 2, "sample_weight": -np.ones(100)}, "must not be negative"),
+        ({"tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
+        ({"pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
+        ({"pivots": [0, 100]}, "rows of 100 points, 0 to 99; got 100"),
+        ({"pivots": [0, -101, 100]}, "rows of 100 points, 0 to 99; got -101"),
+        ({"pivots": [0.5]}, "must be integers in one dimension"),
+        ({"pivots": []}, "at least one"),
+        ({"random_state": "x"}, "random_state of partial_cholesky"),
+        ({"sample_weight": -np.ones(100)}, "must not be negative"),
     ],
 )
 def test_messages(arguments, message):
     with pytest.raises(ValueError, match=message):
-        partial_cholesky(gram_of(spread(100)), **arguments)
+        partial_cholesky(gram_of(spread(100)), **{"max_rank": 2} | arguments)
 
 
 # ------------------------------------------------------------------ anchors and features
@@ -287,10 +256,9 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     kernel = Gaussian(sigma=2.0).fit(X)
     anchors = choose_anchors(kernel, X, 40, anchors=way, random_state=0)
     found = anchor_coordinates(kernel, X, anchors, unit=unit, storage=storage)
-    S = anchors.indices
-    K = kernel(X)
-    root = scipy.linalg.sqrtm(np.linalg.inv(K[np.ix_(S, S)]))
-    F = K[:, S] @ root  # K_nm K_mm^(-1/2): the same inner products
+    assert CoordinateGram(found).recomputes == (storage == "recompute")
+    S, K = anchors.indices, kernel(X)
+    F = K[:, S] @ scipy.linalg.sqrtm(np.linalg.inv(K[np.ix_(S, S)]))  # the same inner products
     np.testing.assert_allclose(found.captured, (F**2).sum(axis=1), atol=1e-8)
     F = F / np.linalg.norm(F, axis=1)[:, None] if unit else F
     ours = found.toarray()
@@ -300,8 +268,7 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     np.testing.assert_allclose(found.apply(V), ours @ V, atol=1e-9)
     np.testing.assert_allclose(found.combine(w), w @ ours, atol=1e-8)
     shift = ours.mean(axis=0)
-    weighted = Coordinates(found.rows.zip(weights=w), found.by)
-    moment = weighted.reduce(CenteredSums(shift))[2]
+    moment = Coordinates(found.rows.zip(weights=w), found.by).reduce(CenteredSums(shift))[2]
     np.testing.assert_allclose(moment, (ours - shift).T @ (w[:, None] * (ours - shift)), atol=1e-9)
     if unit:
         np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, rtol=1e-13)
@@ -309,12 +276,12 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
 
 def test_lengths_are_measured_in_passing():
     """Without unit length and without storage, the first second moment is the only pass."""
-    looked = []
+    sizes = []
 
     class Watched(AnchorMap):
-        def look(self, rows, *known):
-            looked.append(rows.shape[0])
-            return super().look(rows, *known)
+        def look(self, rows, **known):
+            sizes.append(rows.shape[0])
+            return super().look(rows, **known)
 
     X, w = spread(300), np.random.default_rng(1).random(300)
     kernel = Gaussian().fit(X)
@@ -322,7 +289,7 @@ def test_lengths_are_measured_in_passing():
     by = Watched.by(kernel, anchors, X.dtype, unit=False, radius=None)
     points = Coordinates(ArrayRows.of(X).zip(weights=w), by).kept("recompute", "2GiB")
     measured = points.reduce(CenteredSums(np.zeros(points.shape[1])))[-1]
-    assert sum(looked) == 300
+    assert sum(sizes) == 300
     np.testing.assert_allclose(measured, w @ points.captured, rtol=1e-14)
 
 
@@ -333,8 +300,9 @@ def test_lengths_are_measured_in_passing():
         (Polynomial(degree=2), spread(60, d=2), 6),
         (Gaussian(), np.repeat(spread(7), 9, axis=0), 7),
         (Linear(), np.vstack([np.zeros((5, 3)), spread(20, d=3)]), 3),
+        (Linear(), np.zeros((20, 3)), 1),
     ],
-    ids=["linear", "polynomial", "copies", "zero rows"],
+    ids=["linear", "polynomial", "copies", "zero rows", "all zero"],
 )
 @every_way
 def test_anchors_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, way):
@@ -342,7 +310,7 @@ def test_anchors_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, 
     for count in (len(X) - 1, len(X), 10 * len(X)):
         anchors = choose_anchors(kernel, X, count, anchors=way, random_state=0)
         assert len(anchors.points) == rank
-        F = anchor_coordinates(kernel, X, anchors).toarray()
+        F = features_of(kernel, X, anchors)
         np.testing.assert_allclose(F @ F.T, kernel(X), atol=1e-9 * kernel.diag(X).max())
 
 
@@ -353,67 +321,60 @@ def test_given_rows_and_given_points():
     assert sorted(rows.indices) == [1, 3, 4, 49]
     points = choose_anchors(kernel, X, 5, anchors=X[[3, 1, 4, 49]])
     assert points.indices is None
-    one, other = (anchor_coordinates(kernel, X, given).toarray() for given in (rows, points))
+    one, other = (features_of(kernel, X, given) for given in (rows, points))
     np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-13)
-    foreign = choose_anchors(kernel, X, 5, anchors=spread(9, seed=5))
-    assert len(foreign.points) == 9
-    with pytest.raises(ValueError, match=r"3 features|features"):
-        choose_anchors(kernel, X, 5, anchors=spread(9, d=2))
+    assert len(choose_anchors(kernel, X, 5, anchors=spread(9, seed=5)).points) == 9
+    for wrong in (spread(9, d=2), [[1.0, 2.0, 3.0], [1.0]]):
+        with pytest.raises(ValueError, match=r"^Anchors must be .* or points of the data: X"):
+            choose_anchors(kernel, X, 5, anchors=wrong)
 
 
 def test_precomputed_sparse_and_shapes():
     X = spread(90)
     kernel = Gaussian(sigma=1.5).fit(X)
-    K = kernel(X)
-    given = Precomputed().fit(K)
-    options = {"anchors": "rpcholesky", "random_state": 2}
+    K, given = kernel(X), Precomputed().fit(kernel(X))
     ours, theirs = (
-        choose_anchors(kernel, X, 20, **options),
-        choose_anchors(given, K, 20, **options),
+        choose_anchors(each, data, 20, random_state=2) for each, data in ((kernel, X), (given, K))
     )
-    np.testing.assert_array_equal(np.sort(ours.indices), np.sort(theirs.indices))
+    np.testing.assert_array_equal(ours.indices, theirs.indices)
     one, other = anchor_coordinates(kernel, X, ours), anchor_coordinates(given, K, theirs)
-    np.testing.assert_allclose(
-        one.toarray() @ one.toarray().T, other.toarray() @ other.toarray().T, atol=1e-10
-    )
+    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-10)
+    np.testing.assert_allclose(one.of(X[:4]).toarray(), other.of(K[:4]).toarray(), atol=1e-10)
+    np.testing.assert_array_equal(CoordinateRows(one).rows([3, 1]), one.toarray()[[3, 1]])
     with pytest.raises(ValueError, match="must be numbers of rows"):
         choose_anchors(given, K, 5, anchors=X[:3])
     sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     from_sparse, from_dense = (
-        anchor_coordinates(kernel, data, choose_anchors(kernel, data, 20, **options)).toarray()
+        features_of(kernel, data, choose_anchors(kernel, data, 20, random_state=2))
         for data in (sparse, sparse.toarray())
     )
     np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
-    shapes = np.random.default_rng(0).standard_normal((40, 6, 2))
-    shape_kernel = VeroneseWhitney()
-    shapes = shape_kernel.validate(shapes)
-    shape_kernel.fit_validated(shapes)
-    F = anchor_coordinates(shape_kernel, shapes, choose_anchors(shape_kernel, shapes, 40)).toarray()
-    np.testing.assert_allclose(F @ F.T, shape_kernel(shapes), atol=1e-9)
+    kernel = VeroneseWhitney()
+    shapes = kernel.validate(np.random.default_rng(0).standard_normal((40, 6, 2)))
+    kernel.fit_validated(shapes)
+    F = features_of(kernel, shapes, choose_anchors(kernel, shapes, 40))
+    np.testing.assert_allclose(F @ F.T, kernel(shapes), atol=1e-9)
 
 
 def test_float32_features_are_float32():
     X = spread(400).astype(np.float32)
     kernel = Gaussian(sigma=2.0).fit(X)
-    anchors = choose_anchors(kernel, X, 300, random_state=0)
-    features = anchor_coordinates(kernel, X, anchors)
-    assert features.dtype == features.toarray().dtype == np.float32
-    F = features.toarray().astype(float)
+    F = features_of(kernel, X, choose_anchors(kernel, X, 300, random_state=0))
+    assert F.dtype == np.float32
+    F = F.astype(float)
     np.testing.assert_allclose(F @ F.T, kernel(X.astype(float)), atol=1e-3)
 
 
-def test_blocks_of_single_precision_are_summed_in_double(monkeypatch):
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+def test_blocks_of_single_precision_are_summed_in_double(storage, monkeypatch):
     monkeypatch.setattr(AnchorMap, "rows_at_once", 1)
     X = np.ones((9, 1), dtype=np.float32)
     X[0] = 2**24  # one more is rounded away in float32
     kernel = Linear().fit(X)
-    for storage in ("memory", "recompute"):
-        features = anchor_coordinates(
-            kernel, X, choose_anchors(kernel, X, 1, anchors=[1]), storage=storage
-        )
-        assert features.by.rows_at_once == 1
-        assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
-        assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
+    anchors = choose_anchors(kernel, X, 1, anchors=[1])
+    features = anchor_coordinates(kernel, X, anchors, storage=storage)
+    assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
+    assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
 
 
 def test_more_rows_than_candidates(monkeypatch):
@@ -432,19 +393,10 @@ def test_more_rows_than_candidates(monkeypatch):
     np.testing.assert_array_equal(rows[repeated.indices], anchors.indices)
 
 
-def test_what_is_not_positive_definite_is_refused():
-    X = spread(30)
-    kernel = Power(beta=1.0).fit(X)
-    with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
-        choose_anchors(kernel, X, 30)
-    with pytest.raises(ValueError, match="not positive definite"):
-        pivots.independent_part(np.array([[1.0, 2.0], [2.0, 1.0]]), 1e-12)
-    with pytest.raises(ValueError, match="overflow"):
-        pivots.independent_part(np.array([[np.inf]]), 1e-12)
-
-
-def test_storage_and_span_messages():
+def test_refusals_and_the_choice_of_storage():
     X = spread(300)
+    with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
+        choose_anchors(Power(beta=1.0).fit(X), X, 30)
     kernel = Gaussian(sigma=1e-3).fit(X)
     anchors = choose_anchors(kernel, X, 5, random_state=0)
     with pytest.raises(ValueError, match=r"Row \d+ of X is orthogonal to all anchors"):
@@ -456,52 +408,3 @@ def test_storage_and_span_messages():
     assert not kept.recomputes
     assert not is_memory_map(kept.rows.array)
     assert is_memory_map(anchor_coordinates(kernel, X, anchors, storage="disk").rows.array)
-
-
-def test_all_zero_data_have_zero_features():
-    X = np.zeros((20, 3))
-    kernel = Linear().fit(X)
-    for count in (5, 50):
-        features = anchor_coordinates(kernel, X, choose_anchors(kernel, X, count, random_state=0))
-        assert not features.toarray().any()
-
-
-@every_way
-def test_rows_of_zero_are_left_as_they_are(way):
-    X = spread(60)
-    X[[3, 40, 41]] = 0.0
-    gram = gram_of(X, Linear())
-    found = partial_cholesky(gram, max_rank=2, pivots=way, random_state=0)
-    K = gram.toarray()
-    left = np.diagonal(K - found.factor @ found.factor.T)
-    np.testing.assert_allclose(found.residual, left, atol=1e-12 * K.max())
-    assert np.all(found.residual[[3, 40, 41]] == 0)
-    assert found.trace_error == pytest.approx(left.sum() / K.trace(), rel=1e-10)
-
-
-@every_storage
-def test_the_matrix_of_features_says_whether_they_are_recomputed(storage):
-    X = spread(40)
-    kernel = Gaussian().fit(X)
-    anchors = choose_anchors(kernel, X, 5, random_state=0)
-    gram = CoordinateGram(anchor_coordinates(kernel, X, anchors, storage=storage))
-    assert gram.recomputes == (storage == "recompute")
-
-
-def test_anchors_of_unlike_lengths_are_refused():
-    X = np.eye(3)
-    with pytest.raises(ValueError, match=r"^Anchors must be .* or points of the data: X of Gaus"):
-        choose_anchors(Gaussian(sigma=1.0).fit(X), X, 2, anchors=[[1.0, 2.0, 3.0], [1.0]])
-
-
-def test_new_points_of_a_precomputed_kernel_have_features():
-    X = np.random.default_rng(0).normal(size=(12, 3))
-    K = Gaussian(sigma=2.0)(X, X)
-    found = [
-        anchor_coordinates(kernel, data, choose_anchors(kernel, data, 5, anchors=np.arange(5)))
-        for kernel, data in ((Gaussian(sigma=2.0).fit(X), X), (Precomputed(), K))
-    ]
-    ours, given = (each.of(new).toarray() for each, new in zip(found, (X[:4], K[:4]), strict=True))
-    np.testing.assert_allclose(ours, given, atol=1e-12)
-    rows = CoordinateRows(found[0])
-    np.testing.assert_array_equal(rows.rows([3, 1]), found[0].toarray()[[3, 1]])

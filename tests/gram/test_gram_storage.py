@@ -48,38 +48,20 @@ def data(n, dtype=np.float64, seed=0):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_products_are_bit_identical_whatever_the_storage(
-    kernel, dtype, threads, small_work_in_threads
-):
+def test_products_do_not_depend_on_storage_nor_threads(kernel, dtype, small_work_in_threads):
+    """With one number of threads all bits are the same, every time."""
     X, V = data(1100, dtype), data(1100, dtype, seed=1)
-    kernel.fit(X)
-    with threadpool_limits(threads, user_api="blas"):
-        first, *others = [TiledGram(kernel, X, storage) @ V for storage in STORAGES]
-    for product in others:
-        np.testing.assert_array_equal(product, first)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_products_do_not_depend_on_the_number_of_threads(storage, dtype, small_work_in_threads):
-    X, V = data(1100, dtype), data(1100, dtype, seed=1)
-    operator = TiledGram(Gaussian().fit(X), X, storage)
+    operators = [TiledGram(kernel.fit(X), X, storage) for storage in (*STORAGES, "recompute")]
     products = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            products.append((operator @ V, operator.cross(X[:90]) @ V))
+            first, *others = [operator @ V for operator in operators]
+            products.append((first, operators[0].cross(X[:90]) @ V))
+        for product in others:
+            np.testing.assert_array_equal(product, first)
     scale = np.abs(V).sum(axis=0).max()
     for one, two in zip(*products, strict=True):
         np.testing.assert_allclose(one, two, rtol=0, atol=4 * np.finfo(dtype).eps * scale)
-
-
-def test_the_same_number_of_threads_gives_the_same_bits_every_time():
-    X, V = data(1100), data(1100, seed=1)
-    operator = TiledGram(Gaussian().fit(X), X, "recompute")
-    first = operator @ V
-    for _ in range(5):
-        np.testing.assert_array_equal(operator @ V, first)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -127,41 +109,44 @@ def test_each_tile_is_evaluated_once_or_once_per_product(storage, monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 1100, 5000])
-def test_stored_bytes_is_half_of_the_matrix_and_the_diagonal_tiles(n):
-    full, rest = divmod(n, tiled.TILE)
-    diagonal = full * tiled.TILE**2 + rest**2
-    assert stored_bytes(n, 8) == 8 * (n * n + diagonal) // 2
+def test_stored_bytes_are_those_of_the_tiles_on_and_above_the_diagonal(n):
+    sizes = [min(tiled.TILE, n - start) for start in range(0, n, tiled.TILE)]
+    assert stored_bytes(n, 8) == 8 * sum(a * b for i, a in enumerate(sizes) for b in sizes[i:])
 
 
 def test_choice_by_budget():
     X, kernel = data(1100), Gaussian().fit(data(1100))
+    slow = FromCallable(squared_plus_one).fit(X)
     needed = stored_bytes(1100, 8)
-    assert choose_storage(kernel, X, needed, "auto")[0] == "memory"
-    assert choose_storage(kernel, X, needed - 1, "auto")[0] == "recompute"
-    assert choose_storage(kernel, X.astype(np.float32), needed // 2, "auto")[0] == "memory"
-    callable_kernel = FromCallable(squared_plus_one).fit(X)
-    assert choose_storage(callable_kernel, X, needed - 1, "auto")[0] == "disk"
-    assert choose_storage(Normalized(callable_kernel).fit(X), X, needed - 1, "auto")[0] == "disk"
-    storage, reason = choose_storage(kernel, X, "1MiB", "auto")
-    assert storage == "recompute"
+    for given, points, budget, expected in (
+        (kernel, X, needed, "memory"),
+        (kernel, X, needed - 1, "recompute"),
+        (kernel, X.astype(np.float32), needed // 2, "memory"),
+        (slow, X, needed - 1, "disk"),
+        (Normalized(slow).fit(X), X, needed - 1, "disk"),
+    ):
+        assert choose_storage(given, points, budget, "auto")[0] == expected
+    reason = choose_storage(kernel, X, "1MiB", "auto")[1]
     assert "takes 6.64 MiB" in reason
     assert "budget is 1 MiB" in reason
+    with pytest.raises(ValueError, match=r"storage='memory' does not fit: .* Raise memory_budget"):
+        gram_operator(kernel, X, memory_budget="1MiB", storage="memory")
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_a_storage_that_is_asked_for_is_given(storage):
-    X = data(60)
-    operator = gram_operator(Gaussian().fit(X), X, storage=storage)
-    assert operator.storage == storage
-    assert operator.recomputes is (storage == "recompute")
-    assert Centered(operator).recomputes is operator.recomputes
-    assert Combined(operator, np.ones(60)).recomputes is operator.recomputes
-
-
-def test_auto_is_the_default():
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        *[({"storage": storage}, storage) for storage in STORAGES],
+        ({}, "memory"),
+        ({"memory_budget": "10kB"}, "recompute"),
+    ],
+)
+def test_the_storage_of_an_operator(options, expected):
     X = data(600)
-    assert gram_operator(Gaussian().fit(X), X).storage == "memory"
-    assert gram_operator(Gaussian().fit(X), X, memory_budget="10kB").storage == "recompute"
+    operator = gram_operator(Gaussian().fit(X), X, **options)
+    assert operator.storage == expected
+    for each in (operator, Centered(operator), Combined(operator, np.ones(600))):
+        assert each.recomputes is (expected == "recompute")
 
 
 def test_precomputed_is_taken_as_it_is():
@@ -171,21 +156,12 @@ def test_precomputed_is_taken_as_it_is():
     assert operator.matrix is gram
 
 
-def test_memory_that_does_not_fit_is_an_error_that_says_so():
-    X = data(1100)
-    with pytest.raises(ValueError, match=r"storage='memory' does not fit: .* Raise memory_budget"):
-        gram_operator(Gaussian().fit(X), X, memory_budget="1MiB", storage="memory")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"storage": "ram"}, "storage of the Gram operator must be one of 'auto', 'memory'"),
         ({"storage": None}, "storage of the Gram operator must be one of"),
-        (
-            {"memory_budget": "2 bananas"},
-            "memory_budget has the unknown unit 'bananas'; got '2 bananas'",
-        ),
+        ({"memory_budget": "2 bananas"}, "unknown unit 'bananas'; got '2 bananas'"),
         ({"memory_budget": None}, "memory_budget must be a number of bytes or a string"),
         ({"memory_budget": -1}, "memory_budget must be finite and at least one byte"),
     ],
@@ -251,44 +227,35 @@ def test_memory_stays_near_what_the_storage_says(storage):
 # Bad matrices -------------------------------------------------------------------------------------
 
 
-def test_dense_gram_must_be_square_and_symmetric():
-    with pytest.raises(
-        ValueError, match=r"A Gram matrix must be a square matrix; got shape \(2, 3\)"
-    ):
-        DenseGram(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"must be symmetric; entries \(0, 1\) and \(1, 0\)"):
-        DenseGram([[1.0, 2.0], [3.0, 1.0]])
-    with pytest.raises(ValueError, match=r"must have shape \(n_new, 2\).*got \(1, 3\)"):
-        DenseGram(np.eye(2)).cross(np.ones((1, 3)))
-    with pytest.raises(ValueError, match=r"must have shape \(n_new, 2\).*got \(2,\)"):
-        DenseGram(np.eye(2)).cross(np.ones(2))
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DenseGram(np.ones((2, 3))), r"A Gram matrix must be a square .* shape \(2, 3\)"),
+        (lambda: DenseGram([[1.0, 2.0], [3.0, 1.0]]), r"symmetric; entries \(0, 1\) and \(1, 0\)"),
+        (lambda: DenseGram(np.eye(2)).cross(np.ones((1, 3))), r"\(n_new, 2\).*got \(1, 3\)"),
+        (lambda: DenseGram(np.eye(2)).cross(np.ones(2)), r"shape \(n_new, 2\).*got \(2,\)"),
+        (lambda: Combined(DenseGram(np.eye(2)), np.ones((2, 3))), r"2 columns.*shape \(2, 3\)"),
+        (lambda: Combined(DenseGram(np.eye(2)), np.ones(3)), "combination must have 2 columns"),
+        (lambda: Combined(DenseGram(np.eye(2)), [1e200, 1.0]), "Squares of combination .*overfl"),
+    ],
+)
+def test_matrices_must_fit(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_dense_gram_of_integers_is_float64():
     operator = DenseGram(np.array([[2, 1], [1, 2]]))
-    assert operator.dtype == np.float64
-    new = np.array([[1, 2]])
-    assert operator.cross(new).dtype == np.float64
-    np.testing.assert_allclose(Centered(operator).cross(new).toarray(), [[-0.5, 0.5]])
-
-
-def test_combination_must_fit():
-    with pytest.raises(ValueError, match=r"combination must have 2 columns.*got shape \(2, 3\)"):
-        Combined(DenseGram(np.eye(2)), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="combination must have 2 columns"):
-        Combined(DenseGram(np.eye(2)), np.ones(3))
-
-
-def test_transposed_cross_products_say_what_to_use():
-    X = data(20)
-    cross = TiledGram(Gaussian().fit(X), X, "memory").cross(X[:3])
+    cross = operator.cross(np.array([[1, 2]]))
+    assert operator.dtype == cross.dtype == np.float64
+    np.testing.assert_allclose(Centered(operator).cross([[1, 2]]).toarray(), [[-0.5, 0.5]])
     with pytest.raises(NotImplementedError, match=r"use rows\(\) or toarray\(\)"):
-        cross.H @ np.ones(3)
+        cross.H @ np.ones(1)
 
 
 # ------------------------------------------------------------------ what was not validated
 
-POINTS = np.random.default_rng(0).standard_normal((6, 3))
+POINTS = data(6)
 
 
 @pytest.mark.parametrize(
@@ -305,20 +272,26 @@ POINTS = np.random.default_rng(0).standard_normal((6, 3))
     ],
     ids=["none", "list", "float16", "integers", "dates", "texts", "vector", "empty"],
 )
-def test_what_was_not_validated_is_refused_by_name(X, found):
+def test_data_that_were_not_validated_are_refused_by_name(X, found):
     kernel = Gaussian(1.0).fit(POINTS)
-    with pytest.raises(ValueError, match=rf"X of gram_operator must be validated.*got {found}"):
-        gram_operator(kernel, X)
-    with pytest.raises(ValueError, match=rf"X of choose_anchors must be validated.*got {found}"):
-        choose_anchors(kernel, X, 2)
+    for function, owner in ((gram_operator, "gram_operator"), (choose_two, "choose_anchors")):
+        with pytest.raises(ValueError, match=rf"X of {owner} must be validated.*got {found}"):
+            function(kernel, X)
 
 
-def test_kernels_that_are_not_ready_are_refused_by_name():
-    with pytest.raises(NotFittedError, match="Gaussian of gram_operator is not fitted"):
-        gram_operator(Gaussian(1.0), POINTS)
-    with pytest.raises(NotFittedError, match="Gaussian of choose_anchors is not fitted"):
-        choose_anchors(Gaussian(), POINTS, 2)
-    with pytest.raises(ValueError, match="kernel of gram_operator must be a fitted Kernel"):
-        gram_operator("gaussian", POINTS)
-    with pytest.raises(ValueError, match="has 2 features; Gaussian was fitted to 3"):
-        gram_operator(Gaussian(1.0).fit(POINTS), POINTS[:, :2])
+def choose_two(kernel, X):
+    return choose_anchors(kernel, X, 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X", "error", "message"),
+    [
+        (Gaussian(1.0), POINTS, NotFittedError, "Gaussian of {owner} is not fitted"),
+        ("gaussian", POINTS, ValueError, "kernel of {owner} must be a fitted Kernel"),
+        (Gaussian(1.0).fit(POINTS), POINTS[:, :2], ValueError, "has 2 features; .* fitted to 3"),
+    ],
+)
+def test_kernels_that_are_not_ready_are_refused_by_name(kernel, X, error, message):
+    for function, owner in ((gram_operator, "gram_operator"), (choose_two, "choose_anchors")):
+        with pytest.raises(error, match=message.format(owner=owner)):
+            function(kernel, X)

@@ -130,12 +130,11 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
             "definite on these data, and they have no coordinates. Choose another kernel, or add a "
             "constant to the diagonal of the matrix."
         )
-    kept = values > limit
-    kept[-1] = True  # of data that are all 0
+    kept, left_out = _kept(values, limit)
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
     vectors = vectors[:, kept][:, ::-1]
     decoder = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
-    return _with_two(vectors * roots, decoder, _sum_of(values[~kept]))
+    return _with_two(vectors * roots, decoder, left_out)
 
 
 def principal_coordinates(features: Coordinates) -> Isometry:
@@ -170,10 +169,9 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     """
     coordinates = features.toarray().astype(np.float64)
     values, axes = scipy.linalg.eigh(coordinates.T @ coordinates, driver="evd")
-    kept = values > _negligible(values, features.dtype)
-    kept[-1] = True
+    kept, left_out = _kept(values, _negligible(values, features.dtype))
     axes = axes[:, kept][:, ::-1]
-    return _with_two(coordinates @ axes, features.decoder @ axes, _sum_of(values[~kept]))
+    return _with_two(coordinates @ axes, features.decoder @ axes, left_out)
 
 
 def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
@@ -181,8 +179,11 @@ def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
     return max(_RANK, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
-def _sum_of(values: NDArray[np.float64]) -> float:
-    return float(np.maximum(values, 0.0).sum())
+def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_], float]:
+    """Return which directions are kept, and the sum of the eigenvalues of the others."""
+    kept = values > limit
+    kept[-1] = True  # also if the data are all 0
+    return kept, float(np.maximum(values[~kept], 0.0).sum())
 
 
 def _with_two(

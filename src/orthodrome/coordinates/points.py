@@ -222,16 +222,9 @@ class _PointFunction:
     def of(cls, by: AnchorMap, function: Any) -> _PointFunction:
         return cls(by, function, by.rows_at_once, by.work_per_row)
 
-    def __call__(
-        self,
-        rows: Any,
-        start: int,
-        weights: Any = None,
-        own: Any = None,
-        captured: Any = None,
-        **others: Any,
-    ) -> Any:
-        return self.function(self.by.look(rows, weights, own, captured), **others)
+    def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
+        known = {name: columns.pop(name, None) for name in ("weights", "own", "captured")}
+        return self.function(self.by.look(rows, **known), **columns)
 
 
 def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:

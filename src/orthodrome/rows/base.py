@@ -21,8 +21,7 @@ from ..kernels import Kernel
 __all__ = [
     "RowCheck",
     "Rows",
-    "block_rows",
-    "block_sums",
+    "join_parts",
     "random_parts",
     "rows_at",
     "rows_at_once",
@@ -30,6 +29,7 @@ __all__ = [
     "spread_rows",
     "stacked",
     "sum_parts",
+    "visit_block",
 ]
 
 #: A function of a block: ``function(block, start, **columns)``.
@@ -303,52 +303,33 @@ def _first_not_finite(block: Any) -> int | None:
 # ---------------------------------------------------------------------- one block
 
 
-def block_sums(
-    function: BlockFunction,
-    check: RowCheck | None,
-    block: Any,
-    start: int,
-    columns: dict[str, Any],
-) -> tuple[NDArray[Any], ...]:
-    """Return the sums over one block, whose first row has the number `start` among all.
-
-    The function gets it in pieces. `columns` are the rows of this block alone.
-    """
-    return sum_parts(_pieces(function, check, block, start, columns))
-
-
-def block_rows(
+def visit_block(
+    collect: Callable[[Iterable[Any]], Any],
     function: BlockFunction,
     check: RowCheck | None,
     block: Any,
     start: int,
     columns: dict[str, Any],
 ) -> Any:
-    """Return what the function returns for the rows of one block."""
-    parts = list(_pieces(function, check, block, start, columns))
-    if isinstance(parts[0], tuple):
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-    return stacked(parts)
+    """Call a function with a block, in pieces, and collect what it returns.
 
-
-def _pieces(
-    function: BlockFunction,
-    check: RowCheck | None,
-    block: Any,
-    start: int,
-    columns: dict[str, Any],
-) -> Iterator[Any]:
-    """Call the function with a piece of a block at a time."""
+    `collect` is :func:`sum_parts` or :func:`join_parts`, `start` the number of the first row, and
+    `columns` are the rows of this block alone.
+    """
     rows = block if check is None else check(block, start)
     owner = "the data" if check is None else check.owner
     step = rows_at_once(function)
-    for first in range(0, rows.shape[0], step):
-        part = slice(first, first + step)
-        piece = rows[part]
-        attached = {name: column[part] for name, column in columns.items()}
-        with rows_named(piece, start + first, owner):
-            result = function(piece, start + first, **attached)
-        yield result
+
+    def results() -> Iterator[Any]:
+        for first in range(0, rows.shape[0], step):
+            part = slice(first, first + step)
+            piece = rows[part]
+            attached = {name: column[part] for name, column in columns.items()}
+            with rows_named(piece, start + first, owner):
+                result = function(piece, start + first, **attached)
+            yield result
+
+    return collect(results())
 
 
 def rows_at_once(function: BlockFunction) -> int:
@@ -364,3 +345,11 @@ def sum_parts(parts: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
         for sum_, term in zip(total, part, strict=True):
             np.add(sum_, term, out=sum_)
     return total
+
+
+def join_parts(parts: Iterable[Any]) -> Any:
+    """Return arrays, or tuples of arrays, one below the other."""
+    parts = list(parts)
+    if isinstance(parts[0], tuple):
+        return tuple(map(stacked, zip(*parts, strict=True)))
+    return stacked(parts)

@@ -14,12 +14,12 @@ from .base import (
     BlockFunction,
     RowCheck,
     Rows,
-    block_rows,
-    block_sums,
+    join_parts,
     random_parts,
     rows_at,
     spread_rows,
     sum_parts,
+    visit_block,
 )
 from .dask_blocks import (
     as_dask_array,
@@ -98,7 +98,7 @@ class DaskRows(Rows):
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Add up what the function returns for each block: one pass over the rows."""
-        (total,) = computed(reduced(self._tasks(block_sums, function), _sum))
+        (total,) = computed(reduced(self._tasks(sum_parts, function), _sum))
         return total
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
@@ -114,8 +114,8 @@ class DaskRows(Rows):
             name: np.zeros((1, *column.shape[1:]), dtype=column.dtype)
             for name, column in self.columns.items()
         }
-        like = np.asarray(block_rows(function, None, self._first, 0, columns))
-        parts = self._tasks(block_rows, function)
+        like = np.asarray(visit_block(join_parts, function, None, self._first, 0, columns))
+        parts = self._tasks(join_parts, function)
         return as_dask_array(parts, self.array.chunks[0], like[:0])
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
@@ -180,10 +180,10 @@ class DaskRows(Rows):
         rows, counts = np.unique(np.concatenate(computed(*parts)), return_counts=True)
         return rows, counts.astype(np.float64)
 
-    def _tasks(self, visit: Any, function: BlockFunction) -> list[Any]:
-        """Return a delayed call of ``visit``, block_sums or block_rows, for each block."""
-        call, blocks = task(visit), blocks_of(self.array)
-        shared = constant(function), constant(self._check)
+    def _tasks(self, collect: Any, function: BlockFunction) -> list[Any]:
+        """Return a delayed call of visit_block for each block."""
+        call, blocks = task(visit_block), blocks_of(self.array)
+        shared = collect, constant(function), constant(self._check)
         columns = {name: self._split(column) for name, column in self.columns.items()}
         return [
             call(*shared, blocks[i], rows.start, {name: columns[name][i] for name in columns})

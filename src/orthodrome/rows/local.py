@@ -22,12 +22,12 @@ from .base import (
     BlockFunction,
     RowCheck,
     Rows,
-    block_rows,
-    block_sums,
+    join_parts,
     rows_at_once,
     rows_named,
     stacked,
     sum_parts,
+    visit_block,
 )
 
 __all__ = ["ArrayRows", "BatchRows", "ZarrRows"]
@@ -41,6 +41,9 @@ _SMALL = 8192
 #: A block and the number of its first row.
 Numbered = tuple[int, Any]
 
+#: What one thread does with its blocks.
+Share = Callable[[Iterable[Numbered]], Any]
+
 
 class _LocalRows(Rows):
     """Rows that are read by threads of this process."""
@@ -48,26 +51,24 @@ class _LocalRows(Rows):
     serial: bool  # whether functions of blocks must run in one thread
 
     @abstractmethod
-    def _shared(
-        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
-    ) -> Iterable[Any]:
+    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
         """Make one pass: return what ``share(blocks)`` returns for the blocks of each thread."""
 
     @abstractmethod
     def _in_order(self) -> Iterator[Numbered]:
         """Yield the blocks of one pass."""
 
-    def _visit(self, visit: Any, function: BlockFunction, start: int, block: Any) -> Any:
-        """Call block_sums or block_rows with a block and its rows of the columns."""
+    def _visit(self, collect: Any, function: BlockFunction, start: int, block: Any) -> Any:
+        """Call a function with a block and its rows of the columns."""
         rows = slice(start, start + block.shape[0])
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return visit(function, self._check, block, start, columns)
+        return visit_block(collect, function, self._check, block, start, columns)
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Add up what the function returns for each block: one pass over the rows."""
 
         def share(blocks: Iterable[Numbered]) -> Any:
-            return sum_parts(self._visit(block_sums, function, *block) for block in blocks)
+            return sum_parts(self._visit(sum_parts, function, *block) for block in blocks)
 
         return sum_parts(self._shared(share, function))
 
@@ -85,7 +86,7 @@ class _LocalRows(Rows):
         def share(blocks: Iterable[Numbered]) -> None:
             nonlocal single
             for start, block in blocks:
-                part = self._visit(block_rows, function, start, block)
+                part = self._visit(join_parts, function, start, block)
                 single = not isinstance(part, tuple)
                 arrays = (part,) if single else part
                 if not self.shape:
@@ -123,9 +124,7 @@ class _IndexedRows(_LocalRows):
     array: Any  # as it is stored, which may be before the check
     _step: int | None = None  # rows that are read together, if the data have blocks of their own
 
-    def _shared(
-        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
-    ) -> Iterable[Any]:
+    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
         step = self._step or min(rows_at_once(function), _BLOCK)
         starts = range(0, self.shape[0], step)
         work = self.shape[0] * getattr(function, "work_per_row", math.inf)
@@ -319,9 +318,7 @@ class BatchRows(_LocalRows):
         if waiting:
             yield start, stacked(waiting)
 
-    def _shared(
-        self, share: Callable[[Iterable[Numbered]], Any], function: BlockFunction
-    ) -> Iterable[Any]:
+    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
         for start, block in self._in_order():
 
             def one_share(rows: slice, start: int = start, block: Any = block) -> Any:
