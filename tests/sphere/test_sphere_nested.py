@@ -96,33 +96,25 @@ def test_the_objective_is_never_worse_than_projected_gradients(make, p, seed):
 
 @every_power
 @pytest.mark.parametrize("great", [False, True])
-def test_the_gradient_vanishes_by_finite_differences(p, great):
-    points = ellipsoid(seed=1)
+@pytest.mark.parametrize(
+    "points",
+    [ellipsoid(seed=1), unit(ellipsoid(60, 40) @ rotation(41))],
+    ids=["few coordinates", "nearly as many coordinates as points"],
+)
+def test_the_gradient_vanishes_by_finite_differences(points, p, great):
     found = fit_subsphere(points, np.ones(len(points)), p=p, great=great)
+    assert found.converged
+    assert found.n_iter < 200
     frame = np.linalg.svd(found.axis[None])[2][1:]
 
     def value(x):
         axis = unit(found.axis + x[:-1] @ frame)
         return penalty(points, axis, found.radius + (0 if great else x[-1]), p)
 
+    assert value(np.zeros(len(frame) + 1)) == pytest.approx(found.objective, rel=1e-9)
     steps = 1e-6 * np.eye(len(frame) + 1)
     gradient = [(value(step) - value(-step)) / 2e-6 for step in steps]
-    assert np.abs(gradient).max() < 2e-6
-
-
-@pytest.mark.parametrize("great", [False, True])
-def test_random_starts_find_nothing_better(great):
-    points, rng = ellipsoid(60, 3, seed=2), np.random.default_rng(0)
-    found = fit_subsphere(points, np.ones(60), great=great)
-
-    def value(x):
-        return penalty(points, unit(x[:4]), np.pi / 2 if great else x[4], 2.0)
-
-    ends = [
-        scipy.optimize.minimize(value, np.append(rng.standard_normal(4), rng.random())).fun
-        for _ in range(10)
-    ]
-    assert found.objective <= min(ends) * (1 + 1e-8)
+    assert np.abs(gradient).max() < (2e-6 if len(frame) < 9 else 2e-4)
 
 
 def test_small_powers_go_by_way_of_larger_ones():
@@ -166,15 +158,6 @@ def test_of_subspheres_through_points_that_of_most_of_them_comes_first(p, great)
     np.testing.assert_allclose(min(found, np.pi - found), radius, atol=1e-9)
     values = [penalty(points, axis, r, p) for axis, r in starts]
     np.testing.assert_allclose(values, sorted(values), rtol=1e-12)  # equal ones in any order
-
-
-def test_weights_are_repetitions_of_points():
-    points = ellipsoid(40, 4)
-    times = np.random.default_rng(0).integers(1, 4, 40)
-    weighted = fit_subsphere(points, times.astype(float), p=1.0)
-    repeated = fit_subsphere(np.repeat(points, times, axis=0), np.ones(times.sum()), p=1.0)
-    np.testing.assert_allclose(weighted.axis, repeated.axis, atol=1e-6)
-    np.testing.assert_allclose(weighted.radius, repeated.radius, atol=1e-7)
 
 
 @pytest.mark.parametrize("m", [3, 5, 80])
@@ -235,36 +218,17 @@ def test_the_choice_of_a_sphere_is_robust_too(sphere, seed):
 
 
 @every_power
-def test_the_nearest_of_many_ends(p):
+@pytest.mark.parametrize("great", [False, True])
+def test_the_nearest_of_many_ends(p, great):
     """No search from a hundred random starts ends much lower."""
     rng = np.random.default_rng(5)
     points = np.vstack([ellipsoid(64, 2, seed=5), unit(rng.standard_normal((16, 3)))])
     share = np.full(80, 1 / 80)
-    search = _Search(points, share, False, 500)
+    search = _Search(points, share, great, 500)
     axes = unit(rng.standard_normal((100, 3)))
     ends = [search.run(axis, search.best_radius(axis), p).objective for axis in axes]
-    found = fit_subsphere(points, share, p=p).objective
+    found = fit_subsphere(points, share, p=p, great=great).objective
     assert found <= min(ends) * (1 + (1e-6 if p >= 1.5 else 2e-2))
-
-
-@pytest.mark.parametrize("p", [0.5, 1.0, 1.5])
-@pytest.mark.parametrize("great", [False, True])
-def test_newton_ends_where_slopes_are_zero(p, great):
-    """In as many coordinates as there are points, where a search by slopes alone takes for ever."""
-    points = unit(ellipsoid(60, 40) @ rotation(41))
-    found = fit_subsphere(points, np.ones(60), p=p, great=great)
-    assert found.converged
-    assert found.n_iter < 200
-
-    def value(step):
-        axis = found.axis + step[: len(found.axis)]
-        axis /= np.linalg.norm(axis)
-        return penalty(points, axis, found.radius + (0 if great else step[-1]), p)
-
-    slopes = scipy.optimize.approx_fprime(np.zeros(41 if great else 42), value, 1e-7)
-    start = penalty(points, np.eye(41)[-1], np.pi / 2, p)
-    assert np.abs(slopes).max() < 2e-4 * max(start, 1.0)
-    np.testing.assert_allclose(value(np.zeros(42)), found.objective, rtol=1e-9)
 
 
 def test_least_squares_take_second_derivatives_only_where_slopes_take_long(monkeypatch):
@@ -289,11 +253,10 @@ def test_least_squares_take_second_derivatives_only_where_slopes_take_long(monke
     assert begun == []
 
 
-def test_a_search_that_does_not_end_is_told():
+def test_a_search_that_does_not_end_is_reported():
     points = ellipsoid(60, 20)
     with pytest.warns(ConvergenceWarning, match=r"\d+ of the 19 subspheres were still moving"):
-        chain = fitted(points, p=1.0, max_iter=2)
-    assert not chain.converged
+        assert not fitted(points, p=1.0, max_iter=2).converged
     assert fitted(points, p=1.0).converged
 
 
@@ -478,8 +441,6 @@ def test_raising_undoes_projecting(dimension):
     scores, kept = chain.scores(raised), chain.scores(points)
     np.testing.assert_allclose(scores[:, :dimension], kept[:, :dimension], atol=1e-9)
     np.testing.assert_allclose(scores[:, dimension:], 0, atol=1e-9)
-    with pytest.raises(ValueError, match="points must have from 2 to 6 coordinates; got 7"):
-        chain.raised(np.eye(7))
 
 
 # ---------------------------------------------------------------------- the circle
@@ -557,14 +518,6 @@ def test_features_are_scores_in_the_units_of_the_subsphere_that_holds_them():
             chain.features(points, k, circle=circle)
 
 
-@pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_rounding_beyond_a_pole_is_cut_off_too(side):
-    local = np.zeros((3, 4))
-    local[:, 2] = side * np.array([1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
-    found = _cut_off(local, np.full(3, 1 / 3), 2, 2.0, False)
-    assert 0 <= found.radius < 1e-7
-
-
 @every_power
 @pytest.mark.parametrize("great", [False, True])
 def test_what_is_cut_off_has_the_penalty_of_its_residuals(p, great):
@@ -572,6 +525,9 @@ def test_what_is_cut_off_has_the_penalty_of_its_residuals(p, great):
     found = _cut_off(local, np.full(40, 1 / 40), 3, p, great)
     expected = penalty(local, found.axis, found.radius, p)
     assert found.objective == pytest.approx(expected, rel=1e-12)
+    poles = np.zeros((3, 4))  # and cosines may be beyond 1 by rounding
+    poles[:, 2] = np.sign(p - 1.2) * np.array([1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
+    assert 0 <= _cut_off(poles, np.full(3, 1 / 3), 2, p, False).radius < 1e-7
 
 
 def test_float32_and_read_only():
@@ -581,35 +537,29 @@ def test_float32_and_read_only():
     np.testing.assert_allclose(coarse.radii, exact.radii, atol=1e-4)
 
 
-BAD = [
-    ({"p": 0.0}, "p of nested_spheres"),
-    ({"p": 2.5}, r"p of nested_spheres must be in \(0, 2\]"),
-    ({"sphere": "large"}, "sphere of nested_spheres must be one of 'small'"),
-    ({"negligible": -1.0}, "negligible of nested_spheres"),
-    ({"sample_weight": np.ones(3)}, "sample_weight"),
-]
+CHAIN = fitted(ellipsoid())
 
 
-@pytest.mark.parametrize(("options", "message"), BAD, ids=str)
-def test_bad_parameters(options, message):
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nested_spheres(ellipsoid(), p=0.0), "p of nested_spheres"),
+        (lambda: nested_spheres(ellipsoid(), p=2.5), r"p of nested_spheres must be in \(0, 2\]"),
+        (lambda: nested_spheres(ellipsoid(), sphere="large"), "sphere of nested_spheres must be"),
+        (lambda: nested_spheres(ellipsoid(), negligible=-1.0), "negligible of nested_spheres"),
+        (lambda: nested_spheres(ellipsoid(), np.ones(3)), "sample_weight"),
+        (lambda: nested_spheres(2 * ellipsoid()), r"points must have unit length; row \d"),
+        (lambda: nested_spheres(np.full((3, 3), np.nan)), "NaN"),
+        (lambda: nested_spheres(np.ones((3, 1))), "at least 2 coordinates"),
+        (lambda: CHAIN.scores(np.eye(3)), "points must have 6 coordinates; got 3"),
+        (lambda: CHAIN.points(np.ones((2, 3))), "scores must have 5 columns"),
+        (lambda: CHAIN.projected(ellipsoid(), 6), "dimension must be from 1 to 5"),
+        (lambda: CHAIN.raised(np.eye(7)), "points must have from 2 to 6 coordinates; got 7"),
+    ],
+)
+def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
-        nested_spheres(ellipsoid(), **options)
-
-
-def test_bad_points():
-    with pytest.raises(ValueError, match=r"points must have unit length; row \d"):
-        nested_spheres(2 * ellipsoid())
-    with pytest.raises(ValueError, match="NaN"):
-        nested_spheres(np.full((3, 3), np.nan))
-    with pytest.raises(ValueError, match="at least 2 coordinates"):
-        nested_spheres(np.ones((3, 1)))
-    chain = fitted(ellipsoid())
-    with pytest.raises(ValueError, match="points must have 6 coordinates; got 3"):
-        chain.scores(np.eye(3))
-    with pytest.raises(ValueError, match="scores must have 5 columns"):
-        chain.points(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="dimension must be from 1 to 5"):
-        chain.projected(ellipsoid(), 6)
+        call()
 
 
 def test_where_second_derivatives_are_too_many_least_squares_lead_on(monkeypatch):

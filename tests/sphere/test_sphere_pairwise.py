@@ -30,6 +30,7 @@ def test_unit_vectors(dtype):
     X, Y = unit_vectors(7, 4, dtype), unit_vectors(5, 4, dtype, seed=1)
     angles = geodesic_distances(X, Y)
     assert angles.dtype == dtype
+    geodesic_distances((X * (1 + 5e-6)).astype(np.float32))  # unit length to its precision
     expected = np.stack([distance(x, Y) for x in X])
     np.testing.assert_allclose(angles, expected, rtol=TOLERANCE[dtype])
     both = geodesic_distances(X)
@@ -99,20 +100,24 @@ def test_a_fitted_kernel_is_used_as_it_is():
     )
 
 
-def test_errors():
-    X = unit_vectors(4, 3)
-    with pytest.raises(ValueError, match=r"X must have unit length; row 2"):
-        geodesic_distances(X * np.array([1, 1, 2, 1])[:, None])
-    with pytest.raises(ValueError, match=r"Y must have as many columns as X, 3; got 2"):
-        geodesic_distances(X, unit_vectors(4, 2))
-    with pytest.raises(ValueError, match=r"Y must be None .* precomputed"):
-        geodesic_distances(X @ X.T, X @ X.T, kernel="precomputed")
-    with pytest.raises(ValueError, match="Normalized"):
-        geodesic_distances(2 * X + 1, kernel=Linear())
-    with pytest.raises(ValueError, match=r"it is 4 at row \d of Y and not 1\."):
-        geodesic_distances(X, 2 * X, kernel=Linear())
-    with pytest.raises(ValueError, match="NaN"):
-        geodesic_distances(X * np.nan)
+X = unit_vectors(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((X * np.array([1, 1, 2, 1])[:, None],), {}, "X must have unit length; row 2"),
+        ((X * (1 + 5e-6),), {}, "X must have unit length"),
+        ((X, unit_vectors(4, 2)), {}, "Y must have as many columns as X, 3; got 2"),
+        ((X @ X.T, X @ X.T), {"kernel": "precomputed"}, "Y must be None .* precomputed"),
+        ((2 * X + 1,), {"kernel": Linear()}, "Normalized"),
+        ((X, 2 * X), {"kernel": Linear()}, r"it is 4 at row \d of Y and not 1\."),
+        ((X * np.nan,), {}, "NaN"),
+    ],
+)
+def test_errors(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        geodesic_distances(*arguments, **options)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -127,10 +132,3 @@ def test_kernels_keep_the_precision(kernel, dtype):
     assert geodesic_distances(X, X[:4], kernel=kernel).dtype == dtype
     matrix = 4 * as_kernel(kernel).fit(X)(X, X)
     assert geodesic_distances(matrix, kernel="precomputed").dtype == matrix.dtype
-
-
-def test_unit_length_is_that_of_the_precision():
-    X = unit_vectors(4, 3)
-    geodesic_distances((X * (1 + 5e-6)).astype(np.float32))
-    with pytest.raises(ValueError, match="X must have unit length"):
-        geodesic_distances(X * (1 + 5e-6))

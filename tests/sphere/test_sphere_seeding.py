@@ -104,21 +104,6 @@ def test_k_means_plus_plus_draws_by_weighted_squared_distances():
         assert seeding(squared, w, 2, Recorded([0.01, *order])).tolist() == [0, 3]
 
 
-def test_k_means_plus_plus_frequencies_follow_squared_distances():
-    """Of two candidates the farther end of a line is the better: it is lost only if never drawn."""
-    X, n_draws = np.array([[0.0], [1.0], [2.0]]), 4000
-    w = np.array([1e9, 1.0, 1.0])  # the first draw is the first point
-    random = np.random.RandomState(1)
-    squared = distances(X)[0]
-    second = [SEEDINGS["k-means++"](squared, w, 2, random)[1] for _ in range(n_draws)]
-    counts = np.bincount(second, minlength=3)
-    # of d² = 1 and 4, taken by both candidates: both leave 1, a tie that the first index wins
-    near = 1 - (4 / 5) ** 2
-    expected = n_draws * np.array([near, 1 - near])
-    assert counts[0] == 0
-    assert np.sum((counts[1:] - expected) ** 2 / expected) < 10.8
-
-
 def test_squared_distances_of_rounding_below_zero_pull_nothing():
     squared = lambda indices: np.where(np.eye(4)[:, indices] == 1, 0.0, -1e-17)  # noqa: E731
     chosen = SEEDINGS["k-means++"](squared, np.ones(4), 3, np.random.RandomState(0))
