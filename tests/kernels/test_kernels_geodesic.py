@@ -36,20 +36,17 @@ REFERENCE = np.array([0.2, -0.1, 0.4])
 
 
 @every_base
-def test_gram_is_positive_semidefinite(base):
-    values = np.linalg.eigvalsh(Geodesic(base, REFERENCE).fit(X)(X))
-    assert values[0] >= -1e-13 * values[-1]
-
-
-@every_base
 def test_gram_is_that_of_tangents_at_the_same_reference(base):
     """MATH §2: T = D (K - c cᵀ) D over the data and the reference itself."""
-    with_reference = np.vstack([X, REFERENCE])
-    gram = DenseGram(base.fit(X)(with_reference))
+    points = np.vstack([X, REFERENCE])
+    kernel, gram = Geodesic(base, REFERENCE).fit(X), DenseGram(base.fit(X)(points))
     expected = Tangent(gram, np.eye(61)[60]).toarray()
-    np.testing.assert_allclose(
-        Geodesic(base, REFERENCE).fit(X)(with_reference), expected, atol=1e-12
-    )
+    np.testing.assert_allclose(kernel(points), expected, atol=1e-12)
+    values = np.linalg.eigvalsh(kernel(X))
+    assert values[0] >= -1e-13 * values[-1]
+    distances = geodesic_distances(X, REFERENCE[None], kernel=base.fit(X))[:, 0]
+    np.testing.assert_allclose(kernel.diag(X), distances**2, rtol=1e-12)
+    np.testing.assert_allclose(np.diagonal(kernel(X)), distances**2, rtol=1e-12)
 
 
 @every_base
@@ -57,23 +54,13 @@ def test_gram_at_the_karcher_mean_is_that_of_tangents_there(base):
     gram = DenseGram(base.fit(X)(X))
     mean = karcher_mean(gram)
     kernel = Geodesic(base, X, 3.0 * mean.point).fit(X)  # of any length
-    np.testing.assert_allclose(
-        kernel(X), Tangent(gram, mean.point, mean.cosines).toarray(), atol=1e-7
-    )
-
-
-@every_base
-def test_diagonal_is_the_squared_distance_from_the_reference(base):
-    kernel = Geodesic(base, REFERENCE).fit(X)
-    distances = geodesic_distances(X, REFERENCE[None], kernel=base.fit(X))[:, 0]
-    np.testing.assert_allclose(kernel.diag(X), distances**2, rtol=1e-12)
-    np.testing.assert_allclose(np.diagonal(kernel(X)), distances**2, rtol=1e-12)
+    expected = Tangent(gram, mean.point, mean.cosines).toarray()
+    np.testing.assert_allclose(kernel(X), expected, atol=1e-7)
 
 
 @every_base
 def test_the_reference_is_mapped_to_zero(base):
-    kernel = Geodesic(base, X[7]).fit(X)
-    gram = kernel(X)
+    gram = Geodesic(base, X[7]).fit(X)(X)
     np.testing.assert_array_equal(gram[7], 0.0)
     np.testing.assert_array_equal(gram[:, 7], 0.0)
     assert np.count_nonzero(gram.any(axis=1)) == 59
@@ -163,26 +150,17 @@ def two_rings(n=80):
     return points + 0.05 * rng.normal(size=points.shape), np.repeat([0, 1], n // 2)
 
 
-def test_in_a_support_vector_machine():
+def test_in_machines_and_searches():
     points, y = two_rings()
-    model = SVC(kernel=Geodesic(Gaussian(sigma=1.0), points.mean(axis=0))).fit(points, y)
+    kernel = Geodesic(Gaussian(sigma=1.0), points.mean(axis=0))
+    model, gram = SVC(kernel=kernel).fit(points, y), kernel(points)
     assert model.score(points, y) == 1
-    gram = Geodesic(Gaussian(sigma=1.0), points.mean(axis=0))(points)
     same = SVC(kernel="precomputed").fit(gram, y)
     np.testing.assert_allclose(model.decision_function(points), same.decision_function(gram))
-
-
-def test_in_a_grid_search():
-    points, y = two_rings()
-    kernel = Geodesic(Gaussian(sigma=1.0), np.zeros(2))
     search = GridSearchCV(SVC(kernel=kernel), {"kernel__kernel__sigma": [1e-3, 1.0]}, cv=3)
     assert search.fit(points, y).best_params_ == {"kernel__kernel__sigma": 1.0}
-
-
-def test_in_a_one_class_machine():
-    points, _ = two_rings()
-    model = OneClassSVM(kernel=Geodesic(Gaussian(sigma=1.0), points[0]), nu=0.1).fit(points)
-    assert np.mean(model.predict(points) == 1) > 0.8
+    one_class = OneClassSVM(kernel=kernel, nu=0.1).fit(points)
+    assert np.mean(one_class.predict(points) == 1) > 0.8
 
 
 def test_parameters_of_the_inner_kernel():

@@ -41,51 +41,32 @@ def assert_close(actual, expected, dtype=np.float64):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(dtype) * scale)
 
 
-# Fitting ------------------------------------------------------------------------------------------
-
-
-@every_kernel
-def test_a_second_positional_argument_is_not_taken_for_weights(case):
-    X = case.data(6)
-    kernel = case.make()
-    message = rf"{type(kernel).__name__}.fit takes no y; pass weights as sample_weight="
-    for y in (np.ones(6), ["a"] * 6):
-        with pytest.raises(TypeError, match=message):
-            kernel.fit(X, y)
-    assert kernel.fit(X, None, sample_weight=np.ones(6)) is kernel  # as scikit-learn calls it
-
-
 # Values -------------------------------------------------------------------------------------------
 
 
 @every_kernel
 @both_dtypes
-def test_block_equals_the_oracle(case, dtype):
-    X, Y = case.data(9, 0, dtype), case.data(6, 1, dtype)
-    block = case.make()(X, Y)
-    assert block.dtype == dtype
-    assert_close(block, case.block(X, Y), dtype)
-
-
-@every_kernel
-@both_dtypes
-def test_gram_is_symmetric_and_equals_the_block_with_itself(case, dtype):
-    X = case.data(40, 0, dtype)
-    kernel = case.make().fit(X)
-    gram = kernel(X)
-    np.testing.assert_array_equal(gram, kernel(X).T)
-    assert_close(gram, kernel(X, X), dtype)
-    assert_close(kernel(X[:7], X[7:]), kernel(X[7:], X[:7]).T, dtype)
-
-
-@every_kernel
-@both_dtypes
-def test_diag_is_the_diagonal_of_the_block(case, dtype):
-    X = case.data(40, 0, dtype)
-    diagonal = case.make().diag(X)
-    assert diagonal.dtype == dtype
-    assert_close(diagonal, np.diagonal(case.make()(X)), dtype)
+def test_blocks_and_diagonals_equal_the_oracle(case, dtype):
+    """Whether the kernel is fitted or not, where no parameter depends on the data."""
+    X, Y = case.data(40, 0, dtype), case.data(6, 1, dtype)
+    kernel, fitted = case.make(), case.make().fit(case.data(30, 2, dtype))
+    gram, block, diagonal = fitted(X), kernel(X, Y), kernel.diag(X)
+    assert block.dtype == gram.dtype == diagonal.dtype == dtype
+    assert_close(block[:9], case.block(X[:9], Y), dtype)
+    assert_close(fitted(X, Y), block, dtype)
+    np.testing.assert_array_equal(gram, gram.T)
+    assert_close(gram, fitted(X, X), dtype)
+    assert_close(kernel(Y, X), block.T, dtype)
+    assert_close(diagonal, np.diagonal(kernel(X)), dtype)
     assert_close(diagonal[:5], np.diagonal(case.block(X[:5], X[:5])), dtype)
+    assert_close(case.make()(X[:1]), case.block(X[:1], X[:1]), dtype)
+    if fitted.unit_norm:
+        np.testing.assert_array_equal(diagonal, 1.0)
+    else:
+        assert np.ptp(diagonal) > 0 or diagonal[0] != 1
+    mixed = case.make()(X[:9], Y.astype(np.float64))  # as accurate as the coarser side
+    assert mixed.dtype == np.float64
+    assert_close(mixed, case.block(X[:9], Y), dtype)
 
 
 @every_kernel
@@ -98,28 +79,6 @@ def test_tiles_are_put_where_they_belong(case):
     gram = kernel(X)
     assert_close(gram[np.ix_(rows, rows)], case.block(X[rows], X[rows]))
     np.testing.assert_array_equal(gram, gram.T)
-
-
-@every_kernel
-def test_a_single_point(case):
-    X = case.data(1)
-    assert case.make()(X).shape == (1, 1)
-    assert_close(case.make()(X), case.block(X, X))
-
-
-@every_kernel
-def test_mixed_precision_gives_float64_as_accurate_as_the_coarser_side(case):
-    X, Y = case.data(9, 0, np.float32), case.data(6, 1)
-    block = case.make()(X, Y)
-    assert block.dtype == np.float64
-    assert_close(block, case.block(X, Y), np.float32)
-
-
-@every_kernel
-def test_fitted_and_unfitted_agree_where_no_parameter_depends_on_the_data(case):
-    X, Y = case.data(12, 0), case.data(5, 1)
-    other = case.data(30, 2)
-    assert_close(case.make()(X, Y), case.make().fit(other)(X, Y))
 
 
 @settings(max_examples=40, deadline=None)
@@ -139,17 +98,6 @@ def test_any_block_equals_the_oracle(name, n, m, seed, exponent):
 
 
 # Flags --------------------------------------------------------------------------------------------
-
-
-@every_kernel
-def test_unit_norm_flag_is_true_on_data(case):
-    X = case.data(50)
-    kernel = case.make().fit(X)
-    diagonal = case.make().diag(X)
-    if kernel.unit_norm:
-        np.testing.assert_array_equal(diagonal, 1.0)
-    else:
-        assert np.ptp(diagonal) > 0 or diagonal[0] != 1
 
 
 def smallest_eigenvalue(gram):
@@ -220,27 +168,24 @@ def test_polynomial_definiteness_depends_on_its_parameters():
 
 
 @every_kernel
-def test_clone_params_pickle_and_repr(case):
-    X = case.data(8)
-    kernel = case.make()
+def test_parameter_objects(case):
+    X, kernel = case.data(8), case.make()
+    parameters = kernel.get_params(deep=False)
     assert repr(kernel).startswith(type(kernel).__name__)
     assert repr(clone(kernel)) == repr(kernel)
-    rebuilt = type(kernel)(**kernel.get_params(deep=False))
-    changed = type(kernel)(**{**kernel.get_params(deep=False)}).set_params(
-        **kernel.get_params(deep=False)
-    )
-    fitted = case.make().fit(X)
+    rebuilt, changed = (type(kernel)(**parameters) for _ in range(2))
+    changed.set_params(**parameters)
+    fitted = case.make()
+    assert not fitted.__sklearn_is_fitted__()
+    assert fitted.fit(X) is fitted
+    assert fitted.__sklearn_is_fitted__()
+    assert not clone(fitted).__sklearn_is_fitted__()
     for twin in (rebuilt, changed, clone(fitted), pickle.loads(pickle.dumps(fitted))):
         np.testing.assert_array_equal(twin(X), kernel(X))
-
-
-@every_kernel
-def test_clone_is_not_fitted_and_fit_returns_self(case):
-    kernel = case.make()
-    assert not kernel.__sklearn_is_fitted__()
-    assert kernel.fit(case.data(4)) is kernel
-    assert kernel.__sklearn_is_fitted__()
-    assert not clone(kernel).__sklearn_is_fitted__()
+    for y in (np.ones(8), ["a"] * 8):
+        with pytest.raises(TypeError, match=rf"{type(kernel).__name__}.fit takes no y; pass wei"):
+            kernel.fit(X, y)
+    assert kernel.fit(X, None, sample_weight=np.ones(8)) is kernel  # as scikit-learn calls it
 
 
 def test_nested_parameters_are_reached_and_a_refit_follows_them():
@@ -311,22 +256,17 @@ def rotation(n_features, seed=0):
 @every_radial
 def test_invariance_to_translation_and_rotation(case):
     X, Y = case.data(30, 0), case.data(20, 1)
-    kernel = case.make()
     moved_X, moved_Y = (Z @ rotation(3) + [1.0, -20.0, 300.0] for Z in (X, Y))
+    kernel = case.make()
     np.testing.assert_allclose(kernel(moved_X, moved_Y), kernel(X, Y), rtol=0, atol=1e-10)
 
 
 @every_radial
-def test_distances_stay_accurate_far_from_the_origin(case):
+@pytest.mark.parametrize(("dtype", "far"), [(np.float64, 1e6), (np.float32, 1e3)])
+def test_distances_stay_accurate_far_from_the_origin(case, dtype, far):
     """The oracle sees the very same numbers, so that nothing is lost in writing 1e6 + x."""
-    X, Y = case.data(9, 0) + 1e6, case.data(6, 1) + 1e6
-    assert_close(case.make()(X, Y), case.block(X, Y))
-
-
-@every_radial
-def test_float32_far_from_the_origin(case):
-    X, Y = (np.float32(1000) + case.data(n, seed, np.float32) for n, seed in ((9, 0), (6, 1)))
-    assert_close(case.make()(X, Y), case.block(X, Y), np.float32)
+    X, Y = (dtype(far) + case.data(n, seed, dtype) for n, seed in ((9, 0), (6, 1)))
+    assert_close(case.make()(X, Y), case.block(X, Y), dtype)
 
 
 @every_radial

@@ -41,9 +41,16 @@ def in_decimal(function, values):
 
 
 @every_radial
-def test_profile(case):
-    d2 = squared(RATIOS)
-    np.testing.assert_allclose(case.make().profile(d2), in_decimal(case.profile, d2), atol=1e-13)
+def test_profile_and_one_minus(case):
+    kernel, d2 = case.make(), squared(RATIOS)
+    np.testing.assert_allclose(kernel.profile(d2), in_decimal(case.profile, d2), atol=1e-13)
+    expected = in_decimal(lambda s: 1 - case.profile(s), d2)
+    np.testing.assert_allclose(kernel.one_minus(d2), expected, rtol=1e-9)
+    assert kernel.one_minus(0.0) == (0.0 if kernel.unit_norm else 1.0)
+    d2 = squared(np.linspace(0, 3, 61))
+    np.testing.assert_allclose(kernel.one_minus(d2) + kernel.profile(d2), 1.0, atol=1e-13)
+    values = kernel.profile(np.linspace(0, 10 * SCALE, 400) ** 2)
+    assert kernel.decreasing == bool(np.all(np.diff(values) <= 0))
 
 
 @every_radial
@@ -52,14 +59,11 @@ def test_block_is_the_profile_of_the_squared_distances(case, dtype):
     X, Y = case.data(30, 0, dtype), case.data(20, 1, dtype)
     kernel = case.make().fit(X)
     d2 = squared_distances(kernel.prepare(X), kernel.prepare(Y))
-    assert kernel.profile(d2).dtype == dtype
     np.testing.assert_allclose(kernel(X, Y), kernel.profile(d2), atol=tolerance(dtype))
-
-
-@every_radial
-def test_decreasing_says_whether_the_profile_ever_rises(case):
-    values = case.make().profile(np.linspace(0, 10 * SCALE, 400) ** 2)
-    assert case.make().decreasing == bool(np.all(np.diff(values) <= 0))
+    for function in (kernel.profile, kernel.profile_derivative, kernel.one_minus):
+        assert function(d2).shape == d2.shape
+        assert function(d2).dtype == dtype
+        assert np.shape(function(0.5)) == ()
 
 
 @every_radial
@@ -103,43 +107,16 @@ def test_derivative_at_zero_of_matern_by_smoothness():
         assert Matern(nu=nu, sigma=2.0).profile_derivative(0.0) == pytest.approx(slope, rel=1e-13)
 
 
-@every_radial
-def test_one_minus(case):
-    d2 = squared([1e-8, 1e-4, 0.1, 0.29, 0.31, 1.0, 2.0])
-    expected = in_decimal(lambda s: 1 - case.profile(s), d2)
-    np.testing.assert_allclose(case.make().one_minus(d2), expected, rtol=1e-9)
-
-
-@every_radial
-def test_one_minus_at_zero_is_one_minus_the_diagonal(case):
-    assert case.make().one_minus(0.0) == (0.0 if case.make().unit_norm else 1.0)
-
-
-@every_radial
-def test_one_minus_and_profile_add_up_to_one(case):
-    d2 = squared(np.linspace(0, 3, 61))
-    kernel = case.make()
-    np.testing.assert_allclose(kernel.one_minus(d2) + kernel.profile(d2), 1.0, atol=1e-13)
-
-
-@every_radial
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_profile_functions_keep_shape_and_precision(case, dtype):
-    kernel = case.make()
-    d2 = np.array([[0.5, 1.0, 2.0]], dtype=dtype)
-    for function in (kernel.profile, kernel.profile_derivative, kernel.one_minus):
-        assert function(d2).shape == (1, 3)
-        assert function(d2).dtype == dtype
-        assert np.shape(function(0.5)) == ()
-
-
 @pytest.mark.parametrize("name", COMPACT)
-def test_compact_kernels_vanish_with_their_slope_outside_the_support(name):
+def test_compact_kernels_at_and_beyond_the_edge_of_the_support(name):
     kernel = RADIAL[name].make()
     beyond = squared([1.0, 1 + 1e-12, 2.0, 1e6])
     np.testing.assert_allclose(kernel.profile(beyond), 0.0, atol=1e-15)
     np.testing.assert_allclose(kernel.profile_derivative(beyond), 0.0, atol=1e-15)
     np.testing.assert_allclose(kernel.one_minus(beyond), 1.0, atol=1e-15)
+    d = SCALE * (1 - np.logspace(-15, -1, 2000))
+    assert kernel(d[:, None], [[0.0]]).min() >= 0
+    assert kernel.profile(d**2).min() >= 0
 
 
 @pytest.mark.parametrize("order", [1.0, 2.0, 3.0, 40.0, 41.0])
@@ -181,40 +158,24 @@ def test_matern_of_huge_order_is_the_gaussian(nu, dtype):
         np.testing.assert_array_less(np.abs(found - expected), allowed + np.finfo(dtype).tiny)
 
 
-def test_far_points_underflow_quietly():
-    for case in RADIAL.values():
-        kernel = case.make()
-        if kernel.unit_norm:
-            assert abs(kernel.profile(1e12)) < 1e-5
-            assert abs(kernel.profile_derivative(1e12)) < 1e-12
-            assert kernel([[0.0]], [[1e6]])[0, 0] == pytest.approx(kernel.profile(1e12), abs=1e-12)
-
-
 # The compiled half --------------------------------------------------------------------------------
 
 
-def test_compiled_exponential_is_accurate_to_two_units_in_the_last_place():
+def compiled_exponential(x):
+    block = -np.asarray(x)[None, :]
+    _loops.gaussian(block, 1.0)
+    return block[0]
+
+
+def test_compiled_exponential():
+    """Accurate to two units in the last place, 1 at 0, falling; subnormal results are flushed."""
     x = -np.concatenate([np.linspace(0, 700, 200_001), np.geomspace(1e-300, 700, 20_001)])
-    block = -x[None, :]
-    _loops.gaussian(block, 1.0)
     exact = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(block[0] / exact - 1)) < 4.5e-16
-
-
-def test_compiled_exponential_is_one_at_zero_and_zero_far_out():
-    block = np.array([[0.0, 745.2, 1e3, 1e10, 1e300]])
-    _loops.gaussian(block, 1.0)
-    np.testing.assert_array_equal(block, [[1.0, 0, 0, 0, 0]])
-    edge = np.array([[707.9, 708.1]])
-    _loops.gaussian(edge, 1.0)
-    assert edge[0, 0] == pytest.approx(np.exp(-707.9), rel=1e-15)
-    assert edge[0, 1] == 0  # subnormal results are flushed
-
-
-def test_compiled_exponential_never_increases():
-    block = np.linspace(0, 800, 400_001)[None, :].copy()
-    _loops.gaussian(block, 1.0)
-    assert np.all(np.diff(block[0]) <= 0)
+    assert np.max(np.abs(compiled_exponential(x) / exact - 1)) < 4.5e-16
+    assert np.all(np.diff(compiled_exponential(-np.linspace(0, 800, 400_001))) <= 0)
+    far = compiled_exponential([-0.0, -708.1, -745.2, -1e3, -1e10, -1e300])
+    np.testing.assert_array_equal(far, [1.0, 0, 0, 0, 0, 0])
+    assert compiled_exponential([-707.9])[0] == pytest.approx(np.exp(-707.9), rel=1e-15)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -235,47 +196,36 @@ def test_squared_distances_against_longdouble(dtype):
 
 
 @pytest.mark.parametrize("sigma", [1e-160, "mean", "median"])
-def test_a_scale_whose_square_underflows_is_refused(sigma):
+def test_scales_whose_squares_underflow_are_refused(sigma):
     X = np.array([[0.0], [1e-160], [3e-160]])
     with pytest.raises(ValueError, match=r"square underflows in float64; rescale"):
         Gaussian(sigma=sigma).fit(X)
-
-
-@pytest.mark.parametrize("sigma", ["mean", "median"])
-def test_a_rule_minds_the_precision_of_the_data(sigma):
-    X = (np.arange(6.0)[:, None] * 1e-25).astype(np.float32)
-    with pytest.raises(ValueError, match=r"square underflows in float32; rescale"):
-        Gaussian(sigma=sigma).fit(X)
-    assert Gaussian(sigma=sigma).fit(X.astype(np.float64)).sigma_ > 0
+    if isinstance(sigma, str):  # a rule minds the precision of the data
+        X = (np.arange(6.0)[:, None] * 1e-25).astype(np.float32)
+        with pytest.raises(ValueError, match=r"square underflows in float32; rescale"):
+            Gaussian(sigma=sigma).fit(X)
+        assert Gaussian(sigma=sigma).fit(X.astype(np.float64)).sigma_ > 0
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1e160), Matern(0.7, 1e160), Exponential(1e160)])
-def test_a_scale_whose_square_overflows_is_refused(kernel):
-    with pytest.raises(ValueError, match="so large that its square overflows"):
-        kernel.fit(np.eye(3))
-    with pytest.raises(ValueError, match="so large that its square overflows"):
-        kernel.profile(1.0)
+def test_scales_whose_squares_overflow_are_refused(kernel):
+    for use in (lambda: kernel.fit(np.eye(3)), lambda: kernel.profile(1.0)):
+        with pytest.raises(ValueError, match="so large that its square overflows"):
+            use()
 
 
 @every_radial
-@pytest.mark.parametrize("ratio", [30.0, 1e3, 1e6, 1e9, 1e12])
-def test_far_points(case, ratio):
+def test_far_points(case):
     """Bounded kernels vanish, the others grow, and nothing is NaN."""
-    kernel = case.make()
-    d2 = squared([ratio])
-    values = [kernel.profile(d2), kernel.one_minus(d2), kernel.profile_derivative(d2)]
-    assert np.all(np.isfinite(values))
+    kernel, d2 = case.make(), squared([30.0, 1e3, 1e6, 1e9, 1e12])
+    values, rest, slopes = kernel.profile(d2), kernel.one_minus(d2), kernel.profile_derivative(d2)
+    assert np.all(np.isfinite([values, rest, slopes]))
     if kernel.unit_norm:
-        assert abs(values[0][0]) < 0.05
-        np.testing.assert_allclose(values[1], 1 - values[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("name", COMPACT)
-def test_compact_kernels_are_not_negative_at_the_edge_of_the_support(name):
-    d = SCALE * (1 - np.logspace(-15, -1, 2000))
-    kernel = RADIAL[name].make()
-    assert kernel(d[:, None], [[0.0]]).min() >= 0
-    assert kernel.profile(d**2).min() >= 0
+        assert np.all(np.abs(values) < 0.05)
+        assert abs(values[2]) < 1e-5
+        assert abs(slopes[2]) < 1e-12
+        np.testing.assert_allclose(rest, 1 - values, atol=1e-12)
+        assert kernel([[0.0]], [[1e6]])[0, 0] == pytest.approx(kernel.profile(1e12), abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
