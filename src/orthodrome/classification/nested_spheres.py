@@ -212,27 +212,23 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         labels = check_targets(y, X.shape[0], owner)
         self.classes_ = check_classes(labels, owner)
         with tracked(self, bool(self.verbose)) as progress:
-            if self._by_cross_validation():
-                self.p_ = self._chosen_power(X, labels, progress)
-            else:
-                self.p_ = float(self.p)
-                if hasattr(self, "cv_scores_"):  # of an earlier fit
-                    del self.cv_scores_
-            wraps_matter = self.features == "scores"
+            self.__dict__.pop("cv_scores_", None)  # of an earlier fit
+            by_folds = isinstance(self.p, str)
+            self.p_ = self._chosen_power(X, labels, progress) if by_folds else float(self.p)
+            self._circle_ = self.features == "scores"
             fitting = self._decomposition(self.p_)
             fitting._listener = progress.advance
-            with nullcontext() if wraps_matter else _wraps_ignored():
+            with nullcontext() if self._circle_ else _wraps_ignored():
                 self.decomposition_ = fitting.fit(X)
             del fitting._listener
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(self.decomposition_)
-            self._circle_ = wraps_matter  # among the features
             self.svm_ = _machines(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not self._by_cross_validation():
+        if not isinstance(self.p, str):
             return
         owner = type(self).__name__
         powers = check_finite_vector(self.ps, None, "ps", owner)
@@ -240,9 +236,6 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             raise ValueError(f"ps of {owner} must hold at least one power; got none.")
         for power in powers:
             check_power(float(power), "ps", owner)
-
-    def _by_cross_validation(self) -> bool:
-        return isinstance(self.p, str) and self.p == "cv"
 
     def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
         """Return the power of best accuracy over folds of the training points."""
@@ -286,27 +279,22 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             n_folds = max(2, min(int(n_folds), int(sizes[0])))
         with warnings.catch_warnings():  # a class of a single point is in one fold only
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            nothing = np.zeros(len(labels))
             try:
                 splitter = check_cv(n_folds, labels, classifier=True)
-                folds = [(train, test) for train, test in splitter.split(nothing, labels)]
+                folds = list(splitter.split(np.zeros(len(labels)), labels))
+                if not folds:
+                    raise ValueError("it has no folds.")
             except (TypeError, ValueError) as error:
-                raise ValueError(f"{self._no_folds()}: {error}") from None
-        if not folds:
-            raise ValueError(f"{self._no_folds()}: it has no folds.")
+                raise ValueError(
+                    f"cv of {type(self).__name__} must be an integer >= 2, or what scikit-learn "
+                    f"takes for folds; got {self.cv!r}: {error}"
+                ) from None
         return folds
-
-    def _no_folds(self) -> str:
-        return (
-            f"cv of {type(self).__name__} must be an integer >= 2, or what scikit-learn takes for "
-            f"folds; got {self.cv!r}"
-        )
 
     def _part(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
         """Return rows of the data; of a Gram matrix their values with the rows `columns`."""
-        return (
-            X[np.ix_(rows, columns)] if isinstance(self._kernel_object(), Precomputed) else X[rows]
-        )
+        precomputed = isinstance(self._kernel_object(), Precomputed)
+        return X[np.ix_(rows, columns)] if precomputed else X[rows]
 
     def _decomposition(self, p: float) -> KernelPNS:
         return KernelPNS(
@@ -368,7 +356,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             The larger, the better; for two classes positive means ``classes_[1]``.
         """
-        features = self.features_of(X)
+        features = self.features_of(X)  # first: it raises if there is no fit
         return self.svm_.decision_function(features)
 
     def predict(self, X: Data) -> NDArray[Any]:

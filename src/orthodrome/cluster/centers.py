@@ -27,20 +27,7 @@ from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_firs
 from ..sphere.seeding import SEEDINGS
 from .base import GRAM_SHARE, warn_if_fewer
 
-__all__ = [
-    "CenterFit",
-    "Flat",
-    "FlatDistances",
-    "InputDistances",
-    "Inputs",
-    "Sphere",
-    "SphereDistances",
-    "Start",
-    "distances",
-    "fit_centers",
-    "inertia",
-    "nearest",
-]
+__all__ = ["CenterFit", "Flat", "Inputs", "Sphere", "Start", "fit_centers"]
 
 # Rows among which starts are looked for if vectors are computed anew in every pass.
 _SAMPLE = 8192

@@ -27,20 +27,8 @@ from ..plan import Request, make_plan
 from ..preimage.manifold import as_given
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.seeding import SEEDINGS
+from . import centers as spaces
 from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
-from .centers import (
-    Flat,
-    FlatDistances,
-    InputDistances,
-    Inputs,
-    Sphere,
-    SphereDistances,
-    Start,
-    distances,
-    fit_centers,
-    inertia,
-    nearest,
-)
 
 __all__ = ["CenterClustering", "HypersphericalKMeans", "KernelKMeans"]
 
@@ -60,19 +48,37 @@ class CenterClustering(
         "solver": nystroem_or("exact"),
     }
 
-    n_clusters: int
-    solver: Any
-    n_anchors: int | None
-    init: Any
-    n_init: int
-    max_iter: int
-    storage: str
-    random_state: Any
-
     # None on the Gram matrix
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        kernel: Any = "gaussian",
+        *,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        solver: Any = "auto",
+        n_anchors: int | None = None,
+        memory_budget: str | float = "2GiB",
+        storage: str = "auto",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.solver = solver
+        self.n_anchors = n_anchors
+        self.memory_budget = memory_budget
+        self.storage = storage
+        self.random_state = random_state
+        self.verbose = verbose
 
     @abstractmethod
     def _geometry(self) -> Any:
@@ -116,12 +122,14 @@ class CenterClustering(
         elif isinstance(self.solver, str) and self.solver == "exact":
             request = replace(request, solver="dense")
         plan = make_plan(rows_of(canonical, kernel), kernel, request)
-        start = Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
+        start = spaces.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            fit = fit_centers(canonical, kernel, geometry, plan, start, self.max_iter, progress)
+            fit = spaces.fit_centers(
+                canonical, kernel, geometry, plan, start, self.max_iter, progress
+            )
         self.__dict__.update(fit.attributes)
         self.labels_ = for_all_rows(
-            fit.labels, canonical, lambda alone: nearest(rows.take(alone), 0, self._order())
+            fit.labels, canonical, lambda alone: spaces.nearest(rows.take(alone), 0, self._order())
         )
         if isinstance(rows, DaskRows):
             self.labels_ = rows.as_dask(self.labels_)
@@ -144,7 +152,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(nearest, squared=self._order()))
+        return rows.map(partial(spaces.nearest, squared=self._order()))
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -161,7 +169,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(distances, squared=self._distances()))
+        return rows.map(partial(spaces.distances, squared=self._distances()))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -183,7 +191,7 @@ class CenterClustering(
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         rows = rows.weighted(sample_weight, type(self).__name__)
-        return -float(rows.reduce(partial(inertia, squared=self._distances()))[0])
+        return -float(rows.reduce(partial(spaces.inertia, squared=self._distances()))[0])
 
     @property
     def _n_features_out(self) -> int:
@@ -305,38 +313,11 @@ n_features), default="k-means++"
            [0.  , 0.  , 0.  , 0.  , 0.33, 0.33, 0.33]])
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        kernel: Any = "gaussian",
-        *,
-        init: Any = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 300,
-        solver: Any = "auto",
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.random_state = random_state
-        self.verbose = verbose
+    def _geometry(self) -> type[spaces.Flat]:
+        return spaces.Flat
 
-    def _geometry(self) -> type[Flat]:
-        return Flat
-
-    def _distances(self) -> FlatDistances:
-        return FlatDistances(
+    def _distances(self) -> spaces.FlatDistances:
+        return spaces.FlatDistances(
             self.kernel_,
             _prepared(self.kernel_, self.X_fit_),
             self._columns_,
@@ -493,18 +474,20 @@ class HypersphericalKMeans(CenterClustering):
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
+        super().__init__(
+            n_clusters,
+            kernel,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            solver=solver,
+            n_anchors=n_anchors,
+            memory_budget=memory_budget,
+            storage=storage,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.centers = centers
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -518,8 +501,8 @@ class HypersphericalKMeans(CenterClustering):
     def _inits(self) -> tuple[str, ...]:
         return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
 
-    def _geometry(self) -> type[Inputs | Sphere]:
-        return Inputs if self.centers == "preimage" else Sphere
+    def _geometry(self) -> type[spaces.Inputs | spaces.Sphere]:
+        return spaces.Inputs if self.centers == "preimage" else spaces.Sphere
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         super()._fit(X, sample_weight)
@@ -554,12 +537,12 @@ class HypersphericalKMeans(CenterClustering):
                 "X.toarray(), or take centers='intrinsic'."
             )
 
-    def _distances(self, monotone: bool = False) -> InputDistances | SphereDistances:
+    def _distances(self, monotone: bool = False) -> spaces.InputDistances | spaces.SphereDistances:
         if self._centers_are_inputs_:
             # centers have the form of the specimens, which is not that of validated data
             centers = self.kernel_.validate(self.cluster_centers_, reset=False)
-            return InputDistances(self.kernel_, self.kernel_.prepare(centers), monotone)
-        return SphereDistances(
+            return spaces.InputDistances(self.kernel_, self.kernel_.prepare(centers), monotone)
+        return spaces.SphereDistances(
             self.kernel_,
             _prepared(self.kernel_, self.X_fit_),
             self._columns_,
@@ -568,7 +551,7 @@ class HypersphericalKMeans(CenterClustering):
             self._decoder_,
         )
 
-    def _order(self) -> InputDistances | SphereDistances:
+    def _order(self) -> spaces.InputDistances | spaces.SphereDistances:
         decreasing = self._centers_are_inputs_ and profile_of(self.kernel_).decreasing
         return self._distances(monotone=decreasing)
 
