@@ -1,31 +1,41 @@
-"""Tables of results: safe to open in a spreadsheet, and read back as they were."""
+"""Models from options, results and their tables, parts of pages."""
 
 import csv
 import io
+import re
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
 
-from orthodrome.app import read_data
+from optional import needs
+from orthodrome import PatchDenoiser
+from orthodrome.app.classification import check_same_columns
+from orthodrome.app.comparison import LINEAR, Compared, Comparison, _model
+from orthodrome.app.denoising import Denoising
+from orthodrome.app.embedding import embed
+from orthodrome.app.inputs import Data, InputError, read_data
 from orthodrome.app.inputs.tables import text_columns
-from orthodrome.app.results import table_text
+from orthodrome.app.models import Choice, make_model
+from orthodrome.app.pages import How, shapes_section
+from orthodrome.app.results import Work, table_text
 
-FORMULAS = [
-    "=1+1",
-    "+a",
-    "-a",
-    "@a",
-    "-",
-    "-inf",
-    "=a,b",
-    '="a"',
-    "-1-1",
-    "\t=a",
-    "\r=a",
-    "＝a",
-    "'=1",
-    "''-",
-]
+
+def table(X, path="a.csv", columns=("a", "b")):
+    ids = tuple(f"row {i + 1}" for i in range(len(X)))
+    return Data(path, "table" if X.ndim == 2 else "shapes", X, columns, ids, None, None)
+
+
+SQUARE = table(np.array([[0.0, 1.0], [2.0, 5.0], [3.0, 1.0], [7.0, 2.0]]))
+LEAVES = table(np.random.default_rng(0).normal(size=(4, 5, 2)), "leaves.tps")
+
+# ---------------------------------------------------------------------------- tables
+
+FORMULAS = ["=1+1", "+a", "-a", "@a", "-", "-inf", "=a,b", '="a"', "-1-1", "\t=a", "\r=a", "＝a"]
+FORMULAS += ["'=1", "''-"]
 PLAIN = ["ash", "a=b", "'", "'ash", "1", "-1", "+1.5e3", "-.5", "ä", "a\rb", "a\nb", ""]
 
 
@@ -33,16 +43,12 @@ def cells_of(text):
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-@pytest.mark.parametrize("text", FORMULAS)
+@pytest.mark.parametrize("text", [*FORMULAS, *PLAIN])
 def test_text_that_a_spreadsheet_would_run_is_quoted(text):
+    quoted = f"'{text}" if text in FORMULAS else text
     header, row = cells_of(table_text([text, "label"], [[np.str_(text), text]]))
-    assert header == [f"'{text}", "label"]
-    assert row == [f"'{text}"] * 2
-
-
-@pytest.mark.parametrize("text", PLAIN)
-def test_other_text_is_written_as_it_is(text):
-    assert cells_of(table_text([text, "label"], [[text, 0]])) == [[text, "label"], [text, "0"]]
+    assert header == [quoted, "label"]
+    assert row == [quoted] * 2
 
 
 def test_numbers_stay_numbers():
@@ -52,6 +58,7 @@ def test_numbers_stay_numbers():
 
 @pytest.mark.parametrize("label", ["@kind", "kind"])
 def test_a_table_is_read_back_as_it_was(tmp_path, label):
+    pytest.importorskip("pandas")
     path = tmp_path / "table.csv"
     texts = FORMULAS + PLAIN[:-1]  # an empty label is refused
     rows = [[text, text, -float(i)] for i, text in enumerate(texts)]
@@ -61,7 +68,122 @@ def test_a_table_is_read_back_as_it_was(tmp_path, label):
     assert read.label_name == label
     assert list(read.ids) == read.labels.tolist() == texts
     np.testing.assert_array_equal(read.X[:, 0], -np.arange(len(texts)))
-    # as a file of labels
-    table, lines = text_columns(path)
-    assert table.names == ("row", label, "-x")
+    found, lines = text_columns(path)  # as a file of labels
+    assert found.names == ("row", label, "-x")
     assert [cells[:2] for _, cells in lines] == [[text, text] for text in texts]
+
+
+# ---------------------------------------------------------------------------- models, columns
+
+
+@pytest.mark.parametrize(
+    ("choice", "data", "words"),
+    [
+        (Choice("tsne"), SQUARE, "There is no method 'tsne'. There are: "),
+        (Choice("kpca", parameters={"k": 2}), SQUARE, "The method kpca has no parameter 'k'."),
+        (
+            Choice("kpca"),
+            replace(LEAVES, X=np.zeros((4, 5, 3))),
+            "leaves.tps has landmarks in three dimensions",
+        ),
+    ],
+)
+def test_choices_that_do_not_suit_the_data(choice, data, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        make_model(choice, data)
+
+
+def test_centers_without_preimages_are_intrinsic():
+    assert make_model(Choice("kmeans", kernel="linear"), SQUARE).centers == "intrinsic"
+    assert make_model(Choice("kmeans", kernel="gaussian"), SQUARE).centers == "preimage"
+
+
+@pytest.mark.parametrize(
+    ("path", "columns", "words"),
+    [
+        ("b.npy", ("a",), "b.npy: it has no column 'b'."),
+        ("b.csv", ("b", "a"), "b.csv: its columns are in another order"),
+        ("b.csv", ("a", "c"), "it has no column 'b' and has 'c', which the model does not have."),
+        ("b.csv", ("a", "b", "c"), "b.csv: it has 'c', which the model does not have."),
+    ],
+)
+def test_other_columns_are_refused(path, columns, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        check_same_columns(("a", "b"), replace(SQUARE, path=path, columns=columns))
+    # arrays have no names to compare
+    check_same_columns(("a", "b"), replace(SQUARE, path="b.NPY", columns=("x1", "x2")))
+
+
+def test_warnings_are_noted_once_and_those_for_developers_never():
+    work = Work(lambda *_: None, fit=1)
+    with work.part("fit"):
+        for category in (UserWarning, UserWarning, DeprecationWarning):
+            warnings.warn(f"a\n {category.__name__}", category, stacklevel=1)
+    assert work.notes == ["a UserWarning"]
+
+
+# ---------------------------------------------------------------------------- results and pages
+
+
+def compared(*areas, n_rows=4):
+    methods = [
+        Compared(
+            name,
+            SQUARE.X,
+            SimpleNamespace(area=area, curve=np.array([area, area, 1.0])),
+            np.zeros(3),
+            None,
+            0.0,
+        )
+        for name, area in zip((LINEAR, "kpca", "kpga"), areas, strict=False)
+    ]
+    choice = Choice("kpca", standardize=True)
+    model = _model(LINEAR, SQUARE, choice, 2)
+    return Comparison(SQUARE, choice, model, (), {"kpca": 0.0}, 2, n_rows, tuple(methods))
+
+
+def test_recommendations():
+    assert compared(0.5, 0.5, 0.5).best.method == LINEAR  # the simplest of equals
+    assert compared(0.5, 0.9, 0.9).best.method == "kpca"
+    advice = "2 components are few for these data; try more (--components)."
+    assert compared(0.1, 0.2).recommendation().endswith(advice)
+    assert advice not in compared(0.1, 0.3).recommendation()
+    model = compared(0.5).model
+    assert isinstance(model, Pipeline)
+    np.testing.assert_allclose(model[0].fit_transform(SQUARE.X).std(axis=0), 1.0)
+
+
+@needs("plotly")
+def test_a_page_says_that_rows_were_drawn():
+    section = compared(0.5, 0.5, n_rows=9).sections(How(["compare"], "read()"))[0]
+    words = "2 components of each method. 4 of 9 rows were drawn at random."
+    assert section.blocks[0].text.endswith(words)
+
+
+@needs("plotly")
+def test_the_lines_of_a_colour_image_clean_each_channel():
+    image = np.random.default_rng(0).random((4, 4, 3))
+    found = Denoising(
+        "a.png", image, image, PatchDenoiser(2), (0.1,) * 3, True, (1,) * 3, (), {"red": 0.0}
+    )
+    page = repr(found.sections(How(["denoise"], "read_image('a.png')")))
+    assert "channels = [model.denoise(image[..., c].copy()) for c in range(3)]" in page
+    assert "'blue'" in page
+
+
+@needs("plotly")
+def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
+    choice = Choice("kpca", parameters={"n_components": 1})
+    pages = {}
+    for data in (SQUARE, replace(SQUARE, X=SQUARE.X[:3], ids=SQUARE.ids[:3])):
+        sections = embed(data, choice).sections(How(["embed"], "read()"))
+        pages[len(data.X)] = {section.title: repr(section.blocks) for section in sections}
+    assert "spectrum" not in pages[4]["How much is kept"]
+    assert "How much is kept" not in pages[3]
+
+
+@needs("plotly")
+def test_of_many_shapes_some_are_drawn(monkeypatch):
+    monkeypatch.setattr("orthodrome.app.pages.MOST_SHAPES", 3)
+    section = shapes_section(LEAVES, np.array(list("abab")), "All")
+    assert "the outlines of 3 specimens" in section.blocks[0].alt

@@ -37,6 +37,7 @@ _IMPORTS = min(time.process_time(), 10.0)
 # Vectors and matrices besides the Gram matrix, measured with tracemalloc.
 _KRYLOV_VECTORS, _KRYLOV_OTHERS = 26, 100  # for each component, and in all
 _DENSE_MATRICES = {"embed": 2.1, "cluster": 3.1}
+_NEIGHBORS_BYTES = 32  # for each pair of rows whose neighbours are compared
 _COORDINATE_VECTORS = 60  # of n numbers, besides the coordinates
 _COORDINATE_SQUARES = 8  # of as many rows and columns as there are anchors
 
@@ -199,6 +200,8 @@ def _bytes(plan: Plan, data: Data, command: str) -> int:
             found += int(_DENSE_MATRICES[command] * n**2 * itemsize)
         else:
             found += (_KRYLOV_VECTORS * plan.k + _KRYLOV_OTHERS) * n * itemsize
+    if command == "embed":
+        found = max(found, _NEIGHBORS_BYTES * min(n, MOST_NEIGHBORS) ** 2)
     return found + 2 * data.X.nbytes
 
 
