@@ -14,7 +14,6 @@ import pytest
 
 from orthodrome.datasets import available, cache_folder, load, path
 from orthodrome.datasets._fingerprint import arrays_sha256
-from orthodrome.datasets._raw import _PARSERS
 from orthodrome.datasets._registry import registry
 from real_data import real_folder
 
@@ -273,12 +272,17 @@ def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, cache, func
             function("iris", data_home=folder)
         message = str(caught.value)
         home = folder or cache
-        expected = [str(home / "uci" / "iris.csv"), str(home / "raw" / "iris" / "iris.data")]
+        expected = [str(home / "uci" / "iris.csv"), "archive.ics.uci.edu/dataset/53"]
         expected += ["'iris'", "data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE", "CC BY 4.0"]
-        expected += ["machine-learning-databases/iris/iris.data", "archive.ics.uci.edu/dataset/53"]
         for part in expected:
             assert part in message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_absent_set_of_another_format_names_the_script(tmp_path, monkeypatch):
+    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"experiments/data/convert\.py mnist'"):
+        load("mnist", data_home=tmp_path)
 
 
 def test_other_arrays_name_file_expected_and_found(place, tmp_path):
@@ -392,7 +396,6 @@ def test_registry_entries_are_complete(entry):
     for source in entry.sources:
         assert bool(source.data_id) != bool(source.urls)
         assert all(re.match(r"https?://|package:", url) for url in source.urls)
-        assert source.data_id or source.parser in _PARSERS
         names = source.options.get("columns", "").split()
         assert not names or sorted(set(names) - {"-"}) == sorted(entry.columns)
 

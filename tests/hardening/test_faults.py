@@ -81,8 +81,8 @@ def fetch_into_cache(path, version):
     with (
         mock.patch.dict(os.environ, ORTHODROME_CACHE=str(path.parent)),
         mock.patch("orthodrome.datasets._load.registry", return_value={"set": known}),
-        mock.patch("orthodrome.datasets._load.find_content", return_value=None),
-        mock.patch.object(_download, "_files", return_value=[SETS[version]]),
+        mock.patch("orthodrome.datasets._load._find_file", return_value=None),
+        mock.patch.object(_download, "download", return_value=[SETS[version]]),
     ):
         load_set("set", verbose=False)
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import importlib
 import io
 import lzma
 import sys
@@ -15,9 +16,13 @@ import pytest
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_gzip, of_png, of_zip
 from orthodrome.datasets import load
-from orthodrome.datasets._raw import _PARSERS, unpacked
-from orthodrome.datasets._readers import _READERS
+from orthodrome.datasets._readers import _READERS, read_fields
 from orthodrome.datasets._registry import DatasetEntry, Source
+from real_data import REPOSITORY
+
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(REPOSITORY / "experiments/data"))
+    convert = importlib.import_module("convert")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 
@@ -258,10 +263,21 @@ def test_changed_published_files_are_read_or_refused(parser, which, number, tmp_
     folder.mkdir(parents=True)
     for name, content in zip(names, contents, strict=True):
         (folder / name).write_bytes(content)
-    loaded(known, tmp_path)  # what is changed was right
+
+    def read(_path):
+        """As the script does, which reports every error."""
+        files = [(folder / name).read_bytes() for name in names]
+        try:
+            return read_fields(convert.converted(files, source, known), known)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{folder}: {error}") from error
+
+    read(folder)  # what is changed was right
     change = CHANGES.get((folder / names[which]).suffix)
     found = complaints(
-        lambda path: loaded(known, tmp_path),
+        read,
         folder / names[which],
         mutants(contents[which], number, change),
         name=str(folder),  # of several files the first stands for all
@@ -270,7 +286,7 @@ def test_changed_published_files_are_read_or_refused(parser, which, number, tmp_
 
 
 def test_no_parser_and_no_reader_is_left_out():
-    assert RAW.keys() == _PARSERS.keys()
+    assert RAW.keys() == convert.ALL_CONVERTERS.keys()
     assert KEPT.keys() - {"targets"} == _READERS.keys()
 
 
@@ -310,8 +326,8 @@ def test_bombs_are_not_unpacked(url, tmp_path):
 
     def refused(path):
         with pytest.raises(ValueError, match=r"unpack to more than"):
-            unpacked(path.read_bytes(), url)
+            convert.unpacked(path.read_bytes(), url)
 
     found = complaints(refused, tmp_path / "fuzzed", [bomb], more_memory=48 * MEBIBYTE)
     assert not found, found[0]
-    assert unpacked(PACKED[url](b"content"), url) == b"content"
+    assert convert.unpacked(PACKED[url](b"content"), url) == b"content"

@@ -254,7 +254,7 @@ def check_power(value: Any, name: str, owner: str) -> float:
 
 def check_random_state(value: Any, owner: str) -> None:
     """Raise unless a value is a source of random numbers: a seed, a generator, or None."""
-    is_seed = isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0
+    is_seed = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     generators = (np.random.RandomState, np.random.Generator)
     if not (value is None or is_seed or isinstance(value, generators)):
         raise ValueError(

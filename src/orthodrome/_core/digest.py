@@ -92,5 +92,5 @@ def _array_content(array: np.ndarray) -> Any:
     step = max(1, 2**22 // max(1, rows[:1].nbytes))
     for first in range(0, len(rows) if rows.nbytes else 0, step):
         block = np.ascontiguousarray(rows[first : first + step])
-        result.update(block.reshape(-1).view(np.uint8))
+        result.update(block.reshape(-1).view(np.uint8).data)
     return ["array", array.dtype.str, array.shape, result.hexdigest()]

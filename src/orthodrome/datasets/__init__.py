@@ -1,30 +1,30 @@
-"""Data: the papers' sets, from this machine or where they are published, and simulated data.
+"""Data sets of the papers, and generators of simulated data.
 
 =============================  ===================================================================
 :func:`available`              names of the sets that can be loaded
 :func:`load`                   a set as a Bunch, ``(X, y)`` or data frames, checked by SHA-256
-:func:`path`                   where the file of a set lies
-:func:`cache_folder`           where downloaded sets are kept
+:func:`path`                   path of the file of a set
+:func:`cache_folder`           folder of downloaded sets
 :func:`make_von_mises_fisher`  unit vectors on a subsphere of R^d
 :func:`make_spirals`           interleaved spirals in the plane
 :func:`make_noisy_circles`     concentric circles in the plane
 :func:`make_landmark_shapes`   planar landmark configurations with classes
 =============================  ===================================================================
 
-The files are looked for in ``data_home``, in the folder that the environment variable
-``ORTHODROME_DATA`` names, and in the cache; only then, and only when :func:`load` is called, a set
-is downloaded from where it is published. A set is the same if its parsed arrays are, whatever file
-they come from.
+Files are looked for in ``data_home``, in the folder that the environment variable
+``ORTHODROME_DATA`` names, and in the cache. Then :func:`load` downloads tables and pictures from
+where they are published. Other formats are converted by ``experiments/data/convert.py``. A set is
+accepted if its parsed arrays are those of the registry.
 """
 
-from orthodrome.datasets._folders import cache_folder
-from orthodrome.datasets._generate import (
+from ._folders import cache_folder
+from ._generate import (
     make_landmark_shapes,
     make_noisy_circles,
     make_spirals,
     make_von_mises_fisher,
 )
-from orthodrome.datasets._load import available, load, path
+from ._load import available, load, path
 
 __all__ = [
     "available",

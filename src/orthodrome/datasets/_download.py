@@ -12,15 +12,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from orthodrome.datasets._find import absent_message, check_arrays
-from orthodrome.datasets._folders import CACHE_VARIABLE, cache_folder, keep
-from orthodrome.datasets._raw import converted, table_file
-from orthodrome.datasets._readers import read_fields
-from orthodrome.datasets._registry import DatasetEntry, Source
-
 from .._core.warn import warn_user
+from ._fingerprint import arrays_sha256
+from ._folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, keep
+from ._readers import read_fields
+from ._registry import DatasetEntry, Source
+from ._sources import CONVERTERS, table_file
 
-__all__ = ["obtain"]
+__all__ = ["absent_message", "check_arrays", "checked_fields", "download", "obtain"]
 
 _SECONDS_TO_WAIT = 30
 
@@ -32,25 +31,9 @@ class _OtherArrays(ValueError):
 def obtain(
     entry: DatasetEntry, folders: Sequence[Path], *, network: bool, verbose: bool
 ) -> tuple[dict[str, Any], str]:
-    """Ask the sources of a set one after the other, and keep the first that is right.
+    """Ask the sources of a set one after the other; return the first right fields and their origin.
 
-    Parameters
-    ----------
-    entry : DatasetEntry
-        The set.
-    folders : sequence of pathlib.Path
-        The folders that were searched, for the message.
-    network : bool
-        Whether to download; else only files of installed packages are looked at.
-    verbose : bool
-        Show a progress bar on standard error while a file is downloaded.
-
-    Returns
-    -------
-    fields : dict
-        The parsed fields.
-    origin : str
-        The file in the cache, or the source where nothing was kept.
+    A download is stored in the cache. Without `network` only files of installed packages are used.
 
     Raises
     ------
@@ -62,14 +45,13 @@ def obtain(
     reasons: list[str] = []
     refused = False
     for source in entry.sources:
-        if not (network or source.local):
+        if not (network or source.local) or not (source.data_id or source.parser in CONVERTERS):
             continue
         try:
             content = _fetch(source, entry, verbose)
-            fields = _checked(content, source, entry)
-        # Whatever is wrong with one source, from the network to a changed format: ask the next.
-        except Exception as error:
-            reasons.append(f"{source}: {_in_short(error)}")
+            fields = checked_fields(content, entry, str(source))
+        except Exception as error:  # from the network to a changed format: ask the next source
+            reasons.append(f"{source}: {_shortened(error)}")
             refused = refused or isinstance(error, _OtherArrays)
             continue
         return fields, str(source) if source.local else _kept(content, source, entry)
@@ -77,24 +59,57 @@ def obtain(
     raise ValueError(message) if refused else FileNotFoundError(message)
 
 
-def _in_short(error: Exception) -> str:
+def _shortened(error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError) and len(text) > 160:
-        text = f"…{text[-160:]}"  # requests tells the whole history; its end is the cause
+        text = f"…{text[-160:]}"  # the cause is at the end of the messages of requests
     return f"{type(error).__name__}: {text}"
 
 
-def _checked(content: bytes, source: Source, entry: DatasetEntry) -> dict[str, Any]:
+def checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
+    """Return the fields of a file; raise a ValueError if the arrays are not those expected."""
     fields = read_fields(content, entry)
-    try:
-        check_arrays(fields, entry, str(source))
-    except ValueError as error:
-        raise _OtherArrays(str(error)) from None
+    check_arrays(fields, entry, origin)
     return fields
 
 
+def check_arrays(
+    fields: dict[str, Any], entry: DatasetEntry, origin: str, advice: str = ""
+) -> None:
+    """Raise a ValueError that names both hashes if the arrays are not those of the registry."""
+    found = arrays_sha256(fields)
+    if found != entry.arrays_sha256:
+        raise _OtherArrays(
+            f"{origin} does not hold the arrays that the registry knows as {entry.name!r}: "
+            f"expected SHA-256 {entry.arrays_sha256} over the parsed arrays, found {found}.{advice}"
+        )
+
+
+def absent_message(
+    entry: DatasetEntry, folders: Sequence[Path], reasons: Sequence[str] = ()
+) -> str:
+    """Return a few lines: what is missing, where it was looked for, which file to place where."""
+    lines = [f"The data set {entry.name!r} ({entry.title}) is not on this machine."]
+    lines += [f"Looked for {folder / entry.path}." for folder in folders]
+    lines += [f"Tried {reason}" for reason in reasons]
+    lines.append(
+        f"To use it without network, place {folders[0] / entry.path} ({entry.description})."
+    )
+    if any(source.parser and source.parser not in CONVERTERS for source in entry.sources):
+        lines.append(
+            f"From the repository, 'python experiments/data/convert.py {entry.name}' downloads and "
+            "converts what is published."
+        )
+    lines.append(
+        f"Other folders: data_home=..., or the environment variables {DATA_VARIABLE} and "
+        f"{CACHE_VARIABLE} (downloads are kept there)."
+    )
+    lines.append(f"Published at {entry.source_url}. Licence: {entry.license}.")
+    return "\n".join(lines)
+
+
 def _kept(content: bytes, source: Source, entry: DatasetEntry) -> str:
-    """Put a file into the cache and return where it lies; warn where that cannot be."""
+    """Store a file in the cache and return its path; warn if that is not possible."""
     file = cache_folder() / entry.path
     try:
         keep(content, file)
@@ -112,9 +127,8 @@ def _fetch(source: Source, entry: DatasetEntry, verbose: bool) -> bytes:
     """Return the file that the set's reader takes."""
     if source.data_id:
         return _openml_table(source, entry)
-    if source.local:
-        return converted([_package_file(url) for url in source.urls], source, entry)
-    return converted(_files(source, verbose), source, entry)
+    local = [_package_file(url) for url in source.urls] if source.local else None
+    return CONVERTERS[source.parser](local or download(source, verbose), source.options, entry)
 
 
 def _package_file(url: str) -> bytes:
@@ -122,37 +136,36 @@ def _package_file(url: str) -> bytes:
     return resources.files(package).joinpath(name).read_bytes()
 
 
-def _files(source: Source, verbose: bool) -> list[bytes]:
-    """Download the files of a source; on any failure nothing of them stays."""
+def download(source: Source, verbose: bool) -> list[bytes]:
+    """Return the files of a source; nothing of them is kept."""
     try:
         import pooch
     except ImportError as error:
         raise ImportError("Downloading needs pooch: pip install 'orthodrome[data]'") from error
     bar = verbose and importlib.util.find_spec("tqdm") is not None
-    download = pooch.HTTPDownloader(progressbar=bar, timeout=_SECONDS_TO_WAIT)
+    fetch = pooch.HTTPDownloader(progressbar=bar, timeout=_SECONDS_TO_WAIT)
     contents = []
     with tempfile.TemporaryDirectory(prefix="orthodrome-") as folder:
         for url in source.urls:
             file = Path(folder) / "download"
-            download(url.partition("#")[0], str(file), None)
+            fetch(url.partition("#")[0], str(file), None)
             contents.append(file.read_bytes())
     return contents
 
 
 def _openml_table(source: Source, entry: DatasetEntry) -> bytes:
-    """Fetch features, then the target, as rows of text with the names of the registry."""
+    """Return features and target of an OpenML set as rows of text."""
     from sklearn.datasets import fetch_openml
 
     if importlib.util.find_spec("pandas") is None:
         raise ImportError("Tables of OpenML need pandas: pip install 'orthodrome[data]'")
     if not urllib.request.getproxies():
-        # Without network this fails at once, where the fetcher tries four times, a second apart.
+        # Fails at once without network, where the fetcher tries four times, a second apart.
         socket.getaddrinfo("www.openml.org", 443)
-    # Not pandas' parser: it may round the last digit of a number. Nothing is kept in
-    # scikit-learn's own folder: the cache here holds the checked file.
     with warnings.catch_warnings():
-        # It warns of each retry; the error that comes in the end says the same.
+        # It warns of each retry; the final error says the same.
         warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+        # pandas' parser may round the last digit of a number. Our own cache holds the checked file.
         found = fetch_openml(
             data_id=source.data_id, as_frame=True, parser="liac-arff", cache=False, n_retries=1
         )
@@ -164,7 +177,7 @@ def _openml_table(source: Source, entry: DatasetEntry) -> bytes:
 
 
 def _text(value: Any) -> str:
-    """Return a cell as text; empty where missing, and without a point where a float is whole."""
+    """Return a cell as text: empty if missing, and without a point if a float is whole."""
     if value is None or value != value:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from orthodrome._core.checks import check_path
-from orthodrome._core.files import write_atomically
+from .._core.checks import check_path
+from .._core.files import write_atomically
 
 __all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "Folder", "cache_folder", "data_folders", "keep"]
 
@@ -83,7 +83,7 @@ def _at_home(folder: Folder, name: str) -> Path:
         return check_path(folder, name, "the data sets").expanduser()
     except RuntimeError:
         raise ValueError(
-            f"{name}: nobody knows the home folder that {str(folder)!r} begins with. Write it out."
+            f"{name}: cannot expand {str(folder)!r}: no such user. Use an absolute path."
         ) from None
 
 

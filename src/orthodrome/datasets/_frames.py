@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orthodrome.datasets._registry import DatasetEntry
+from ._registry import DatasetEntry
 
 __all__ = ["with_frames"]
 

@@ -9,14 +9,14 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from orthodrome._core.checks import (
+from .._core.checks import (
     check_finite_vector,
     check_flag,
     check_integer,
     check_positive,
 )
-from orthodrome._core.memory import format_bytes
-from orthodrome._core.random import as_random_state
+from .._core.memory import format_bytes
+from .._core.random import as_random_state
 
 __all__ = [
     "make_landmark_shapes",

@@ -1,32 +1,25 @@
-"""Hand a data set out as a Bunch, arrays or data frames."""
+"""Load a data set as a Bunch, arrays or data frames."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from orthodrome._core.checks import check_flag
-from orthodrome.datasets._download import obtain
-from orthodrome.datasets._find import (
-    absent_message,
-    check_arrays,
-    damage_told,
-    find_content,
-    find_file,
-)
-from orthodrome.datasets._folders import Folder, data_folders
-from orthodrome.datasets._frames import with_frames
-from orthodrome.datasets._readers import read_fields
-from orthodrome.datasets._registry import DatasetEntry, find_entry, registry
+from .._core.checks import check_flag
+from ._download import absent_message, check_arrays, obtain
+from ._folders import Folder, data_folders
+from ._frames import with_frames
+from ._readers import read_fields
+from ._registry import DatasetEntry, find_entry, registry
 
 __all__ = ["available", "load", "path"]
 
 
 def available() -> tuple[str, ...]:
-    """Names of all data sets that :func:`load` knows, whether or not their files are here.
+    """Return the names of all data sets that :func:`load` knows.
 
     Returns
     -------
@@ -43,7 +36,7 @@ def available() -> tuple[str, ...]:
 
 
 def path(name: str, *, data_home: Folder | None = None) -> Path:
-    """Where the file of a data set lies. Nothing is downloaded.
+    """Return the path of the file of a data set. Nothing is downloaded.
 
     Parameters
     ----------
@@ -55,7 +48,7 @@ def path(name: str, *, data_home: Folder | None = None) -> Path:
     Returns
     -------
     file : pathlib.Path
-        An existing file. Its content has not been looked at.
+        An existing file. Its content is not checked.
 
     Raises
     ------
@@ -64,45 +57,12 @@ def path(name: str, *, data_home: Folder | None = None) -> Path:
     """
     entry = find_entry(name, registry())
     folders = data_folders(data_home)
-    file = find_file(entry, folders)
+    file = _find_file(entry, folders)
     if file is None:
         raise FileNotFoundError(absent_message(entry, folders))
     return file
 
 
-@overload
-def load(
-    name: str,
-    *,
-    data_home: Folder | None = ...,
-    return_X_y: Literal[False] = ...,
-    as_frame: bool = ...,
-    verify: bool = ...,
-    download_if_missing: bool = ...,
-    verbose: bool = ...,
-) -> Bunch: ...
-@overload
-def load(
-    name: str,
-    *,
-    data_home: Folder | None = ...,
-    return_X_y: Literal[True],
-    as_frame: Literal[False] = ...,
-    verify: bool = ...,
-    download_if_missing: bool = ...,
-    verbose: bool = ...,
-) -> tuple[NDArray[Any], NDArray[Any] | None]: ...
-@overload
-def load(
-    name: str,
-    *,
-    data_home: Folder | None = ...,
-    return_X_y: Literal[True],
-    as_frame: Literal[True],
-    verify: bool = ...,
-    download_if_missing: bool = ...,
-    verbose: bool = ...,
-) -> tuple[Any, Any]: ...
 def load(
     name: str,
     *,
@@ -112,16 +72,16 @@ def load(
     verify: bool = True,
     download_if_missing: bool = True,
     verbose: bool = True,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Load a data set from this machine, or else from where it is published.
 
-    It is looked for under `data_home`, then under the folder that the environment variable
-    ``ORTHODROME_DATA`` names, then in the cache (:func:`cache_folder`). In each, it may lie as the
-    file that the registry names (``uci/iris.csv``) or as the publisher's own files under
-    ``raw/<name>/`` (``raw/iris/iris.data``). Then come the copies that scikit-learn and
-    scikit-image bring along (wine, camera_256, camera_512), and at last a download: by
-    scikit-learn's OpenML fetcher where the set has a number there, else by pooch (both of
-    ``pip install 'orthodrome[data]'``). What was downloaded is kept in the cache.
+    Its file (such as ``uci/iris.csv``) is looked for in `data_home`, in the folder that the
+    environment variable ``ORTHODROME_DATA`` names, and in the cache (:func:`cache_folder`). Then
+    come the copies in scikit-learn and scikit-image (wine, camera_256, camera_512), and last a
+    download of tables and pictures: by scikit-learn's OpenML fetcher if the set has a number there,
+    else by pooch (both of ``pip install 'orthodrome[data]'``). Downloads are kept in the cache.
+    Sets that are published in other formats (digits, faces, landmarks, motion, connectomes) are
+    downloaded and converted by ``experiments/data/convert.py`` of the repository.
 
     Parameters
     ----------
@@ -177,12 +137,12 @@ def load(
     Raises
     ------
     FileNotFoundError
-        If the set is neither here nor to be had; the message says which file to place where.
+        If the set is not found; the message says which file to place where.
     ValueError
         If the name is unknown, the arrays are not those of the registry (both hashes are named)
         or the file cannot be parsed.
     ImportError
-        If a picture is read without pillow, or `as_frame` is wanted without pandas.
+        If a picture is read without pillow, or `as_frame` is set without pandas.
 
     Warns
     -----
@@ -207,15 +167,14 @@ def load(
         check_flag(value, flag, "load")
     entry = find_entry(name, registry())
     folders = data_folders(data_home)
-    found = find_content(entry, folders)
-    if found is None:
+    file = _find_file(entry, folders)
+    if file is None:
         fields, origin = obtain(entry, folders, network=download_if_missing, verbose=verbose)
     else:
-        content, origin = found
-        with damage_told(origin, entry):
-            fields = read_fields(content, entry)
+        fields, origin = _read(file, entry), str(file)
         if verify:
-            _check(fields, entry, origin)
+            advice = " Replace or remove the file, or pass verify=False to use it as it is."
+            check_arrays(fields, entry, origin, advice)
     if as_frame:
         fields = with_frames(fields, entry)
     if return_X_y:
@@ -223,13 +182,24 @@ def load(
     return Bunch(**fields, DESCR=_description(entry), filename=origin)
 
 
-def _check(fields: dict[str, Any], entry: DatasetEntry, origin: str) -> None:
+def _find_file(entry: DatasetEntry, folders: Sequence[Path]) -> Path | None:
+    """Return the first existing file of a set, or None."""
+    files = (folder / entry.path for folder in folders)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _read(file: Path, entry: DatasetEntry) -> dict[str, Any]:
+    """Return the fields of a file; raise a ValueError that names it if it is damaged."""
+    content = file.read_bytes()
     try:
-        check_arrays(fields, entry, origin)
-    except ValueError as error:
+        return read_fields(content, entry)
+    except (MemoryError, ImportError):  # no fault of the file
+        raise
+    except Exception as error:  # readers trust what they index and reshape
+        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise ValueError(
-            f"{error} Replace or remove the file, or pass verify=False to use it as it is."
-        ) from None
+            f"{file} cannot be read as the data set {entry.name!r}: {reason}"
+        ) from error
 
 
 def _description(entry: DatasetEntry) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orthodrome._core.arrays import Arrays
-from orthodrome._core.pictures import pixels_beyond
-from orthodrome.datasets._registry import DatasetEntry
+from .._core.arrays import Arrays
+from .._core.pictures import pixels_beyond
+from ._registry import DatasetEntry
 
 __all__ = ["read_fields", "read_picture"]
 
@@ -24,20 +24,7 @@ _MOTION_FRAMES_PER_SECOND = 120.0
 
 
 def read_fields(content: bytes, entry: DatasetEntry) -> Fields:
-    """Turn a file's bytes into the fields of a Bunch.
-
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    entry : DatasetEntry
-        Says which layout the file has.
-
-    Returns
-    -------
-    fields : dict
-        At least `data`, `target`, `feature_names`, `target_names`.
-    """
+    """Return the fields of a Bunch: at least data, target, feature_names and target_names."""
     return _READERS[entry.reader](content, entry)
 
 
@@ -61,23 +48,17 @@ def _read_table(content: bytes, entry: DatasetEntry) -> Fields:
         else:
             features[name] = _numeric_column(values, name, entry)
     target, target_names = _table_target(targets, entry)
-    fields: Fields = {
-        "data": np.column_stack(list(features.values())),
-        "target": target,
-        "feature_names": list(features),
-        "target_names": target_names,
-    }
+    data = np.column_stack(list(features.values()))
     if entry.categorical_columns:
-        fields["categories"] = categories
-    return fields | extras
+        extras["categories"] = categories
+    return _fields(data, list(features), (target, target_names), **extras)
 
 
 def _read_landmark_table(content: bytes, entry: DatasetEntry) -> Fields:
     """Read a table whose features are x1, y1, x2, y2, … of planar landmarks."""
     fields = _read_table(content, entry)
-    fields["data"] = fields["data"].reshape(len(fields["data"]), -1, 2)
-    fields["landmarks"] = fields["data"]
-    return fields
+    landmarks = fields["data"].reshape(len(fields["data"]), -1, 2)
+    return fields | {"data": landmarks, "landmarks": landmarks}
 
 
 def _csv_columns(content: bytes, entry: DatasetEntry) -> dict[str, list[str]]:
@@ -167,14 +148,21 @@ def _npz_arrays(content: bytes, entry: DatasetEntry, *required: str) -> dict[str
     return arrays
 
 
-def _labels_of(arrays: dict[str, NDArray[Any]]) -> Fields:
-    """Class codes of the array `y`, named by `classes` where the file has names."""
-    if "y" not in arrays:
-        return {"target": None, "target_names": []}
+def _fields(data: Any, names: list[str], labels: Any = None, **views: Any) -> Fields:
+    """Return the fields of a Bunch; labels are codes with names, or any values to encode."""
+    if labels is None:
+        target, target_names = None, []
+    else:
+        target, target_names = labels if isinstance(labels, tuple) else _encode_labels(labels)
+    found = {"data": data, "target": target, "target_names": target_names, "feature_names": names}
+    return found | views
+
+
+def _labels_of(arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return the array `y` of a file, with names if it has `classes`."""
     if "classes" in arrays:
-        return {"target": arrays["y"].astype(np.int64), "target_names": arrays["classes"]}
-    target, target_names = _encode_labels(arrays["y"])
-    return {"target": target, "target_names": target_names}
+        return arrays["y"].astype(np.int64), arrays["classes"]
+    return arrays.get("y")
 
 
 def _split_fields(fields: Fields, n_train: int) -> Fields:
@@ -192,14 +180,9 @@ def _split_fields(fields: Fields, n_train: int) -> Fields:
 def _read_split_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X_train", "y_train", "X_test", "y_test")
     data = np.concatenate([arrays["X_train"], arrays["X_test"]])
-    labels = {"y": np.concatenate([arrays["y_train"], arrays["y_test"]])}
-    height, width = entry.image_shape
-    fields = {
-        "data": data,
-        "images": data.reshape(-1, height, width),
-        "feature_names": _pixel_names(height, width),
-        **_labels_of(labels),
-    }
+    labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    images = data.reshape(-1, *entry.image_shape)
+    fields = _fields(data, _pixel_names(*images.shape[1:]), labels, images=images)
     return _split_fields(fields, len(arrays["X_train"]))
 
 
@@ -208,86 +191,46 @@ def _read_pen_strokes(content: bytes, entry: DatasetEntry) -> Fields:
     order = np.argsort(arrays["is_test"], kind="stable")
     data = arrays["X"][order].astype(np.float64)
     landmarks = data.reshape(len(data), -1, 2)
-    fields = {
-        "data": data,
-        "landmarks": landmarks,
-        "feature_names": _coordinate_names(*landmarks.shape[1:]),
-        **_labels_of({"y": arrays["y"][order]}),
-    }
+    names = _coordinate_names(*landmarks.shape[1:])
+    fields = _fields(data, names, arrays["y"][order], landmarks=landmarks)
     return _split_fields(fields, int(np.count_nonzero(arrays["is_test"] == 0)))
 
 
 def _read_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
     images = arrays["X"]
-    return {
-        "data": images.reshape(len(images), -1),
-        "images": images,
-        "feature_names": _pixel_names(*images.shape[1:]),
-        **_labels_of(arrays),
-    }
+    data = images.reshape(len(images), -1)
+    return _fields(data, _pixel_names(*images.shape[1:]), _labels_of(arrays), images=images)
 
 
 def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X")
     landmarks = arrays["X"]
-    fields = {
-        "data": landmarks,
-        "landmarks": landmarks,
-        "feature_names": _coordinate_names(*landmarks.shape[1:]),
-        **_labels_of(arrays),
-    }
-    if "outlines" in arrays:
-        fields["outlines"] = arrays["outlines"]
-    return fields
+    names = _coordinate_names(*landmarks.shape[1:])
+    outlines = {name: arrays[name] for name in ("outlines",) if name in arrays}
+    return _fields(landmarks, names, _labels_of(arrays), landmarks=landmarks, **outlines)
 
 
 def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
-    arrays = _npz_arrays(content, entry, "xyz", "joints", "parents", "trial", "trials")
+    kept = ("joints", "parents", "trial", "trials")
+    arrays = _npz_arrays(content, entry, "xyz", *kept)
     frames = arrays["xyz"]
-    return {
-        "data": frames.reshape(len(frames), -1),
-        "frames": frames,
-        "target": None,
-        "target_names": [],
-        "feature_names": [f"{joint}_{axis}" for joint in arrays["joints"] for axis in "xyz"],
-        "joints": arrays["joints"],
-        "parents": arrays["parents"],
-        "trial": arrays["trial"],
-        "trials": arrays["trials"],
-        "frames_per_second": _MOTION_FRAMES_PER_SECOND,
-    }
+    names = [f"{joint}_{axis}" for joint in arrays["joints"] for axis in "xyz"]
+    views = {name: arrays[name] for name in kept}
+    rate = {"frames_per_second": _MOTION_FRAMES_PER_SECOND}
+    return _fields(frames.reshape(len(frames), -1), names, frames=frames, **views, **rate)
 
 
 def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
     matrices = arrays["X"]
     rows, columns = matrices.shape[1:]
-    return {
-        "data": matrices,
-        "matrices": matrices,
-        "feature_names": [
-            f"entry_{row}_{column}" for row in range(rows) for column in range(columns)
-        ],
-        **_labels_of(arrays),
-    }
+    names = [f"entry_{row}_{column}" for row in range(rows) for column in range(columns)]
+    return _fields(matrices, names, _labels_of(arrays), matrices=matrices)
 
 
 def read_picture(content: bytes, name: str) -> NDArray[Any]:
-    """Decode a picture; every format that pillow knows will do.
-
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    name : str
-        What to call it in an error.
-
-    Returns
-    -------
-    image : ndarray of shape (height, width) or (height, width, channels)
-        The pixels, in the dtype of the file.
-    """
+    """Return the pixels of a picture in any format of pillow; errors call it `name`."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -310,14 +253,7 @@ def read_picture(content: bytes, name: str) -> NDArray[Any]:
 
 def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
     image = read_picture(content, entry.path)
-    return {
-        "data": image,
-        "image": image,
-        "target": None,
-        "target_names": [],
-        # One image is no table of samples and features: its pixels are not named.
-        "feature_names": [],
-    }
+    return _fields(image, [], image=image)  # its pixels are not features
 
 
 def _pixel_names(height: int, width: int) -> list[str]:

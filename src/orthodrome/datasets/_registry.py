@@ -1,30 +1,25 @@
-"""What is known about each data set: its file, its checksums, its sources and its licence.
-
-All of it is data and stands in `registry.json`, which is read once. For each set:
+"""Facts about each data set: its file, checksums, sources and licence, from `registry.json`.
 
 ``path``, ``sha256``
-    The file of the offline folder, and the SHA-256 of the copy that the other facts were
-    recorded from. A file of other bytes is as good if its arrays are the same.
+    The file in a data folder, and the SHA-256 of the copy from which the facts were recorded. A
+    file with other bytes is accepted if its arrays are the same.
 ``arrays_sha256``
-    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`): the only check that
-    decides. ``tests/datasets/record_fingerprints.py`` records it from an offline folder.
+    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`): the check that
+    decides. ``tests/datasets/record_fingerprints.py`` records it from a data folder.
 ``columns``
     The header of a table, separated by spaces; it names the fields of files without header.
 ``sources``
-    Where the set can be had, tried in this order; see :class:`Source`.
+    Where the set is published, tried in this order; see :class:`Source`.
 
-Which of the sources have been tried: the copies that come with scikit-learn (wine) and with
-scikit-image (camera), CMU's skeletons and motions, and the connectomes of an installed geomstats.
-From these the recorded arrays follow to the last bit. No address on the network could be opened
-when they were written down: the OpenML data ids and the URLs are taken from public pages and code
-and are not tried, nor are the formats behind them beyond the first rows that
-``tests/datasets/test_datasets_raw.py`` holds. A wrong one does no harm: what it gives is refused by
-its arrays, and the next source is asked.
+The copies in scikit-learn (wine), scikit-image (camera), CMU's motion files and the connectomes of
+geomstats were verified to give the recorded arrays. The other OpenML numbers and URLs are taken
+from public pages and are not verified. What a wrong one returns is rejected by its arrays, and the
+next source is tried.
 
 Some sets are not fetched from OpenML because, as far as known, its copy differs: glass (order),
 vertebral_column_3c (two decimals), german_credit (words for codes), liver_bupa (other target).
 mnist and pendigits are not because their own files are smaller. Kaggle, where pima_diabetes and the
-connectomes are published, wants an account: OpenML and GitHub stand in for it.
+connectomes are published, requires an account; OpenML and GitHub replace it.
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ __all__ = ["DatasetEntry", "Source", "find_entry", "registry"]
 
 @dataclass(frozen=True)
 class Source:
-    """One place where a data set can be had.
+    """One place where a data set is published.
 
     Parameters
     ----------
@@ -54,9 +49,9 @@ class Source:
         Files of one set. The part after ``#`` names a member of an archive;
         ``package:name/path`` is a file of an installed Python package.
     parser : str
-        Which function of `_raw.py` turns the files into the file of the offline folder.
+        The converter of the files, in `_sources.py` or ``experiments/data/convert.py``.
     options : mapping of str to object
-        What the parser must know.
+        Options of the converter.
     """
 
     data_id: int = 0
@@ -112,7 +107,7 @@ class DatasetEntry:
     columns : tuple of str
         The header of a table.
     sources : tuple of Source
-        Where the set can be had, in the order to try.
+        Where the set is published, in the order to try.
     """
 
     name: str
@@ -167,20 +162,7 @@ def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **opti
 
 
 def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:
-    """Look a data set up, with an error that suggests the nearest name.
-
-    Parameters
-    ----------
-    name : str
-        The name of a data set.
-    entries : mapping of str to DatasetEntry
-        Where to look.
-
-    Returns
-    -------
-    entry : DatasetEntry
-        The facts about the set.
-    """
+    """Return the entry of a data set; the error for an unknown name suggests the nearest one."""
     if isinstance(name, str) and name in entries:
         return entries[name]
     near = difflib.get_close_matches(str(name), entries, n=1)

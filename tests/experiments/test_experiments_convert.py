@@ -1,10 +1,11 @@
-"""Publishers' formats, on small files written here."""
+"""Published formats that the script experiments/data/convert.py reads, on small files."""
 
 import bz2
 import gzip
 import importlib
 import io
 import lzma
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -12,142 +13,46 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orthodrome.datasets import available
+from orthodrome.datasets import load
 from orthodrome.datasets._fingerprint import arrays_sha256
-from orthodrome.datasets._motion import joint_positions, parse_amc, parse_asf
-from orthodrome.datasets._raw import _numbers, converted, unpacked
-from orthodrome.datasets._readers import read_fields, read_picture
+from orthodrome.datasets._readers import read_fields
 from orthodrome.datasets._registry import Source, registry
-from real_data import load_or_skip, real_folder
+from real_data import REPOSITORY, real_folder
 
-# Tables: the head of each published file, and the row it must give -------------------------------
-
-IONOSPHERE = ",".join(["1", "0", *(f"{0.01 * i - 0.1:.5f}" for i in range(32)), "g"])
-SONAR = ",".join([*(f"{0.01 * i:.4f}" for i in range(60)), "R"])
-
-HEADS = {
-    "australian_credit": (
-        b"1 22.08 11.46 2 4 4 1.585 0 0 0 1 2 100 1213 0\n",
-        "1,22.08,11.46,2,4,4,1.585,0,0,0,1,2,100,1213,0",
-    ),
-    "blood_transfusion": (
-        b"Recency (months),Frequency (times),Monetary (c.c. blood),Time (months),"
-        b'"whether he/she donated blood in March 2007"\r\n2 ,50,12500,98 ,1\r\n',
-        "2,50,12500,98,1",
-    ),
-    "concrete_slump": (
-        b"No,Cement,Slag,Fly ash,Water,SP,Coarse Aggr.,Fine Aggr.,SLUMP(cm),FLOW(cm),"
-        b"Compressive Strength (28-day)(Mpa)\n1,273,82,105,210,9,904,680,23,62,34.99\n",
-        "273,82,105,210,9,904,680,23,62,34.99",
-    ),
-    "ecoli": (
-        b"AAT_ECOLI   0.49  0.29  0.48  0.50  0.56  0.24  0.35   cp\n",
-        "0.49,0.29,0.48,0.5,0.56,0.24,0.35,cp",
-    ),
-    "fertility": (
-        b"-0.33,0.69,0,1,1,0,0.8,0,0.88,N\n",
-        "-0.33,0.69,0,1,1,0,0.8,0,0.88,N",
-    ),
-    "german_credit": (
-        b"A11 6 A34 A43 1169 A65 A75 4 A93 A101 4 A121 67 A143 A152 2 A173 1 A192 A201 1 \n",
-        "A11,6,A34,A43,1169,A65,A75,4,A93,A101,4,A121,67,A143,A152,2,A173,1,A192,A201,1",
-    ),
-    "german_credit_numeric": (
-        b"   1   6   4  12   5   5   3   4   1  67   3   2   1   2   1   0   0   1   0   0   1   0"
-        b"   0   1   1 \n",
-        "1,6,4,12,5,5,3,4,1,67,3,2,1,2,1,0,0,1,0,0,1,0,0,1,1",
-    ),
-    "glass": (
-        b"1,1.52101,13.64,4.49,1.10,71.78,0.06,8.75,0.00,0.00,1\n",
-        "1.52101,13.64,4.49,1.1,71.78,0.06,8.75,0,0,1",
-    ),
-    "haberman": (b"30,64,1,1\n", "30,64,1,1"),
-    "heart_cleveland": (
-        b"52.0,1.0,3.0,138.0,223.0,0.0,0.0,169.0,0.0,0.0,1.0,?,3.0,0\n",
-        "52,1,3,138,223,0,0,169,0,0,1,,3,0",
-    ),
-    "heart_statlog": (
-        b"70.0 1.0 4.0 130.0 322.0 0.0 2.0 109.0 0.0 2.4 2.0 3.0 3.0 2 \n",
-        "70,1,4,130,322,0,2,109,0,2.4,2,3,3,2",
-    ),
-    "ionosphere": (IONOSPHERE.encode(), IONOSPHERE),
-    "iris": (b"5.1,3.5,1.4,0.2,Iris-setosa\n\n\n", "5.1,3.5,1.4,0.2,Iris-setosa"),
-    "liver_bupa": (b"85,92,45,27,31,0.0,1\n", "85,92,45,27,31,0,1"),
-    "parkinsons": (
-        b"name,MDVP:Fo(Hz),and so on\r\nphon_R01_S01_1,119.99200,157.30200,74.99700,0.00784,"
-        b"0.00007,0.00370,0.00554,0.01109,0.04374,0.42600,0.02182,0.03130,0.02971,0.06545,0.02211,"
-        b"21.03300,1,0.414783,0.815285,-4.813031,0.266482,2.301442,0.284654\r\n",
-        "119.992,157.302,74.997,0.00784,7e-05,0.0037,0.00554,0.01109,0.04374,0.426,0.02182,0.0313,"
-        "0.02971,0.06545,0.02211,21.033,0.414783,0.815285,-4.813031,0.266482,2.301442,0.284654,1",
-    ),
-    "pima_diabetes": (b"6,148,72,35,0,33.6,0.627,50,1\n", "6,148,72,35,0,33.6,0.627,50,1"),
-    "seeds": (
-        b"15.26\t14.84\t0.871\t\t5.763\t3.312\t2.221\t5.22\t1\n",
-        "15.26,14.84,0.871,5.763,3.312,2.221,5.22,1",
-    ),
-    "sonar": (SONAR.encode(), SONAR),
-    "vote": (
-        b"republican,n,y,n,y,y,y,n,n,n,y,?,y,y,y,n,y\n",
-        "0,1,0,1,1,1,0,0,0,1,,1,1,1,0,1,republican",
-    ),
-    "wine": (
-        b"1,14.23,1.71,2.43,15.6,127,2.8,3.06,.28,2.29,5.64,1.04,3.92,1065\n",
-        "14.23,1.71,2.43,15.6,127,2.8,3.06,0.28,2.29,5.64,1.04,3.92,1065,1",
-    ),
-}
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(REPOSITORY / "experiments/data"))
+    convert, acclaim = (importlib.import_module(name) for name in ("convert", "acclaim"))
+joint_positions, parse_amc, parse_asf = (
+    acclaim.joint_positions,
+    acclaim.parse_amc,
+    acclaim.parse_asf,
+)
 
 
-def text_source(entry):
-    """The source of a set that is a text on the network."""
-    found = [s for s in entry.sources if s.parser == "text_table" and not s.local]
-    return found[0] if found else None
+converted, unpacked = convert.converted, convert.unpacked
 
 
-def test_every_text_table_has_its_head_here():
-    assert {name for name in available() if text_source(registry()[name])} == set(HEADS)
+def test_every_source_has_a_converter():
+    parsers = {source.parser for entry in registry().values() for source in entry.sources}
+    assert parsers - {""} == convert.ALL_CONVERTERS.keys()
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_head_of_a_published_table(name):
-    entry = registry()[name]
-    head, row = HEADS[name]
-    content = converted([head], text_source(entry), entry)
-    expected = f"{','.join(entry.columns)}\n{row}\n".encode()
-    assert arrays_sha256(read_fields(content, entry)) == arrays_sha256(read_fields(expected, entry))
-    assert content.decode().splitlines()[0] == ",".join(entry.columns)
-
-
-NOT_FIRST_ROWS = {"heart_cleveland", "ionosphere", "sonar"}  # made up, or a row with a gap
-
-
-@pytest.mark.parametrize("name", sorted(set(HEADS) - NOT_FIRST_ROWS - {"german_credit"}))
-def test_head_is_the_first_row_of_the_real_set(name):
-    bunch = load_or_skip(name)
-    entry = registry()[name]
-    fields = read_fields(converted([HEADS[name][0]], text_source(entry), entry), entry)
-    np.testing.assert_array_equal(fields["data"][0], bunch.data[0])
-    if fields["target"].ndim == 1:
-        assert fields["target_names"][0] == bunch.target_names[bunch.target[0]]
-
-
-def table_of(content, name="haberman", **options):
-    return converted([content], Source((), ("x.data",), "text_table", options), registry()[name])
-
-
-def test_ends_of_line_of_any_system():
-    tables = {table_of(end.join([b"1,2,3,4", b"5,6,7,8", b""])) for end in (b"\n", b"\r", b"\r\n")}
-    assert len(tables) == 1
-    assert tables.pop().count(b"\n") == 3
-
-
-def test_labels_are_replaced_in_the_class_only():
-    content = table_of(b"1,2,3,1\n2,1,1,2\n", labels={"1": "0", "2": "1"}, values={"3": "30"})
-    assert content.decode().splitlines()[1:] == ["1,2,30,0", "2,1,1,1"]
-
-
-def test_a_row_of_another_length_is_named():
-    with pytest.raises(ValueError, match="Row 2 has 3 fields, expected 4"):
-        table_of(b"1,2,3,4\n1,2,3\n")
+def test_the_script_fills_the_cache(tmp_path, monkeypatch, capsys):
+    """The motion files of the offline folder, read as if they had been downloaded by hand."""
+    files = [real_folder() / "mocap" / f for f in registry()["cmu_walk_02"].sources[0].file_names]
+    if not all(map(Path.is_file, files)):
+        pytest.skip(f"the motion files are not in {real_folder()}; set ORTHODROME_DATA")
+    monkeypatch.setenv("ORTHODROME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "cmu_walk_02").symlink_to(files[0].parent)
+    monkeypatch.setattr(sys, "argv", ["convert.py", "cmu_walk_02", "--raw", str(raw)])
+    convert.main()
+    assert capsys.readouterr().out.strip() == str(tmp_path / "cache/mocap/cmu_walk_02.npz")
+    assert load("cmu_walk_02", download_if_missing=False).frames.ndim == 3
+    with pytest.raises(SystemExit, match=r"mnist cannot be converted\."):
+        convert.convert("mnist", raw)
 
 
 def test_arff_in_an_archive():
@@ -204,6 +109,23 @@ def test_compression_follows_from_the_name():
 def test_broken_archives_are_value_errors(content, url):
     with pytest.raises(ValueError, match="cannot be unpacked"):
         unpacked(content, url)
+
+
+def test_a_file_that_unpacks_to_far_too_much_is_refused(monkeypatch):
+    monkeypatch.setattr(convert, "_ALWAYS_ALLOWED", 1000)
+    bomb = gzip.compress(bytes(10**6))
+    most = 200 * len(bomb)
+    with pytest.raises(ValueError, match=rf"its {len(bomb)} bytes unpack to more than {most}$"):
+        unpacked(bomb, "https://example.org/a.gz")
+
+
+def test_a_machine_without_memory_is_not_a_broken_archive(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(convert, "read_bounded", full)
+    with pytest.raises(MemoryError):
+        unpacked(gzip.compress(b"x"), "https://example.org/a.gz")
 
 
 # Digits -------------------------------------------------------------------------------------------
@@ -295,17 +217,6 @@ def test_faces_in_an_archive():
 def test_no_faces(content):
     with pytest.raises(ValueError, match=r"no ZIP archive|no member like s1/1\.pgm"):
         fields_of("orl_faces", [content])
-
-
-def test_halved_image_rounds_half_to_even():
-    Image = pytest.importorskip("PIL.Image", reason="reading pictures needs pillow")
-    pixels = np.array([[0, 1, 10, 10], [1, 0, 10, 11], [1, 2, 255, 255], [2, 1, 255, 255]])
-    stream = io.BytesIO()
-    Image.fromarray(pixels.astype(np.uint8)).save(stream, format="PNG")
-    fields = fields_of("camera_256", [stream.getvalue()])
-    assert fields["image"].tolist() == [[0, 10], [2, 255]]
-    with pytest.raises(ValueError, match="not a readable picture"):
-        fields_of("camera_256", [b"no picture"])
 
 
 # Leaves, shapes, matrices -------------------------------------------------------------------------
@@ -549,41 +460,6 @@ def test_real_motion_files_give_the_recorded_arrays(name):
     assert arrays_sha256(read_fields(content, entry)) == entry.arrays_sha256
 
 
-def test_a_file_that_unpacks_to_far_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr("orthodrome.datasets._raw._ALWAYS_ALLOWED", 1000)
-    bomb = gzip.compress(bytes(10**6))
-    most = 200 * len(bomb)
-    with pytest.raises(ValueError, match=rf"its {len(bomb)} bytes unpack to more than {most}$"):
-        unpacked(bomb, "https://example.org/a.gz")
-
-
-def test_a_machine_without_memory_is_not_a_broken_archive(monkeypatch):
-    def full(*_):
-        raise MemoryError
-
-    monkeypatch.setattr("orthodrome.datasets._raw._read_bounded", full)
-    with pytest.raises(MemoryError):
-        unpacked(gzip.compress(b"x"), "https://example.org/a.gz")
-
-
 def test_words_are_no_table_of_numbers():
     with pytest.raises(ValueError, match=r"^The file is no table of numbers: could not convert"):
-        _numbers(["1,2", "3,x"], {})
-
-
-def test_pictures_that_promise_too_much_or_do_not_fit(monkeypatch):
-    image = pytest.importorskip("PIL.Image")
-    buffer = io.BytesIO()
-    image.new("L", (4, 4)).save(buffer, format="PNG")
-    assert read_picture(buffer.getvalue(), "a.png").shape == (4, 4)
-    promise = "its header promises 4 x 4 pixels"
-    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", lambda *_: promise)
-    with pytest.raises(ValueError, match=rf"^a\.png is not a readable picture: {promise}\.$"):
-        read_picture(buffer.getvalue(), "a.png")
-
-    def full(*_):
-        raise MemoryError
-
-    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", full)
-    with pytest.raises(MemoryError):
-        read_picture(buffer.getvalue(), "a.png")
+        convert._numbers(["1,2", "3,x"], {})

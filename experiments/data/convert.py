@@ -1,9 +1,14 @@
-"""From a publisher's files to the file of the offline folder: one small function per format."""
+"""Convert published data sets whose formats `orthodrome.datasets.load` does not read.
 
-from __future__ import annotations
+    python experiments/data/convert.py mnist usps
+    python experiments/data/convert.py mnist --raw downloads
 
+The files are downloaded, or read from the folder ``downloads/mnist``. The results are checked by
+the fingerprints of the registry and stored in the cache, where ``load`` finds them.
+"""
+
+import argparse
 import bz2
-import csv
 import gzip
 import importlib
 import io
@@ -19,54 +24,56 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from acclaim import joint_positions, parse_amc, parse_asf
 from numpy.typing import NDArray
 
-from orthodrome.datasets._motion import joint_positions, parse_amc, parse_asf
+from orthodrome.datasets import cache_folder
+from orthodrome.datasets._download import checked_fields, download
+from orthodrome.datasets._folders import keep
 from orthodrome.datasets._readers import read_picture
-from orthodrome.datasets._registry import DatasetEntry, Source
+from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
+from orthodrome.datasets._sources import (
+    CONVERTERS,
+    Converter,
+    Options,
+    fields_of,
+    lines_of,
+    table_file,
+)
 
-__all__ = ["converted", "table_file", "unpacked"]
 
-Options = Mapping[str, Any]
-Row = Sequence[str]
+def convert(name: str, raw: Path | None = None) -> Path:
+    """Convert a data set, and return the file in the cache."""
+    entry = find_entry(name, registry())
+    failures = []
+    for source in entry.sources:
+        if not source.urls:
+            continue
+        try:
+            contents = _read(source, raw / name) if raw else download(source, verbose=True)
+            content = converted(contents, source, entry)
+            checked_fields(content, entry, str(source))
+        except Exception as error:
+            failures.append(f"{source}: {error}")
+            continue
+        file = cache_folder() / entry.path
+        keep(content, file)
+        return file
+    raise SystemExit("\n".join([f"{name} cannot be converted.", *failures]))
 
 
 def converted(contents: Sequence[bytes], source: Source, entry: DatasetEntry) -> bytes:
-    """Turn a publisher's files into the file that the offline folder would hold.
-
-    Parameters
-    ----------
-    contents : sequence of bytes
-        The files of ``source.urls``, in that order, as they are published.
-    source : Source
-        Says which format they have.
-    entry : DatasetEntry
-        The set.
-
-    Returns
-    -------
-    content : bytes
-        A CSV, NPZ or PNG file that the set's reader takes.
-    """
+    """Return the files of ``source.urls`` as the file that the reader of a set takes."""
     files = [unpacked(content, url) for content, url in zip(contents, source.urls, strict=True)]
-    return _PARSERS[source.parser](files, source.options, entry)
+    return ALL_CONVERTERS[source.parser](files, source.options, entry)
+
+
+def _read(source: Source, folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in source.file_names]
 
 
 def unpacked(content: bytes, url: str) -> bytes:
-    """Undo the compression that a URL's name tells of, and pick the member after ``#``.
-
-    Parameters
-    ----------
-    content : bytes
-        The file as it is published.
-    url : str
-        Its address. Without ``#``, an archive is handed on whole.
-
-    Returns
-    -------
-    content : bytes
-        What the parser reads.
-    """
+    """Return the uncompressed content of a file, or the member of an archive after ``#``."""
     address, _, member = url.partition("#")
     try:
         if member and address.endswith(".zip"):
@@ -74,15 +81,15 @@ def unpacked(content: bytes, url: str) -> bytes:
                 zipfile.ZipFile(io.BytesIO(content)) as archive,
                 archive.open(member) as file,
             ):
-                return _read_bounded(file, len(content))
+                return read_bounded(file, len(content))
         if member:
             with tarfile.open(fileobj=io.BytesIO(content)) as tar:
                 extracted = tar.extractfile(member)
-                return _read_bounded(extracted, len(content)) if extracted else b""
+                return read_bounded(extracted, len(content)) if extracted else b""
         for suffix, opened in _OPENERS.items():
             if address.endswith(suffix):
                 with opened(io.BytesIO(content)) as file:
-                    return _read_bounded(file, len(content))
+                    return read_bounded(file, len(content))
     except MemoryError:
         raise
     except Exception as error:  # each module has errors of its own beside those of Python
@@ -99,8 +106,8 @@ _OPENERS: dict[str, Callable[[Any], Any]] = {
 _MOST_PER_BYTE, _ALWAYS_ALLOWED = 200, 2**24
 
 
-def _read_bounded(file: Any, packed: int) -> bytes:
-    """Return what is in a compressed file, unless it is far too much for the file's size."""
+def read_bounded(file: Any, packed: int) -> bytes:
+    """Return the content of a compressed file; raise if it is far too large for the file's size."""
     most = max(_MOST_PER_BYTE * packed, _ALWAYS_ALLOWED)
     content: bytes = file.read(most + 1)
     if len(content) > most:
@@ -108,78 +115,18 @@ def _read_bounded(file: Any, packed: int) -> bytes:
     return content
 
 
-# Tables -------------------------------------------------------------------------------------------
-
-
-def table_file(rows: Iterable[Row], options: Options, entry: DatasetEntry) -> bytes:
-    """Write rows of text as the CSV file of a set.
-
-    Parameters
-    ----------
-    rows : iterable of sequence of str
-        The fields of each row.
-    options : mapping
-        ``columns``: the names of the fields, ``-`` for one that is left out; by default those of
-        the set. ``missing``: the text of a missing value. ``values``, ``labels``: texts to
-        replace in the features and in the class.
-    entry : DatasetEntry
-        The set.
-
-    Returns
-    -------
-    content : bytes
-        A CSV file with the set's header.
-    """
-    names = options.get("columns", "").split() or list(entry.columns)
-    positions = [names.index(column) for column in entry.columns]
-    missing = {options["missing"]: ""} if "missing" in options else {}
-    values = missing | options.get("values", {})
-    replace = [options.get("labels", {}) if c == "class" else values for c in entry.columns]
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(entry.columns)
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(names):
-            raise ValueError(f"Row {number} has {len(row)} fields, expected {len(names)}.")
-        cells = [row[position] for position in positions]
-        writer.writerow(new.get(cell, cell) for cell, new in zip(cells, replace, strict=True))
-    return stream.getvalue().encode()
-
-
-def _text_table(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    """Read rows of text, as UCI publishes them; ``header`` lines are skipped."""
-    lines = _lines(files[0])[options.get("header", 0) :]
-    return table_file(_fields(lines, options), options, entry)
-
-
 def _arff_table(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
     """Read the rows after ``@data``; the attributes are known from the registry."""
-    lines = [line for line in _lines(files[0]) if not line.startswith("%")]
+    lines = [line for line in lines_of(files[0]) if not line.startswith("%")]
     starts = [number for number, line in enumerate(lines) if line.lower() == "@data"]
     if not starts:
         raise ValueError("The ARFF file has no line '@data'.")
-    return table_file(_fields(lines[starts[0] + 1 :], options), options, entry)
-
-
-def _lines(content: bytes) -> list[str]:
-    """Lines that are not empty; ends of line may be those of any system."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    return [line.strip() for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
-
-
-def _fields(lines: Iterable[str], options: Options) -> list[list[str]]:
-    delimiter = options.get("delimiter", ",")
-    if delimiter == "space":  # any number of blanks and tabs
-        return [line.split() for line in lines]
-    return [[cell.strip() for cell in line.split(delimiter)] for line in lines]
+    return table_file(fields_of(lines[starts[0] + 1 :], options), options, entry)
 
 
 def _numbers(lines: Iterable[str], options: Options, dtype: type = np.float64) -> NDArray[Any]:
     try:
-        return np.array(_fields(lines, options), dtype=np.float64).astype(dtype)
+        return np.array(fields_of(lines, options), dtype=np.float64).astype(dtype)
     except ValueError as error:
         raise ValueError(f"The file is no table of numbers: {error}") from None
 
@@ -202,8 +149,8 @@ def _passiflora_species(files: Sequence[bytes], options: Options, entry: Dataset
 def _leaves(files: Sequence[bytes]) -> list[list[str]]:
     """Return plant, species, class, ontogeny, total, heteroblasty and 30 coordinates per leaf."""
     tabs = {"delimiter": "\t"}
-    landmarks = _fields(_lines(files[0]), tabs)
-    facts = _fields(_lines(files[1])[1:], tabs)
+    landmarks = fields_of(lines_of(files[0]), tabs)
+    facts = fields_of(lines_of(files[1])[1:], tabs)
     if len(landmarks) != len(facts):
         raise ValueError(f"{len(landmarks)} leaves have landmarks, but {len(facts)} have facts.")
     return [[*about[:6], *points] for about, points in zip(facts, landmarks, strict=True)]
@@ -213,7 +160,7 @@ def _leaves(files: Sequence[bytes]) -> list[list[str]]:
 
 
 def _pen_digits(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    parts = [_numbers(_lines(content), options, np.uint8) for content in files]
+    parts = [_numbers(lines_of(content), options, np.uint8) for content in files]
     table = np.concatenate(parts)
     is_test = np.repeat(np.arange(len(parts), dtype=np.uint8), [len(part) for part in parts])
     return _npz_file(X=table[:, :-1], y=table[:, -1], is_test=is_test)
@@ -221,7 +168,7 @@ def _pen_digits(files: Sequence[bytes], options: Options, entry: DatasetEntry) -
 
 def _zip_digits(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
     """Read rows of label and pixels, training then test."""
-    train, test = (_numbers(_lines(content), {"delimiter": "space"}) for content in files)
+    train, test = (_numbers(lines_of(content), {"delimiter": "space"}) for content in files)
     return _split_file(train[:, 1:], train[:, 0], test[:, 1:], test[:, 0], np.float32)
 
 
@@ -283,7 +230,7 @@ def _face_archive(files: Sequence[bytes], options: Options, entry: DatasetEntry)
                 found = re.search(r"(?:^|/)s(\d+)/(\d+)\.pgm$", member)
                 if found:
                     with archive.open(member) as file:
-                        content = _read_bounded(file, len(files[0]))
+                        content = read_bounded(file, len(files[0]))
                     faces[int(found[1]), int(found[2])] = read_picture(content, member)
     except zipfile.BadZipFile as error:
         raise ValueError("The file of the faces is no ZIP archive.") from error
@@ -292,22 +239,6 @@ def _face_archive(files: Sequence[bytes], options: Options, entry: DatasetEntry)
     order = sorted(faces)
     persons = np.array([person for person, _ in order], dtype=np.uint8)
     return _npz_file(X=np.stack([faces[key] for key in order]), y=persons)
-
-
-def _same_file(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    return files[0]
-
-
-def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    """Means of 2 x 2 blocks, rounded half to even."""
-    from PIL import Image
-
-    image = read_picture(files[0], entry.path)
-    height, width = image.shape
-    means = image.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
-    stream = io.BytesIO()
-    Image.fromarray(np.round(means).astype(np.uint8)).save(stream, format="PNG")
-    return stream.getvalue()
 
 
 # Motion, shapes, matrices -------------------------------------------------------------------------
@@ -364,7 +295,7 @@ def _samples_first(array: Any) -> NDArray[np.float64]:
 
 def _connectomes(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
     """Put the upper triangles of correlation matrices back; both files have a header and an Id."""
-    correlations, labels = (_numbers(_lines(content)[1:], {}) for content in files)
+    correlations, labels = (_numbers(lines_of(content)[1:], {}) for content in files)
     if not np.array_equal(correlations[:, 0], labels[:, 0]):
         raise ValueError("The two files of the connectomes list other subjects.")
     triangles = correlations[:, 1:]
@@ -382,8 +313,7 @@ def _npz_file(**arrays: NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-_PARSERS: dict[str, Callable[[Sequence[bytes], Options, DatasetEntry], bytes]] = {
-    "text_table": _text_table,
+ALL_CONVERTERS: dict[str, Converter] = CONVERTERS | {
     "arff_table": _arff_table,
     "passiflora": _passiflora,
     "passiflora_species": _passiflora_species,
@@ -392,9 +322,20 @@ _PARSERS: dict[str, Callable[[Sequence[bytes], Options, DatasetEntry], bytes]] =
     "libsvm_digits": _libsvm_digits,
     "idx_digits": _idx_digits,
     "face_archive": _face_archive,
-    "same_file": _same_file,
-    "halved_image": _halved_image,
     "acclaim_motion": _acclaim_motion,
     "r_shapes": _r_shapes,
     "connectomes": _connectomes,
 }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Convert published data sets for the cache.")
+    parser.add_argument("names", nargs="+", choices=sorted(registry()), metavar="name")
+    parser.add_argument("--raw", type=Path, help="folder with the published files, by name")
+    given = parser.parse_args()
+    for name in given.names:
+        print(convert(name, given.raw))
+
+
+if __name__ == "__main__":
+    main()
