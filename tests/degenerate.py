@@ -34,6 +34,7 @@ Predicate = Callable[[Configuration], bool]
 
 N = 12
 CLASSES = np.array(["ash", "beech", "oak"])
+LABELS = CLASSES[np.arange(N) % 3]
 
 
 @dataclass(frozen=True)
@@ -487,9 +488,7 @@ def no_data() -> dict[str, Case]:
         "a dictionary": {"a": [1.0, 2.0]},
         "dates": np.array([["2026-01-01", "2026-01-02"]] * N, dtype="datetime64[D]"),
     }
-    return {
-        name: Case(data, CLASSES[np.arange(N) % 3], outcome=REFUSED) for name, data in given.items()
-    }
+    return {name: Case(data, LABELS, outcome=REFUSED) for name, data in given.items()}
 
 
 def new_data() -> dict[str, Case]:
@@ -623,9 +622,7 @@ def gram_matrices() -> dict[str, Case]:
         "complex": K + 1j,
         "texts": np.full((N, N), "a"),
     }
-    found |= {
-        name: Case(X, CLASSES[np.arange(N) % 3], outcome=REFUSED) for name, X in refused.items()
-    }
+    found |= {name: Case(X, LABELS, outcome=REFUSED) for name, X in refused.items()}
     new = {"narrower": K[:, 1:], "wider": np.column_stack([K, K]), "nan": with_entry(K, np.nan)}
     found |= {
         f"new, {name}": Case(K, new=X, outcome=with_matrices(never), new_outcome=REFUSED)
