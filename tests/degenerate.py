@@ -1,8 +1,7 @@
-"""Data that nobody wishes for: what the battery "degenerate data" gives to every estimator.
+"""Degenerate data for every estimator.
 
-A case is data, the kernel they are for, and what must come of a fit: an answer or a refusal, which
-may depend on the estimator. There is no case of which rounding decides. A twin is the same data
-told plainly, for which the answers must be the same.
+A case has data, a kernel, and which configurations must refuse them. No case depends on rounding.
+A twin is plainer data with the same answers.
 """
 
 from __future__ import annotations
@@ -30,16 +29,17 @@ from orthodrome import (
 )
 from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
 
-ANSWERED, REFUSED = "answered", "refused"
-Outcome = Callable[[Configuration], str]
+ANSWERED, REFUSED = False, True
+Predicate = Callable[[Configuration], bool]
 
 N = 12
 CLASSES = np.array(["ash", "beech", "oak"])
+LABELS = CLASSES[np.arange(N) % 3]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Training rows, their classes and weights, new rows, and what must come of them."""
+    """Training rows, their classes and weights, new rows, and who must refuse them."""
 
     X: Any
     y: Any = "in turn"
@@ -47,19 +47,18 @@ class Case:
     kernel: Any = "gaussian"  # its scale comes from the data
     weight: Any = None
     options: Any = None  # of the estimator: a function of its configuration
-    outcome: str | Outcome = ANSWERED
-    new_outcome: str | Outcome = ANSWERED  # what the methods do with the new rows
+    outcome: bool | Predicate = ANSWERED
+    new_outcome: bool | Predicate = ANSWERED  # of methods that are given the new rows
     twin: Case | None = None
-    tolerance: float = 1e-6  # of the answers, beside those of the twin
-    #: For which configurations the twin says the same.
-    alike: Callable[[Configuration], bool] = lambda configuration: True
+    tolerance: float = 1e-6  # of the answers, compared with those of the twin
+    #: For which configurations the twin has the same answers.
+    alike: Predicate = lambda each: True
 
-    def expected(self, configuration: Configuration) -> str:
-        return self.outcome if isinstance(self.outcome, str) else self.outcome(configuration)
+    def expected(self, each: Configuration) -> bool:
+        return self.outcome if isinstance(self.outcome, bool) else self.outcome(each)
 
-    def expected_of_new(self, configuration: Configuration) -> str:
-        outcome = self.new_outcome
-        return outcome if isinstance(outcome, str) else outcome(configuration)
+    def expected_of_new(self, each: Configuration) -> bool:
+        return self.new_outcome if isinstance(self.new_outcome, bool) else self.new_outcome(each)
 
     @property
     def classes(self) -> Any:
@@ -75,132 +74,206 @@ class Case:
 # Who refuses what ---------------------------------------------------------------------------------
 
 
-def solver_of(configuration: Configuration) -> str:
-    return solver_name(configuration.options.get("solver", "auto"))
+def solver_of(each: Configuration) -> str:
+    return solver_name(each.options.get("solver", "auto"))
 
 
-def is_graph(configuration: Configuration) -> bool:
-    """Whether rows are nodes, whose similarities to the others must not cancel."""
-    other = configuration.options.get("laplacian") == "kernel-pca"
-    return configuration.make is KernelSpectralClustering and not other
+def is_graph(each: Configuration) -> bool:
+    """Rows are nodes of a graph; the similarities of a node must not cancel."""
+    return each.make is KernelSpectralClustering and each.options.get("laplacian") != "kernel-pca"
 
 
-def has_residuals(configuration: Configuration) -> bool:
-    """Whether it measures residuals of classes, in double precision."""
-    return configuration.make in (KernelRidgeRegressionClassifier, PerTurbo)
+def has_residuals(each: Configuration) -> bool:
+    """It measures residuals of classes, in double precision."""
+    return each.make in (KernelRidgeRegressionClassifier, PerTurbo)
 
 
-def on_sphere(configuration: Configuration) -> str:
-    """Points without one length lie on no sphere; the others need none."""
-    return REFUSED if configuration.sphere else ANSWERED
+def by_folds(each: Configuration) -> bool:
+    """It makes folds, which need two classes of two points."""
+    return each.options.get("p") == "cv"
 
 
-def with_lengths(*, mean: str = ANSWERED) -> Outcome:
-    """Squared lengths of less than nothing are no lengths; who looks at none takes them.
+def never(each: Configuration) -> bool:
+    return False
 
-    Hebbian steps look at the diagonal, anchors at what is left of it. Graphs look at sums of
-    rows, and classifiers at the mean of the diagonal, for which all lengths together decide.
+
+def on_sphere(each: Configuration) -> bool:
+    """Points of different lengths lie on no sphere."""
+    return each.sphere
+
+
+def on_a_circle(each: Configuration) -> bool:
+    """Points on a circle leave no subspheres to measure residuals from."""
+    return each.options.get("features") == "paper"
+
+
+def supervised(each: Configuration) -> bool:
+    """Only classifiers use y."""
+    return each.is_classifier
+
+
+def in_double(each: Configuration) -> bool:
+    """These numbers have squares in double precision only."""
+    return not has_residuals(each)
+
+
+def is_kpca_by_steps(each: Configuration) -> bool:
+    return solver_of(each) == "hebbian" and each.make is KernelPCA
+
+
+def with_lengths(*, mean: bool = ANSWERED) -> Predicate:
+    """Refuse negative squared lengths, if they are used.
+
+    Hebbian steps use the diagonal, anchors what is left of it. Graphs use sums of rows, and
+    classifiers the mean of the diagonal: for them all lengths together decide.
     """
 
-    def outcome(configuration: Configuration) -> str:
-        solver = solver_of(configuration)
-        steps = solver == "hebbian" and configuration.make is KernelPCA
-        if configuration.sphere or configuration.make is RobustKernelPCA:
-            return REFUSED
-        if steps or solver == "nystroem":
-            return REFUSED
-        return mean if is_graph(configuration) or has_residuals(configuration) else ANSWERED
+    def refuses(each: Configuration) -> bool:
+        lengths = each.sphere or each.make is RobustKernelPCA
+        if lengths or is_kpca_by_steps(each) or solver_of(each) == "nystroem":
+            return True
+        return mean and (is_graph(each) or has_residuals(each))
 
-    return outcome
+    return refuses
 
 
-def with_a_mean(then: Outcome) -> Outcome:
-    """A direction of no length has no Log map: means of the sphere refuse what cancels.
+def with_a_mean(then: Predicate) -> Predicate:
+    """Refuse points that cancel: there is no mean direction, and degrees of graphs are negative.
 
-    So do graphs, whose degrees are negative then; and the linear kernel has no pre-images.
+    The linear kernel of these cases has no pre-images.
     """
 
-    def outcome(configuration: Configuration) -> str:
-        options = configuration.options.values()
-        means = configuration.make in (KernelPGA, GeodesicMixture) or "karcher" in options
-        refuses = means or "mean" in options or is_graph(configuration) or configuration.inputs
-        return REFUSED if refuses else then(configuration)
+    def refuses(each: Configuration) -> bool:
+        options = each.options.values()
+        means = each.make in (KernelPGA, GeodesicMixture) or {"karcher", "mean"} & {
+            option for option in options if isinstance(option, str)
+        }
+        return bool(means) or is_graph(each) or each.inputs or then(each)
 
-    return outcome
-
-
-def of_two_points_that_cancel(configuration: Configuration) -> str:
-    """There are three clusters to find, and folds to make."""
-    if configuration.is_clustering or by_folds(configuration):
-        return REFUSED
-    return with_a_mean(on_a_circle)(configuration)
+    return refuses
 
 
-def of_no_points(graph: str, *, steps: str = REFUSED, centers: str = ANSWERED) -> Outcome:
-    """Return the outcome for similarities that no points have.
+def of_two_points_that_cancel(each: Configuration) -> bool:
+    return each.is_clustering or by_folds(each) or with_a_mean(on_a_circle)(each)
+
+
+def of_no_points(graph: bool, *, steps: bool = REFUSED, centers: bool = ANSWERED) -> Predicate:
+    """Refuse similarities that no points have.
 
     Eigenvectors and flat k-means are defined all the same; so are class residuals, which use the
     points of one class only. A Nyström approximation is not. For Hebbian `steps`, and for k-means
     on the sphere, which uses its `centers` only, it depends on the matrix.
     """
 
-    def outcome(configuration: Configuration) -> str:
-        solver = solver_of(configuration)
-        if not configuration.matrices:
-            return REFUSED
-        if solver == "nystroem":
-            return REFUSED
-        if configuration.make is HypersphericalKMeans:
+    def refuses(each: Configuration) -> bool:
+        if not each.matrices or solver_of(each) == "nystroem":
+            return True
+        if each.make is HypersphericalKMeans:
             return centers
-        if configuration.sphere or configuration.make is RobustKernelPCA:
-            return REFUSED
-        if is_graph(configuration):
+        if each.sphere or each.make is RobustKernelPCA:
+            return True
+        if is_graph(each):
             return graph
-        return steps if solver == "hebbian" else ANSWERED
+        return steps and solver_of(each) == "hebbian"
 
-    return outcome
-
-
-def of_size(*, small: bool) -> Outcome:
-    """Numbers whose squares are none: residuals of classes need them, and so do Hebbian steps."""
-
-    def outcome(configuration: Configuration) -> str:
-        if has_residuals(configuration) and not configuration.sphere:
-            return REFUSED
-        steps = solver_of(configuration) == "hebbian" and configuration.make is KernelPCA
-        return REFUSED if small and steps else ANSWERED
-
-    return outcome
+    return refuses
 
 
-def supervised(configuration: Configuration) -> str:
-    """Only classifiers look at y."""
-    return REFUSED if configuration.is_classifier else ANSWERED
+def of_size(*, small: bool) -> Predicate:
+    """Refuse numbers without squares: residuals of classes and Hebbian steps need them."""
+    return lambda each: (
+        (has_residuals(each) and not each.sphere) or (small and is_kpca_by_steps(each))
+    )
 
 
-def by_folds(configuration: Configuration) -> bool:
-    """Whether it makes folds, for which two classes of two points must be there."""
-    return configuration.options.get("p") == "cv"
+def at_least(n_clusters: int, *, circle: bool = True) -> Predicate:
+    """Refuse fewer points than clusters, or than classes."""
+
+    def refuses(each: Configuration) -> bool:
+        if each.is_clustering:
+            return n_clusters < 3
+        few = by_folds(each) or (each.is_classifier and n_clusters < 2)
+        return few or (circle and on_a_circle(each))
+
+    return refuses
 
 
-def on_a_circle(configuration: Configuration) -> str:
-    """What spans a circle or less leaves no subspheres to measure residuals from."""
-    return REFUSED if configuration.options.get("features") == "paper" else ANSWERED
+def anchors_alone(each: Configuration) -> bool:
+    """Nested spheres have no place for a point that is orthogonal to all anchors."""
+    return each.make is KernelPNS and solver_of(each) == "nystroem"
 
 
-def at_least(n_clusters: int, *, circle: bool = True) -> Outcome:
-    """Of fewer points than clusters, or than classes, there is nothing to find."""
+def orthogonal(each: Configuration) -> bool:
+    """Points orthogonal to the training rows have no direction in their span."""
+    nested = each.make in (KernelPNS, NestedSpheresClassifier)
+    return nested or (each.sphere and solver_of(each) == "nystroem")
 
-    def outcome(configuration: Configuration) -> str:
-        if configuration.is_clustering:
-            return REFUSED if n_clusters < 3 else ANSWERED
-        if by_folds(configuration):
-            return REFUSED
-        if configuration.is_classifier and n_clusters < 2:
-            return REFUSED
-        return on_a_circle(configuration) if circle else ANSWERED
 
-    return outcome
+def of_next_to_no_weight(each: Configuration) -> bool:
+    """Less than one point has no degree, and no size for the Hebbian algorithm."""
+    return is_graph(each) or solver_of(each) == "hebbian"
+
+
+def of_next_to_no_weight_beside_one(each: Configuration) -> bool:
+    """Next to one heavy point the others span nothing, and have no degree, except by anchors."""
+    graph = is_graph(each) and solver_of(each) != "nystroem"
+    return graph or each.make is KernelPNS
+
+
+def with_inputs(then: Predicate) -> Predicate:
+    """Refuse pre-images of the linear kernel, which is not radial."""
+    return lambda each: each.inputs or then(each)
+
+
+def with_matrices(then: Predicate) -> Predicate:
+    """Refuse matrices where inputs are needed: for pre-images and geodesic kernels."""
+    return lambda each: not each.matrices or then(each)
+
+
+def with_sums(case: Case, least: float, most: float) -> bool | Predicate:
+    """Refuse also where the sum of weights is beyond these numbers."""
+    if case.weight is None or case.expected(CONFIGURATIONS["KernelKMeans, exact"]):
+        return case.outcome
+    total = case.weight.sum()
+    weighted = (KernelPCA, KernelPGA, GeodesicMixture, KernelSpectralClustering)
+
+    def refuses(each: Configuration) -> bool:
+        if each.is_classifier:  # these compute in double precision
+            return total < 1e-300 or case.expected(each)
+        beyond = not least <= total <= most and each.make in weighted
+        return beyond or case.expected(each)
+
+    return refuses
+
+
+# For whom twins have the same answers -------------------------------------------------------------
+
+
+def measured_in_angles(each: Configuration) -> bool:
+    """Lengths do not matter on the sphere; RobustKernelPCA has coordinates in units of length."""
+    return each.sphere and each.make is not RobustKernelPCA
+
+
+def whatever_the_order(each: Configuration) -> bool:
+    """Rotated rows are sorted differently, so random draws and starts differ.
+
+    The temperature of truncated residuals, of which many are 0, is not sharp either.
+    """
+    options = each.options
+    drawn = options.get("solver") == "nystroem" or options.get("laplacian") == "kernel-pca"
+    part = each.is_classifier and {"n_components", "subspace_size"} & set(options)
+    return not (drawn or options.get("p", 2.0) != 2.0 or part)
+
+
+def has_one_answer(each: Configuration) -> bool:
+    """The graph of products of points on a line has more than one best cut."""
+    return not (each.sphere or each.make is KernelSpectralClustering)
+
+
+def by_ratios(each: Configuration) -> bool:
+    """Only ratios of weights count; elsewhere they are numbers of copies."""
+    tested = each.options.get("sphere") in ("bic", "test")
+    return not (is_graph(each) or each.is_classifier or tested)
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -246,17 +319,17 @@ def few_points() -> dict[str, Case]:
         "fewer points than components": Case(
             X,
             options=lambda each: {"n_components": 1000},
-            outcome=lambda each: REFUSED if each.make is GeodesicMixture else ANSWERED,
+            outcome=lambda each: each.make is GeodesicMixture,
         ),
         "fewer points than clusters": Case(
             X,
             options=lambda each: {"n_clusters": 1000},
-            outcome=lambda each: REFUSED if "n_clusters" in each.takes else ANSWERED,
+            outcome=lambda each: "n_clusters" in each.takes,
         ),
         "fewer points than anchors": Case(
             X,
             options=lambda each: {"n_anchors": 1000, "solver": "nystroem"},
-            outcome=lambda each: REFUSED if each.inputs and each.is_clustering else ANSWERED,
+            outcome=lambda each: each.inputs and each.is_clustering,
         ),
     }
 
@@ -282,11 +355,6 @@ def coinciding() -> dict[str, Case]:
         "points at the mean": Case(np.vstack([X, 2 * X.mean(axis=0) - X, [X.mean(axis=0)] * 2])),
         "more columns than rows": Case(rng.normal(size=(6, 400))),
     }
-
-
-def in_double(configuration: Configuration) -> str:
-    """Residuals of classes are computed in double precision, where such numbers have squares."""
-    return ANSWERED if has_residuals(configuration) else REFUSED
 
 
 def extreme() -> dict[str, Case]:
@@ -325,7 +393,7 @@ def scales() -> dict[str, Case]:
     for power in range(-12, 13, 3):
         kernel = Gaussian(sigma=10.0**power)
         # anchors leave out the rest, to which points are then orthogonal
-        some = anchors_alone if power < 0 else on_a_circle if power > 6 else always
+        some = anchors_alone if power < 0 else on_a_circle if power > 6 else never
         found[f"sigma 1e{power}"] = Case(X, kernel=kernel, outcome=some)
         if abs(power) in (6, 12):
             found[f"sigma 1e{power} in single precision"] = Case(
@@ -334,12 +402,6 @@ def scales() -> dict[str, Case]:
     found["sigma 1e-160"] = Case(X, kernel=Gaussian(sigma=1e-160), outcome=REFUSED)
     found["sigma 1e160"] = Case(X, kernel=Gaussian(sigma=1e160), outcome=REFUSED)
     return found
-
-
-def anchors_alone(configuration: Configuration) -> str:
-    """Nested spheres have no place for a point that is orthogonal to all anchors."""
-    nested = configuration.make is KernelPNS and solver_of(configuration) == "nystroem"
-    return REFUSED if nested else ANSWERED
 
 
 def classes() -> dict[str, Case]:
@@ -367,18 +429,6 @@ def classes() -> dict[str, Case]:
         "classes of nothing": np.array([]),
     }
     return odd | {name: Case(X, each, outcome=supervised) for name, each in none.items()}
-
-
-def of_next_to_no_weight(configuration: Configuration) -> str:
-    """Less than one point has no degree, and no size for the Hebbian algorithm."""
-    hebbian = solver_of(configuration) == "hebbian"
-    return REFUSED if is_graph(configuration) or hebbian else ANSWERED
-
-
-def of_next_to_no_weight_beside_one(configuration: Configuration) -> str:
-    """Beside the one they span nothing, and have no degree but by anchors, which may lack any."""
-    graph = is_graph(configuration) and solver_of(configuration) != "nystroem"
-    return REFUSED if graph or configuration.make is KernelPNS else ANSWERED
 
 
 def weights() -> dict[str, Case]:
@@ -438,11 +488,7 @@ def no_data() -> dict[str, Case]:
         "a dictionary": {"a": [1.0, 2.0]},
         "dates": np.array([["2026-01-01", "2026-01-02"]] * N, dtype="datetime64[D]"),
     }
-    return {name: Case(data, labels(N), outcome=REFUSED) for name, data in given.items()}
-
-
-def labels(n: int) -> NDArray[Any]:
-    return CLASSES[np.arange(n) % 3]
+    return {name: Case(data, LABELS, outcome=REFUSED) for name, data in given.items()}
 
 
 def new_data() -> dict[str, Case]:
@@ -471,16 +517,6 @@ def new_data() -> dict[str, Case]:
     }
 
 
-def orthogonal(configuration: Configuration) -> str:
-    """Points that are orthogonal to all that is known have no direction in its span.
-
-    Nested spheres need one, and so does whoever brings features by anchors to unit length.
-    """
-    nested = configuration.make in (KernelPNS, NestedSpheresClassifier)
-    features = configuration.sphere and solver_of(configuration) == "nystroem"
-    return REFUSED if nested or features else ANSWERED
-
-
 def spheres() -> dict[str, Case]:
     """Unit vectors, under the linear kernel, and vectors that are none."""
     U, pole = directions(), np.array([[0.0, 0.0, 1.0]])
@@ -488,8 +524,8 @@ def spheres() -> dict[str, Case]:
     circle = np.column_stack([np.cos(turns), np.sin(turns), 0 * turns])
     ring = (circle + pole) / np.sqrt(2)
     some = with_inputs(on_a_circle)
-    cancel, cancel_on_a_circle = with_a_mean(always), with_a_mean(on_a_circle)
-    given: dict[str, tuple[Any, Outcome]] = {
+    cancel, cancel_on_a_circle = with_a_mean(never), with_a_mean(on_a_circle)
+    given: dict[str, tuple[Any, Predicate]] = {
         "two antipodal points": (np.vstack([pole, -pole]), of_two_points_that_cancel),
         "antipodal halves": (np.vstack([U[:6], -U[:6]]), cancel),
         "the antipode of the mean": (np.vstack([ring, -pole]), cancel),
@@ -498,11 +534,11 @@ def spheres() -> dict[str, Case]:
         "a great circle": (circle, cancel_on_a_circle),
         "the ends of all axes": (np.vstack([np.eye(3), -np.eye(3)] * 2), cancel),
         "signs": (np.where(np.arange(N) % 2, 1.0, -1.0)[:, None], cancel_on_a_circle),
-        "a point at the mean": (np.vstack([ring, pole]), with_inputs(always)),
-        "a ring": (ring, with_inputs(always)),
+        "a point at the mean": (np.vstack([ring, pole]), with_inputs(never)),
+        "a ring": (ring, with_inputs(never)),
         "only the pole": (np.tile(pole, (N, 1)), some),
         "one column of ones": (np.ones((N, 1)), some),
-        "nearly a length": (with_entry(U, U[5] * (1 + 1e-9), 5), with_inputs(always)),
+        "nearly a length": (with_entry(U, U[5] * (1 + 1e-9), 5), with_inputs(never)),
         "a vector of no length": (with_entry(U, 0.0, 5), on_sphere),
         "no lengths": (np.zeros((N, 3)), on_sphere),
         "another length": (with_entry(U, U[5] * 3, 5), on_sphere),
@@ -517,51 +553,6 @@ def spheres() -> dict[str, Case]:
             plain, X=U * factor, outcome=outcome, twin=plain, alike=measured_in_angles
         )
     return {f"sphere: {name}": case for name, case in found.items()}
-
-
-def always(_: Configuration) -> str:
-    return ANSWERED
-
-
-def with_inputs(outcome: Outcome) -> Outcome:
-    """Pre-images need a radial kernel, which the linear one is not."""
-
-    def found(configuration: Configuration) -> str:
-        return REFUSED if configuration.inputs else outcome(configuration)
-
-    return found
-
-
-def with_matrices(outcome: Outcome) -> Outcome:
-    """Pre-images and geodesic kernels need inputs."""
-
-    def found(configuration: Configuration) -> str:
-        return outcome(configuration) if configuration.matrices else REFUSED
-
-    return found
-
-
-def measured_in_angles(configuration: Configuration) -> bool:
-    """On the sphere lengths mean nothing; RobustKernelPCA tells its coordinates in them."""
-    return configuration.sphere and configuration.make is not RobustKernelPCA
-
-
-def whatever_the_order(configuration: Configuration) -> bool:
-    """Rows are sorted first, and turned ones otherwise: draws and random starts are others.
-
-    The temperature of truncated residuals, of which many are 0, is not sharp either.
-    """
-    options = configuration.options
-    drawn = options.get("solver") == "nystroem" or options.get("laplacian") == "kernel-pca"
-    searched = options.get("p", 2.0) != 2.0
-    part = configuration.is_classifier and {"n_components", "subspace_size"} & set(options)
-    return not (drawn or searched or part)
-
-
-def has_one_answer(configuration: Configuration) -> bool:
-    """Of points along a line; the graph of their products has more than one best cut."""
-    graph = configuration.make is KernelSpectralClustering
-    return not (configuration.sphere or graph)
 
 
 def gram_matrices() -> dict[str, Case]:
@@ -583,14 +574,14 @@ def gram_matrices() -> dict[str, Case]:
             np.outer(steps, steps), outcome=on_sphere, twin=column, alike=has_one_answer
         ),
         "the identity": Case(np.eye(N), outcome=with_matrices(anchors_alone)),
-        "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_matrices(always)),
+        "blocks": Case(np.kron(np.eye(3), np.ones((4, 4))), outcome=with_matrices(never)),
         "zeros": Case(np.zeros((N, N)), outcome=on_sphere),
         "of one point": Case(np.ones((1, 1)), outcome=with_matrices(at_least(1))),
         "a little indefinite": Case(
-            with_diagonal(K - 1e-13 * wild, 1.0), outcome=with_matrices(always), twin=plain
+            with_diagonal(K - 1e-13 * wild, 1.0), outcome=with_matrices(never), twin=plain
         ),
         "nearly the diagonal": Case(
-            with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_matrices(always), twin=plain
+            with_entry(K, 1 + 1e-12, (5, 5)), outcome=with_matrices(never), twin=plain
         ),
         "indefinite": Case(with_diagonal(wild, 1.0), outcome=of_no_points(graph=REFUSED)),
         "negative definite": Case(-K, outcome=with_lengths(mean=REFUSED)),
@@ -631,10 +622,10 @@ def gram_matrices() -> dict[str, Case]:
         "complex": K + 1j,
         "texts": np.full((N, N), "a"),
     }
-    found |= {name: Case(X, labels(N), outcome=REFUSED) for name, X in refused.items()}
+    found |= {name: Case(X, LABELS, outcome=REFUSED) for name, X in refused.items()}
     new = {"narrower": K[:, 1:], "wider": np.column_stack([K, K]), "nan": with_entry(K, np.nan)}
     found |= {
-        f"new, {name}": Case(K, new=X, outcome=with_matrices(always), new_outcome=REFUSED)
+        f"new, {name}": Case(K, new=X, outcome=with_matrices(never), new_outcome=REFUSED)
         for name, X in new.items()
     }
     return {f"gram: {name}": replace(case, kernel="precomputed") for name, case in found.items()}
@@ -732,22 +723,6 @@ def fits_single(case: Case) -> bool:
     return bool(sizes.max(initial=0) < 1e18 and sizes[sizes > 0].min(initial=1) > 1e-18)
 
 
-def with_sums(case: Case, least: float, most: float) -> str | Outcome:
-    """The outcome, but a refusal where sums of weights are beyond what multiplies them."""
-    if case.weight is None or case.expected(CONFIGURATIONS["KernelKMeans, exact"]) == REFUSED:
-        return case.outcome
-    total = case.weight.sum()
-    weighted = (KernelPCA, KernelPGA, GeodesicMixture, KernelSpectralClustering)
-
-    def outcome(each: Configuration) -> str:
-        # classifiers compute in double precision
-        beyond = not (total >= 1e-300 if each.is_classifier else least <= total <= most)
-        return REFUSED if beyond and (each.is_classifier or each.make in weighted) else kept(each)
-
-    kept = case.expected
-    return outcome
-
-
 def scaled_weights() -> dict[str, Case]:
     """Weights beyond single precision, or at the ends of double: only their ratios count."""
     X, some = good(), np.arange(N, dtype=float)
@@ -756,7 +731,7 @@ def scaled_weights() -> dict[str, Case]:
         f"weights of {size:g}": Case(
             X,
             weight=some * size,
-            outcome=of_no_degree if size < 1 else ANSWERED,
+            outcome=is_graph if size < 1 else ANSWERED,
             twin=plain,
             alike=by_ratios,
         )
@@ -765,17 +740,6 @@ def scaled_weights() -> dict[str, Case]:
     return {
         name: replace(case, outcome=with_sums(case, 1e-300, 1e308)) for name, case in found.items()
     }
-
-
-def of_no_degree(configuration: Configuration) -> str:
-    """Less than one point has no degree; that which is left of a sum has a ratio to it."""
-    return REFUSED if is_graph(configuration) else ANSWERED
-
-
-def by_ratios(configuration: Configuration) -> bool:
-    """Whether weights count beside each other alone: elsewhere they are numbers of copies."""
-    tested = configuration.options.get("sphere") in ("bic", "test")
-    return not (is_graph(configuration) or configuration.is_classifier or tested)
 
 
 GROUPS: dict[str, dict[str, Case]] = {
@@ -856,7 +820,7 @@ def no_values(good: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-PICTURES: dict[str, tuple[Any, str]] = {
+PICTURES: dict[str, tuple[Any, bool]] = {
     name: (value, REFUSED)
     for name, value in {
         **no_values(picture()),
@@ -880,7 +844,7 @@ PICTURES: dict[str, tuple[Any, str]] = {
         "colours that are equal": np.repeat(picture()[:, :, None], 3, axis=2),
     }.items()
 }
-MOTIONS: dict[str, tuple[Any, str]] = {
+MOTIONS: dict[str, tuple[Any, bool]] = {
     name: (value, REFUSED)
     for name, value in {
         **no_values(motion()),
