@@ -269,5 +269,5 @@ def test_refusals():
         model.transform(da.ones((4, 8), chunks=2))
     local = KernelSpectralClustering(2, random_state=0).fit(X)
     for use in (KernelSpectralClustering(2).fit, local.predict):
-        with pytest.raises(ValueError, match=r"not a dask Delayed.*to_dask_array"):
+        with pytest.raises(ValueError, match=r"takes dask arrays, not Delayed.*to_dask_array"):
             use(dask.delayed(X))
