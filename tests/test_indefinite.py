@@ -7,7 +7,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics.pairwise import sigmoid_kernel
 
-from optional import needs
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
@@ -95,47 +94,52 @@ def test_a_matrix_of_single_precision_is_not_indefinite(kernel, n_anchors):
     KernelPCA(2, kernel="precomputed").fit(matrix)
 
 
+def mapped(folder):
+    rows = np.memmap(folder / "rows", X.dtype, "w+", shape=X.shape)
+    rows[:] = X
+    return rows
+
+
+def in_dask(_folder):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(100, 4))
+
+
+@pytest.mark.parametrize("read", [mapped, in_dask, lambda _: [X[:250], X[250:]]])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_so_does_every_way_to_read_rows(kernel, tmp_path):
+def test_rows_of_every_kind_are_refused(kernel, read, tmp_path):
     options = {"kernel": KERNELS[kernel], "n_anchors": 20, "random_state": 0}
-    with refused():
-        KernelPCA(3, **options).fit([X[:250], X[250:]])
-    with refused():
-        KernelPCA(3, **options).partial_fit(X)
-    waiting = KernelPCA(3, **options).partial_fit(X[:100])
-    with refused():
-        waiting.transform(X)
-    mapped = np.memmap(tmp_path / "rows", X.dtype, "w+", shape=X.shape)
-    mapped[:] = X
-    with refused():
-        KernelPCA(3, **options).fit(mapped)
-
-
-@needs("dask")
-@pytest.mark.parametrize("kernel", ["name", "normalized"])
-def test_so_do_rows_of_a_dask_array(kernel):
-    import dask.array as da
-
-    rows = da.from_array(X, chunks=(100, 4))
-    options = {"kernel": KERNELS[kernel], "n_anchors": 20, "random_state": 0}
-    for model in [KernelPCA(3, **options), KernelSpectralClustering(3, **options)]:
+    for model in (KernelPCA(3, **options), KernelSpectralClustering(3, **options)):
         with refused():
-            model.fit(rows)
+            model.fit(read(tmp_path))
 
 
-def test_a_precomputed_matrix_and_an_operator_are_refused():
+def test_batches_a_matrix_and_an_operator_are_refused():
+    options = {"n_anchors": 20, "random_state": 0}
     matrix = sigmoid_kernel(X)
-    with refused():
-        KernelPCA(3, kernel="precomputed", n_anchors=20, random_state=0).fit(matrix)
-    with refused():
-        leading(DenseGram(matrix), 3, solver=nystroem(20, 0))
+    waiting = KernelPCA(3, kernel="sigmoid", **options).partial_fit(X[:100])
+    for use in (
+        lambda: KernelPCA(3, kernel="sigmoid", **options).partial_fit(X),
+        lambda: waiting.transform(X),
+        lambda: KernelPCA(3, kernel="precomputed", **options).fit(matrix),
+        lambda: leading(DenseGram(matrix), 3, solver=nystroem(20, 0)),
+    ):
+        with refused():
+            use()
 
 
-def test_anchors_without_a_remainder_of_their_own_may_still_be_indefinite():
-    """Given the first, the others have squared length 0, and yet an inner product of -0.5."""
-    matrix = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.5], [1.0, 0.5, 1.0]])
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[1.0, 2.0], [2.0, 1.0]],
+        # given the first, the others have squared length 0, and yet an inner product of -0.5
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 0.5], [1.0, 0.5, 1.0]],
+    ],
+)
+def test_anchors_that_are_indefinite_among_themselves(matrix):
     with refused():
-        independent_part(matrix, 1e-12)
+        independent_part(np.array(matrix), 1e-12)
+    with pytest.raises(ValueError, match="overflow"):
+        independent_part(np.array([[np.inf]]), 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from orthodrome.gram import Degree, DenseGram, TiledGram
+from orthodrome._core.digest import digest
+from orthodrome.gram import Degree, DenseGram, TiledGram, gram_operator
 from orthodrome.kernels import Gaussian
 
 N = 60
@@ -174,49 +175,46 @@ def test_products_of_degrees_may_underflow_or_overflow(scale):
     )
 
 
-def test_similarities_that_cancel_leave_no_degree():
-    """0.1 + 0.2 - 0.3 is 5.6e-17, by rounding alone."""
-    K = np.array(
-        [[1.0, 0.1, 0.2, -0.3], [0.1, 1.0, 0.5, 0.5], [0.2, 0.5, 1.0, 0.5], [-0.3, 0.5, 0.5, 1.0]]
-    )
+def test_degrees_are_summed_without_rounding_them_up():
+    """0.1 + 0.2 - 0.3 is 5.6e-17, by rounding alone; float32 matrices are summed in float64."""
     for sign in (1, -1):
+        K = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
         K[0, 1:] = K[1:, 0] = sign * np.array([0.1, 0.2, -0.3])
         assert Degree(DenseGram(K)).degrees[0] == 0
-
-
-def test_degrees_of_a_float32_matrix_are_summed_in_float64():
-    K = np.full((3000, 3000), 0.1, dtype=np.float32)
-    graph = Degree(DenseGram(K))
-    assert graph.degrees.dtype == np.float64
+    graph = Degree(DenseGram(np.full((3000, 3000), 0.1, dtype=np.float32)))
     np.testing.assert_allclose(graph.degrees, 2999 * float(np.float32(0.1)), rtol=1e-14)
 
 
-# ------------------------------------------------------------------ cost
-
-
-class Counting(DenseGram):
-    products = 0
-    taken = 0
-
-    def _matmat(self, V):
-        Counting.products += 1
-        return super()._matmat(V)
-
-    def rows(self, indices):
-        Counting.taken += len(indices)
-        return super().rows(indices)
+# ------------------------------------------------------------------ cost and identity
 
 
 def test_a_product_takes_one_product():
+    calls = []
+
+    class Counting(DenseGram):
+        def _matmat(self, V):
+            calls.append("product")
+            return super()._matmat(V)
+
+        def rows(self, indices):
+            raise AssertionError("no point is loose")
+
     graph = Degree(Counting(gaussian(points())))
-    before, taken = Counting.products, Counting.taken
-    assert before == 1  # the degrees
+    assert len(calls) == 1  # the degrees
     graph @ np.ones((N, 4))
-    assert Counting.products == before + 1
-    assert taken == Counting.taken == 0  # no point is loose
-    cross = graph.cross(gaussian(points()[:3], points()))
-    cross @ np.ones((N, 4))
-    assert Counting.products == before + 1
+    graph.cross(gaussian(points()[:3], points())) @ np.ones((N, 4))
+    assert len(calls) == 2
+
+
+def test_the_identity_holds_more_than_the_numbers():
+    da = pytest.importorskip("dask.array")
+    X = points(12)
+    kernel = Gaussian(sigma=1.0).fit(X)
+    gram = gram_operator(kernel, X)
+    plain, shifted = (Degree(gram, shift=shift) for shift in (0.0, 0.5))
+    assert digest(plain) == digest(Degree(gram, shift=0.0)) != digest(shifted)
+    lazy = [gram_operator(kernel, da.from_array(Y, chunks=4)) for Y in (X, X, 2 * X)]
+    assert digest(lazy[0]) == digest(lazy[1]) != digest(lazy[2])
 
 
 # ------------------------------------------------------------------ new points
@@ -249,53 +247,42 @@ def test_degrees_of_new_points():
 # ------------------------------------------------------------------ refusals
 
 
-def test_negative_degrees_name_the_row():
-    X = points() - points().mean(axis=0)
-    K = X @ X.T
-    degrees = K.sum(axis=1) - np.diagonal(K)
-    row = int(np.argmax(degrees < 0))
-    message = rf"degree of row {row}, .*is {degrees[row]:.4g} \(one of \d+ below 0\).*Gaussian"
-    with pytest.raises(ValueError, match=message):
-        Degree(DenseGram(K))
-    with pytest.raises(ValueError, match=rf"degree of row {row + 100},"):
-        Degree(DenseGram(K), row_numbers=np.arange(N) + 100)
+SIGNED = (points() - points().mean(axis=0)) @ (points() - points().mean(axis=0)).T
+SUMS = SIGNED.sum(axis=1) - np.diagonal(SIGNED)
+ROW = int(np.argmax(SUMS < 0))
+FRACTIONS = np.where(np.arange(N) < 7, 1.0, 1e-3)
+FEW = int(np.argmax(gaussian(points()) @ FRACTIONS < 1))
+SMALL = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
 
 
-def test_degrees_below_0_by_no_more_than_they_are_uncertain_are_0():
-    K = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
-    graph = Degree(DenseGram(K), uncertainty=np.full(3, 0.2))
+@pytest.mark.parametrize(
+    ("K", "options", "message"),
+    [
+        (SIGNED, {}, rf"degree of row {ROW}, .*is {SUMS[ROW]:.4g} \(one of \d+ below 0\).*Gauss"),
+        (SIGNED, {"row_numbers": np.arange(N) + 100}, f"degree of row {ROW + 100},"),
+        (gaussian(points()), {"sample_weight": FRACTIONS}, f"row {FEW}, .*copies.*none is below 1"),
+        (SMALL, {"uncertainty": [0.05, 0.2, 0.2]}, r"row 0, .*, is -0.1 \(one of 1 below 0\)"),
+        (np.eye(N), {"sample_weight": np.ones(3)}, r"sample_weight of Degree .* shape \(60,\)"),
+        (np.eye(N), {"sample_weight": -np.ones(N)}, "sample_weight of Degree must not be negative"),
+        (np.full((5, 5), 1e308), {}, "overflow in float64"),
+    ],
+    ids=["signs", "numbers", "fractions", "uncertain", "shape", "negative", "overflow"],
+)
+def test_refusals(K, options, message):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
+        Degree(DenseGram(K, check=False), **options)
+
+
+def test_degrees_that_are_not_refused():
+    assert np.all(Degree(DenseGram(gaussian(points())), 1000 * FRACTIONS).degrees > 0)
+    graph = Degree(DenseGram(SMALL), uncertainty=np.full(3, 0.2))
     np.testing.assert_allclose(graph.degrees, [0.0, 0.4, 0.5], rtol=1e-15)
     np.testing.assert_array_equal(graph.rows([0]), np.zeros((1, 3)))
-    for less in (None, np.full(3, 0.05), np.array([0.05, 0.2, 0.2])):
-        with pytest.raises(ValueError, match=r"degree of row 0, .*, is -0.1 \(one of 1 below 0\)"):
-            Degree(DenseGram(K), uncertainty=less)
-
-
-def test_fractional_weights_that_leave_a_degree_negative():
-    K = gaussian(points())
-    w = np.ones(N)
-    w[7:] = 1e-3
-    degrees = K @ w - 1
-    row = 7 + int(np.argmax(degrees[7:] < 0))
-    with pytest.raises(ValueError, match=rf"row {row}, .*Weights count copies.*none is below 1"):
-        Degree(DenseGram(K), w)
-    assert np.all(Degree(DenseGram(K), 1000 * w).degrees > 0)
 
 
 def test_new_points_of_negative_degree():
     K = gaussian(points())
-    new = np.stack([K[0], -K[1]])
-    cross = Degree(DenseGram(K)).cross(new)
+    cross = Degree(DenseGram(K)).cross(np.stack([K[0], -K[1]]))
     for use in (lambda: cross @ np.ones(N), cross.toarray):
         with pytest.raises(ValueError, match="degree of row 1 of the new points"):
             use()
-
-
-def test_bad_weights_and_overflow():
-    K = gaussian(points())
-    with pytest.raises(ValueError, match=r"sample_weight of Degree must have shape \(60,\)"):
-        Degree(DenseGram(K), np.ones(3))
-    with pytest.raises(ValueError, match="sample_weight of Degree must not be negative"):
-        Degree(DenseGram(K), -np.ones(N))
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match="overflow in float64"):
-        Degree(DenseGram(np.full((5, 5), 1e308), check=False))

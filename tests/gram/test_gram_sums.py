@@ -7,8 +7,6 @@ import scipy.sparse
 from orthodrome import KernelPCA
 from orthodrome._core.checks import RowError
 from orthodrome.coordinates import AnchorMap, Coordinates, anchor_coordinates, choose_anchors
-from orthodrome.decomposition.geometry import FlatRows, SphereRows, _DiagonalSums
-from orthodrome.decomposition.partial import _Sums
 from orthodrome.eigen import CenteredSums
 from orthodrome.kernels import Exponential, Gaussian, Polynomial
 from orthodrome.rows import as_rows
@@ -58,32 +56,15 @@ def assert_sums(found, expected):
 
 
 @weighted
-@pytest.mark.parametrize("inputs", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
-def test_moments_about_a_center(weighted, inputs, unit):
+def test_moments_about_a_center(weighted, unit):
     case = Case(Polynomial(degree=2), unit=unit)
     w, center = weights_of(weighted), data(1, case.features.shape[1], seed=3)[0]
-    from_where = np.array([0.5, -1.0, 2.0]) if inputs else None
-    given = w if weighted else None
     z = case.features - center
     scatter, traces = (z * w[:, None]).T @ z, (w @ case.diagonal, w @ case.diagonal**2)
-    expected = [w.sum(), w @ z, scatter, *traces, w @ case.squares]
-    if inputs:
-        y = case.X - from_where
-        expected += [w @ y, (z * w[:, None]).T @ y]
     assert np.ptp(case.diagonal) > 1
-    found = case.rows.zip(weights=given).reduce(_Sums(case.map, center, from_where))
-    assert_sums(found, expected)
-    assert_sums(case.points(given).reduce(CenteredSums(center)), expected[:6])
-
-
-def test_moments_of_sparse_rows_are_measured_from_0():
-    case = Case(Polynomial(degree=2))
-    rows = scipy.sparse.csr_array(case.X)
-    center = np.zeros(case.features.shape[1])
-    function = _Sums(case.map, center, np.ones(3))
-    found = as_rows(rows, case.kernel, KernelPCA()).reduce(function)
-    assert_sums(found[-2:], [case.X.sum(axis=0), case.features.T @ case.X])
+    found = case.points(w if weighted else None).reduce(CenteredSums(center))
+    assert_sums(found, [w.sum(), w @ z, scatter, *traces, w @ case.squares])
 
 
 @weighted
@@ -122,53 +103,8 @@ def test_points_beyond_the_hemisphere_are_counted():
     assert case.points(w).reduce(PullSums(point))[-1] == 3
 
 
-@pytest.mark.parametrize("measured", [False, True])
-@pytest.mark.parametrize("unit", [False, True])
-def test_products_with_a_frame(unit, measured):
-    case = Case(Gaussian(sigma=2.0), unit=unit)
-    frame = data(case.features.shape[1], 2, seed=4)
-    squares = case.points().captured
-    np.testing.assert_allclose(squares, case.squares, rtol=1e-10)
-    lengths = np.sqrt(case.squares) if unit else np.ones(N)
-    points = Coordinates(case.rows.zip(captured=squares if measured else None), case.map)
-    offset = np.array([0.5, -2.0])
-    function = FlatRows(frame, offset)
-    for factors, each in ((1.0, function), (np.array([2.0, 3.0]), None)):
-        each = each or function.signed(factors)
-        found = points.map(each)
-        expected = (case.features @ frame + offset) * factors
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-    np.testing.assert_allclose(points.map(_lengths), lengths, rtol=1e-10)
-
-
-@pytest.mark.parametrize("measured", [False, True])
-@pytest.mark.parametrize("unit", [False, True])
-def test_coordinates_on_the_sphere(unit, measured):
-    case = Case(Gaussian(sigma=2.0), unit=unit)
-    mean = case.features.mean(axis=0)
-    mean /= np.linalg.norm(mean)
-    frame = np.column_stack([data(len(mean), 2, seed=4), mean])
-    squares = case.squares if measured else None
-    points = Coordinates(case.rows.zip(captured=squares), case.map)
-    lengths = np.sqrt(case.squares) if unit else np.ones(N)
-    cosines = case.features @ mean
-    stretches = np.arccos(cosines) / np.sin(np.arccos(cosines))
-    for factors, each in (
-        (1.0, SphereRows(frame)),
-        (np.array([2.0, 3.0]), SphereRows(frame).signed(np.array([2.0, 3.0]))),
-    ):
-        found = points.map(each)
-        expected = stretches[:, None] * (case.features @ frame[:, :2]) * factors
-        np.testing.assert_allclose(found[:, :2], expected, atol=1e-9)
-        np.testing.assert_allclose(found[:, 2], cosines * lengths, rtol=1e-10)
-
-
-def _lengths(block):
-    return np.broadcast_to(block.lengths, block.n)
-
-
 def test_a_radius_is_divided_out():
-    """Points on a sphere of another radius look as those on the unit sphere."""
+    """Points on a sphere of another radius have the vectors of those on the unit sphere."""
     X = data() / np.linalg.norm(data(), axis=1, keepdims=True)
     kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
     larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
@@ -196,14 +132,6 @@ def test_a_row_without_a_part_in_the_span_is_named():
     rows = as_rows([X[:200], X[200:]], kernel, KernelPCA())
     with pytest.raises(RowError, match=rf"\b{N}\b"):
         _ = Coordinates(rows, by).captured
-
-
-@weighted
-def test_the_trace(weighted):
-    """That of the rows as they are: whether k(x, x) is constant does not depend on weights."""
-    case = Case(Polynomial(degree=2))
-    rows = case.rows.zip(weights=weights_of(weighted) if weighted else None)
-    assert_sums(rows.reduce(_DiagonalSums(case.kernel)), [N, case.diagonal.sum()])
 
 
 # ---------------------------------------------------------------------------- for kernels

@@ -185,10 +185,8 @@ def _check_on_sample(
 
 
 def _are_rows(anchors: Any) -> bool:
-    if hasattr(anchors, "tocsr"):
-        return False
     try:
-        return np.asarray(anchors).ndim == 1
+        return np.ndim(anchors) == 1
     except ValueError:  # lists of unlike lengths
         return False
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_finite_vector, check_positive
 from .._core.kinds import is_dask_array
-from .._core.memory import format_bytes, parse_bytes
-from ..gram.factory import check_ready
+from ..gram.factory import check_ready, storage_within
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
 from ..rows.dask_blocks import blocks_of, computed
@@ -143,14 +142,10 @@ class Coordinates:
         `storage` is that of :func:`anchor_coordinates`. Vectors that are not kept have at least
         their lengths measured, if they are divided by them.
         """
-        n, m = self.shape
         if self.rows.lazy:
             return self
-        refuse_large_coordinates(n, m, self.dtype, memory_budget, storage)
-        if storage == "auto":
-            fits = n * m * self.dtype.itemsize <= parse_bytes(memory_budget)
-            beyond = "disk" if getattr(self.rows, "serial", False) else "recompute"
-            storage = "memory" if fits else beyond
+        slow = getattr(self.rows, "serial", False)
+        storage = _storage(*self.shape, self.dtype, memory_budget, storage, slow=slow)
         if storage == "recompute":
             known = not self.unit or "captured" in self.rows.columns
             return self if known else Coordinates(self.rows.zip(captured=self.captured), self.by)
@@ -239,10 +234,13 @@ def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 def refuse_large_coordinates(
     n: int, m: int, dtype: Any, memory_budget: str | float, storage: str
 ) -> None:
-    """Raise if so many vectors are to be in memory, and would not fit."""
-    needed, budget = n * min(n, m) * np.dtype(dtype).itemsize, parse_bytes(memory_budget)
-    if storage == "memory" and needed > budget:
-        raise ValueError(
-            f"storage='memory' does not fit: the features take {format_bytes(needed)}, the budget "
-            f"is {format_bytes(budget)}. Raise memory_budget, or take storage='auto'."
-        )
+    """Raise if so many vectors are to be in memory, and do not fit."""
+    _storage(n, min(n, m), dtype, memory_budget, storage)
+
+
+def _storage(
+    n: int, m: int, dtype: Any, memory_budget: str | float, storage: str, *, slow: bool = False
+) -> str:
+    """Return where n vectors of R^m are kept."""
+    needed = n * m * np.dtype(dtype).itemsize
+    return storage_within(memory_budget, storage, needed, "the features take", slow=slow)[0]

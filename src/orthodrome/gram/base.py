@@ -28,9 +28,6 @@ def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
 class _Operator(LinearOperator):
     """A linear operator whose subclasses supply products with blocks of columns."""
 
-    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
-        super().__init__(dtype=np.dtype(dtype), shape=shape)
-
     @abstractmethod
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         """Multiply by a block of columns."""

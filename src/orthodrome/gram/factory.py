@@ -26,6 +26,7 @@ __all__ = [
     "gram_diagonal",
     "gram_operator",
     "prepared_points",
+    "storage_within",
 ]
 
 
@@ -165,20 +166,24 @@ def choose_storage(
     _check_kernel(kernel, "choose_storage")
     _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
-    budget = parse_bytes(memory_budget)
     needed = stored_bytes(X.shape[0], X.dtype.itemsize)
-    fits = needed <= budget
-    comparison = (
-        f"half of the Gram matrix takes {format_bytes(needed)}, "
-        f"the budget is {format_bytes(budget)}"
-    )
-    if storage == "memory" and not fits:
+    what = "half of the Gram matrix takes"
+    return storage_within(memory_budget, storage, needed, what, slow=not kernel.threadsafe)
+
+
+def storage_within(
+    memory_budget: str | float, storage: str, needed: int, what: str, *, slow: bool
+) -> tuple[str, str]:
+    """Return the storage of so many bytes, and the reason; `slow` numbers are never recomputed."""
+    budget = parse_bytes(memory_budget)
+    comparison = f"{what} {format_bytes(needed)}, the budget is {format_bytes(budget)}"
+    if storage == "memory" and needed > budget:
         raise ValueError(
             f"storage='memory' does not fit: {comparison}. Raise memory_budget, or take "
             "storage='auto'."
         )
     if storage != "auto":
         return storage, f"asked for; {comparison}"
-    if fits:
+    if needed <= budget:
         return "memory", comparison
-    return ("recompute" if kernel.threadsafe else "disk"), comparison
+    return "disk" if slow else "recompute", comparison

@@ -74,12 +74,7 @@ class DaskRows(Rows):
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         owner = type(estimator).__name__
-        if not is_dask_array(X):
-            raise ValueError(
-                f"{owner} takes dask arrays, not a dask {type(X).__name__}; data frames have "
-                "to_dask_array(lengths=True)."
-            )
-        self.array = as_row_blocks(X)
+        self.array = as_row_blocks(X, owner)
         if not self.array.shape[0]:
             raise ValueError(f"{owner} takes at least one row; the dask array has none.")
         first = self._fetch(np.zeros(1, dtype=np.intp))

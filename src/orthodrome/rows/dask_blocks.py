@@ -37,7 +37,7 @@ __all__ = [
 _FAN_IN = 8
 
 
-def as_row_blocks(X: Any) -> Any:
+def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
     """Return a dask array whose blocks are whole rows, each of a known number of them.
 
     Sizes that are not known are computed, which takes a pass over the data; blocks without rows
@@ -45,8 +45,9 @@ def as_row_blocks(X: Any) -> Any:
     """
     if not is_dask_array(X):
         raise ValueError(
-            f"Expected a dask array, got {type(X).__name__}: dask.array.from_array makes one, with "
-            "dask from pip install 'orthodrome[distributed]'."
+            f"{owner} takes dask arrays, not {type(X).__name__}. Call dask.array.from_array(X), or "
+            "to_dask_array(lengths=True) of a dask data frame; dask comes with pip install "
+            "'orthodrome[distributed]'."
         )
     if X.ndim < 2:
         raise ValueError(
