@@ -74,22 +74,18 @@ def check_k_means(kind, name, seed, dtype):
     assert inertias[-1] == model.inertia_
 
 
-@examples(15)
-@given(st.sampled_from(["flat", "intrinsic"]), st.sampled_from(DEFINITE), seeds, dtypes)
-def test_inertia_never_rises(kind, name, seed, dtype):
-    check_k_means(kind, name, seed, dtype)
-
-
-@slow
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [(kind, name) for kind in ("flat", "intrinsic") for name in DEFINITE]
-    + [("preimage", name) for name in WITH_PREIMAGES],
+test_inertia_never_rises = examples(15)(
+    given(st.sampled_from(["flat", "intrinsic"]), st.sampled_from(DEFINITE), seeds, dtypes)(
+        check_k_means
+    )
 )
-@examples(8)
-@given(seeds, dtypes)
-def test_inertia_never_rises_with_any_kernel(kind, name, seed, dtype):
-    check_k_means(kind, name, seed, dtype)
+test_inertia_never_rises_with_any_kernel = slow(
+    pytest.mark.parametrize(
+        ("kind", "name"),
+        [(kind, name) for kind in ("flat", "intrinsic") for name in DEFINITE]
+        + [("preimage", name) for name in WITH_PREIMAGES],
+    )(examples(8)(given(seeds, dtypes)(check_k_means)))
+)
 
 
 # Mixtures -----------------------------------------------------------------------------------------
@@ -119,21 +115,20 @@ def check_mixture(covariance, update, name, seed, dtype):
     assert model.lower_bound_ == values.max()
 
 
+COVARIANCES, UPDATES = ["full", "diag", "tied", "spherical"], ["karcher", "likelihood"]
+
+
 @examples(8)
 @given(
-    st.sampled_from(["full", "diag", "tied", "spherical"]),
-    st.sampled_from(["karcher", "likelihood"]),
-    st.sampled_from(DEFINITE),
-    seeds,
-    dtypes,
+    st.sampled_from(COVARIANCES), st.sampled_from(UPDATES), st.sampled_from(DEFINITE), seeds, dtypes
 )
 def test_likelihood_never_falls(covariance, update, name, seed, dtype):
     check_mixture(covariance, update, name, seed, dtype)
 
 
 @slow
-@pytest.mark.parametrize("covariance", ["full", "diag", "tied", "spherical"])
-@pytest.mark.parametrize("update", ["karcher", "likelihood"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("update", UPDATES)
 @examples(40)
 @given(st.sampled_from(DEFINITE), seeds, dtypes)
 def test_likelihood_never_falls_with_any_kernel(covariance, update, name, seed, dtype):

@@ -57,6 +57,19 @@ seeds = st.integers(0, 2**16)
 dtypes = st.sampled_from(DTYPES)
 
 
+def sampled(count, check, *strategies):
+    """A test of a law for values that hypothesis draws."""
+    return examples(count)(given(*strategies)(check))
+
+
+def everywhere(count, check, *strategies, **grids):
+    """A slow test of a law for all of these values, with those that hypothesis draws."""
+    test = sampled(count, check, *strategies)
+    for name, values in grids.items():
+        test = pytest.mark.parametrize(name, values)(test)
+    return slow(test)
+
+
 # Data ---------------------------------------------------------------------------------------------
 
 
@@ -122,6 +135,10 @@ if find_spec("dask") is not None:
     POINTS["DaskGram"] = _on_dask
 
 
+names, operators = st.sampled_from(ON_SPHERE), st.sampled_from(sorted(POINTS))
+few = st.integers(0, 3)
+
+
 def _weights(n):
     return np.arange(n) % 3 + 0.5
 
@@ -175,7 +192,7 @@ def assert_semidefinite(matrix, dtype, terms=None):
     assert least >= -8 * np.finfo(dtype).eps * size
 
 
-def check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near):
+def check_semidefinite(operator, geometry, name, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
     kernel = on_sphere(name).fit(X)
     gram = GEOMETRIES[geometry](POINTS[operator](kernel, X))
@@ -184,14 +201,7 @@ def check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near):
 
 
 @examples(60)
-@given(
-    st.sampled_from(DEFINITE),
-    st.integers(1, 20),
-    seeds,
-    dtypes,
-    st.integers(0, 3),
-    st.integers(0, 3),
-)
+@given(st.sampled_from(DEFINITE), st.integers(1, 20), seeds, dtypes, few, few)
 def test_gram_matrices_are_positive_semidefinite(name, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
     assert_semidefinite(clone(KERNELS[name]).fit(X)(X), dtype)
@@ -220,20 +230,18 @@ def test_conditionally_definite_kernels_are_definite_once_centred(name, storage,
     assert_semidefinite(Centered(gram).toarray(), dtype, terms)
 
 
-@slow
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("operator", POINTS)
-@examples(40)
-@given(
-    st.sampled_from(ON_SPHERE),
+test_every_geometry_of_every_operator = everywhere(
+    40,
+    check_semidefinite,
+    names,
     st.integers(3, 20),
     seeds,
     dtypes,
-    st.integers(0, 3),
-    st.integers(0, 3),
+    few,
+    few,
+    operator=POINTS,
+    geometry=GEOMETRIES,
 )
-def test_every_geometry_of_every_operator(operator, geometry, name, n, seed, dtype, copies, near):
-    check_semidefinite(name, operator, geometry, n, seed, dtype, copies, near)
 
 
 # Log and Exp --------------------------------------------------------------------------------------
@@ -305,19 +313,10 @@ def check_maps(name, operator, seed, dtype):
     np.testing.assert_allclose(sphere.inner(again, again), 0, rtol=0, atol=np.sqrt(small) / 4)
 
 
-@examples(40)
-@given(st.sampled_from(ON_SPHERE), st.sampled_from(sorted(POINTS)), seeds, dtypes)
-def test_log_and_exp_are_inverse(name, operator, seed, dtype):
-    check_maps(name, operator, seed, dtype)
-
-
-@slow
-@pytest.mark.parametrize("operator", POINTS)
-@pytest.mark.parametrize("name", ON_SPHERE)
-@examples(5)
-@given(seeds, dtypes)
-def test_log_and_exp_are_inverse_everywhere(name, operator, seed, dtype):
-    check_maps(name, operator, seed, dtype)
+test_log_and_exp_are_inverse = sampled(40, check_maps, names, operators, seeds, dtypes)
+test_log_and_exp_are_inverse_everywhere = everywhere(
+    5, check_maps, seeds, dtypes, name=ON_SPHERE, operator=POINTS
+)
 
 
 # Distances ----------------------------------------------------------------------------------------
@@ -338,18 +337,12 @@ def check_distances(name, seed, dtype, copies, near):
     np.testing.assert_allclose(np.cos(angles), cosines, rtol=0, atol=64 * eps)
 
 
-@examples(60)
-@given(st.sampled_from(ON_SPHERE), seeds, dtypes, st.integers(0, 3), st.integers(0, 3))
-def test_distances_keep_the_triangle_inequality(name, seed, dtype, copies, near):
-    check_distances(name, seed, dtype, copies, near)
-
-
-@slow
-@pytest.mark.parametrize("name", ON_SPHERE)
-@examples(25)
-@given(seeds, dtypes, st.integers(0, 3), st.integers(0, 3))
-def test_distances_of_every_kernel(name, seed, dtype, copies, near):
-    check_distances(name, seed, dtype, copies, near)
+test_distances_keep_the_triangle_inequality = sampled(
+    60, check_distances, names, seeds, dtypes, few, few
+)
+test_distances_of_every_kernel = everywhere(
+    25, check_distances, seeds, dtypes, few, few, name=ON_SPHERE
+)
 
 
 # Karcher means ------------------------------------------------------------------------------------
@@ -396,19 +389,10 @@ def check_means(name, operator, seed, dtype):
     np.testing.assert_allclose(turned, turn @ (plain.point @ Y), rtol=0, atol=tol)
 
 
-@examples(30)
-@given(st.sampled_from(ON_SPHERE), st.sampled_from(sorted(POINTS)), seeds, dtypes)
-def test_karcher_means_go_along(name, operator, seed, dtype):
-    check_means(name, operator, seed, dtype)
-
-
-@slow
-@pytest.mark.parametrize("operator", POINTS)
-@pytest.mark.parametrize("name", ON_SPHERE)
-@examples(5)
-@given(seeds, dtypes)
-def test_karcher_means_go_along_everywhere(name, operator, seed, dtype):
-    check_means(name, operator, seed, dtype)
+test_karcher_means_go_along = sampled(30, check_means, names, operators, seeds, dtypes)
+test_karcher_means_go_along_everywhere = everywhere(
+    5, check_means, seeds, dtypes, name=ON_SPHERE, operator=POINTS
+)
 
 
 # Eigensolvers -------------------------------------------------------------------------------------
@@ -430,7 +414,7 @@ def test_every_solver_is_here():
     assert set(EIGENSOLVERS) == set(SOLVERS)
 
 
-def check_solvers(name, operator, geometry, seed, dtype):
+def check_solvers(operator, geometry, name, seed, dtype):
     """Their values are those of LAPACK on the whole matrix, in float64, in any order of rows."""
     n = 40
     X = rows(name, n, seed, dtype, copies=3)
@@ -447,22 +431,15 @@ def check_solvers(name, operator, geometry, seed, dtype):
             np.testing.assert_allclose(found, exact, rtol=0, atol=tol, err_msg=called)
 
 
-@examples(3)
-@given(
-    st.sampled_from(ON_SPHERE),
+test_every_solver_finds_the_spectrum = sampled(
+    3,
+    check_solvers,
     st.sampled_from(sorted(set(POINTS) - {"DaskGram"})),
     st.sampled_from(sorted(GEOMETRIES)),
+    names,
     seeds,
     dtypes,
 )
-def test_every_solver_finds_the_spectrum(name, operator, geometry, seed, dtype):
-    check_solvers(name, operator, geometry, seed, dtype)
-
-
-@slow
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("operator", POINTS)
-@examples(10)
-@given(st.sampled_from(ON_SPHERE), seeds, dtypes)
-def test_every_solver_finds_every_spectrum(operator, geometry, name, seed, dtype):
-    check_solvers(name, operator, geometry, seed, dtype)
+test_every_solver_finds_every_spectrum = everywhere(
+    10, check_solvers, names, seeds, dtypes, operator=POINTS, geometry=GEOMETRIES
+)

@@ -477,17 +477,3 @@ def test_geodesic_analysis_keeps_what_flat_analysis_bends(concentration, lowest,
         flat = KernelPCA(2, kernel="linear").fit(X).embedding_
         means.append(neighborhood_preservation(X, flat).mean())
     assert lowest < np.mean(means) < highest
-
-
-@pytest.mark.parametrize(
-    "given",
-    [[[1.0], [1.0, 2.0]], [["a"], ["b"]], np.full((2, 1), np.datetime64("2020-01-01"))],
-    ids=["ragged", "texts", "dates"],
-)
-def test_what_holds_no_numbers_is_refused_by_name(given):
-    with pytest.raises(ValueError, match="X of the neighbourhoods must hold numbers"):
-        coranking_matrix(given, np.eye(2))
-    with pytest.raises(ValueError, match="embedding of the neighbourhoods must hold numbers"):
-        coranking_matrix(np.eye(2), given)
-    with pytest.raises(ValueError, match="quality of neighborhood_area must hold numbers"):
-        neighborhood_area(given)

@@ -37,12 +37,9 @@ def test_a_fitted_kernel_is_used_as_it_is():
     explicit = preimage(Gaussian(sigma=sigma), X, BETA).points
     np.testing.assert_allclose(preimage(kernel, X, BETA).points, explicit, atol=1e-5)
     assert kernel.sigma_ == sigma
-
-
-def test_an_unfitted_kernel_is_not_changed():
-    kernel = Gaussian()
-    preimage(kernel, X, BETA)
-    assert not hasattr(kernel, "sigma_")
+    fresh = Gaussian()
+    preimage(fresh, X, BETA)
+    assert not hasattr(fresh, "sigma_")
 
 
 @pytest.mark.parametrize(
@@ -62,11 +59,6 @@ def test_inputs_of_other_kinds(convert, method):
     points = preimage("gaussian", convert(X), np.asarray(BETA).tolist(), method=method).points
     np.testing.assert_allclose(points, expected, atol=1e-9)
     np.testing.assert_array_equal(X, before)
-
-
-def test_integers():
-    points = preimage("gaussian", [[0], [1], [5]], [1, 0, 0]).points
-    np.testing.assert_array_equal(points, [[0.0]])
 
 
 def with_nan(array):
@@ -107,10 +99,3 @@ def test_messages(arguments, message):
     given = {"kernel": "gaussian", "X": X, "coefficients": BETA, **arguments}
     with pytest.raises(ValueError, match=message):
         preimage(given.pop("kernel"), given.pop("X"), given.pop("coefficients"), **given)
-
-
-def test_coefficients_that_are_no_numbers_are_refused_by_name():
-    X = np.array([[0.0], [1.0]])
-    for given in ([[1.0], [1.0, 2.0]], [["a", "b"]], np.full((1, 2), np.datetime64("2020-01-01"))):
-        with pytest.raises(ValueError, match="coefficients of preimage must hold numbers"):
-            preimage(Gaussian(1.0), X, given)

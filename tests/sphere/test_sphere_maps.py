@@ -86,26 +86,6 @@ def test_rotations_go_through(dtype):
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_coefficients_are_coordinates_under_a_linear_kernel(kind, dtype):
-    space = chart(kind, dtype)
-    points, base = space.points(40, seed=1), space.point(seed=2)
-    explicit, explicit_base = unit(space.lift(points)), unit(space.lift(base))
-    tangents = log(points, base_point=base, **space.options)
-    expected = log(explicit, base_point=explicit_base)
-    np.testing.assert_allclose(space.lift(tangents), expected, atol=space.tolerance)
-    back = exp(tangents / 2, base_point=base, **space.options)
-    np.testing.assert_allclose(
-        space.lift(back), exp(expected / 2, base_point=explicit_base), atol=space.tolerance
-    )
-    np.testing.assert_allclose(
-        distance(points, base, **space.options),
-        distance(explicit, explicit_base),
-        atol=space.tolerance,
-    )
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.floats(1e-12, 3.1), st.integers(0, 2**32 - 1), st.integers(2, 9))
 def test_round_trips_at_any_angle(angle, seed, dimension):
@@ -144,13 +124,6 @@ def test_angles_keep_their_digits(angle, dtype):
     np.testing.assert_allclose(distance(point, pole), exact, rtol=rtol)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_exp_of_a_small_tangent_keeps_it(dtype):
-    base, tangent = np.array([1, 0, 0], dtype=dtype), np.array([0, 3e-20, -4e-20], dtype=dtype)
-    np.testing.assert_array_equal(exp(tangent, base_point=base), base + tangent)
-    np.testing.assert_allclose(log(base + tangent, base_point=base), tangent, rtol=0, atol=1e-30)
-
-
 @pytest.mark.parametrize("angle", [1e-1, 1e-2, 1e-3, 1e-4, 1e-6])
 def test_exp_takes_what_log_gives_for_near_points(space, angle):
     base = space.point(seed=2)
@@ -158,25 +131,11 @@ def test_exp_takes_what_log_gives_for_near_points(space, angle):
     points = exp(tangents, base_point=base, **space.options)
     again = exp(log(points, base_point=base, **space.options), base_point=base, **space.options)
     np.testing.assert_allclose(again, points, atol=space.tolerance)
-
-
-def test_exp_takes_what_log_gives_for_points_that_went_through_float32():
-    """Their lengths are wrong in the eighth digit, which float64 input may be."""
-    points = unit(np.ones(5) + np.random.default_rng(0).normal(size=(50, 5)) / 50)
-    points = points.astype(np.float32).astype(np.float64)
-    tangents = log(points, base_point=points[0])
-    again = exp(tangents, base_point=points[0])
-    np.testing.assert_allclose(again, points, atol=1e-6)
-
-
-def test_log_near_a_base_point_that_is_no_axis():
-    """The part along the base point is removed: the tangent is orthogonal to rounding."""
-    base = unit(np.array([1.0, 2.0, -2.0]))
-    direction = unit(np.cross(base, [0.3, 0.1, 1.0]))
-    for angle in (1e-3, 1e-2):
-        tangent = log(np.cos(angle) * base + np.sin(angle) * direction, base_point=base)
-        assert abs(tangent @ base) < 1e-15
-        np.testing.assert_allclose(np.linalg.norm(tangent), angle, rtol=1e-12)
+    # also where lengths are wrong in the eighth digit, which float64 input may be
+    rounded = unit(np.ones(5) + angle * np.random.default_rng(0).normal(size=(50, 5)))
+    rounded = rounded.astype(np.float32).astype(np.float64)
+    back = exp(log(rounded, base_point=rounded[0]), base_point=rounded[0])
+    np.testing.assert_allclose(back, rounded, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -351,13 +310,8 @@ INDEFINITE = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
     ("call", "message"),
     [
         (lambda: log([E1, BAD], base_point=E1), "contains NaN"),
-        (lambda: log(E1, base_point=BAD), "contains NaN"),
         (lambda: exp([[np.inf, 0.0, 0.0]], base_point=E1), "contains infinity"),
-        (lambda: exp([0.0, 0.0, 0.0], base_point=BAD), "contains NaN"),
         (lambda: distance(BAD, E1), "contains NaN"),
-        (lambda: distance(E1, [BAD]), "contains NaN"),
-        (lambda: exp_at_pole([BAD]), "contains NaN"),
-        (lambda: log_at_pole([BAD]), "contains NaN"),
         (lambda: distance(1j * np.eye(3), E1), "Complex data not supported"),
         (lambda: log(E1, base_point=[E1]), "base_point must be a single point, one-dim"),
         (lambda: exp([0.0, 1.0, 0.0], base_point=1.0), "base_point must be a single point"),
@@ -426,29 +380,4 @@ def test_lengths_that_overflow_are_refused_quietly(dtype):
         lambda: log_at_pole(far),
     ):
         with pytest.raises(ValueError, match="must have unit length; row 0 has length inf"):
-            call()
-
-
-# What holds no numbers ----------------------------------------------------------------------------
-
-NO_NUMBERS = {
-    "ragged": [[1.0], [1.0, 2.0]],
-    "texts": [["a", "b"]],
-    "dates": np.full((2, 2), np.datetime64("2020-01-01")),
-    "list of dates": [[np.datetime64("2020-01-01")] * 2],
-}
-
-
-@pytest.mark.parametrize("given", NO_NUMBERS.values(), ids=NO_NUMBERS.keys())
-def test_what_holds_no_numbers_is_refused_by_name(given):
-    base = [1.0, 0.0]
-    for name, call in {
-        "points": lambda: log(given, base_point=base),
-        "tangents": lambda: exp(given, base_point=base),
-        "first": lambda: distance(given, base),
-        "second": lambda: distance(base, given),
-        "coordinates": lambda: exp_at_pole(given),
-        "points ": lambda: log_at_pole(given),
-    }.items():
-        with pytest.raises(ValueError, match=f"^{name.strip()} of the sphere must hold numbers"):
             call()

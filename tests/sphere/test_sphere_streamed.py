@@ -15,6 +15,7 @@ from orthodrome.coordinates import (
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
+from orthodrome.sphere._descent import bend_ratios
 from orthodrome.sphere.maps import moved_along
 from orthodrome.sphere.newton import coordinate_mean
 
@@ -110,3 +111,14 @@ def test_no_tolerance_ends_by_rounding():
 def test_a_step_leads_as_far_along_the_sphere_as_it_is_long(length):
     moved = moved_along(arc([0.0], 1)[0], np.array([0.0, length, 0.0]))
     np.testing.assert_allclose(moved, arc([length], 1)[0], rtol=0, atol=1e-15)
+    short = moved_along(arc([0.0], 1)[0], np.array([0.0, length, 0.0]), 0.4)
+    np.testing.assert_allclose(short, arc([min(length, 0.4)], 1)[0], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.9e-3, 1.1e-3, 0.1, 1.5, 3.0])
+def test_how_much_angles_bend_is_known_at_0_too(angle):
+    """By the series of θ cot θ where its digits cancel."""
+    level = angle / np.tan(angle) if angle else 1.0
+    expected = (1 - level) / angle**2 if angle > 0.05 else 1 / 3 + angle**2 / 45
+    found = bend_ratios(np.array([angle]), np.array([level]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
