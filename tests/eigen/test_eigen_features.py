@@ -103,38 +103,38 @@ def check_axes(found, frame, variances):
     assert np.all(found.axes[:, ~there] == 0)
 
 
-@pytest.mark.parametrize("count", [1, 3, 4])
-def test_a_number_of_axes(count):
-    found, frame = axes_of(count)
-    check_axes(found, frame, VARIANCES[:count])
+NO, FEW = np.zeros(3), VARIANCES[:4]
+CASES = [
+    *[(count, {}, VARIANCES[:count]) for count in (1, 3, 4)],
+    # a number above the rank is filled with zeros, up to the number of points
+    *[
+        (c, {"n": n}, np.pad(VARIANCES, (0, 4))[:k])
+        for c, n, k in ((5, 99, 5), (9, 99, 9), (9, 7, 7))
+    ],
+    (None, {}, FEW),
+    (None, {"variances": NO}, [0.0]),
+    # the fewest that explain a part
+    *[
+        (part, {"total": 10.0 - 1e-9}, VARIANCES[:count])
+        for part, count in (
+            (0.05, 1),
+            (0.39, 1),
+            (0.41, 2),
+            (0.69, 2),
+            (0.71, 3),
+            (0.91, 4),
+            (1.0, 4),
+        )
+    ],
+    # a part of more than the features hold takes all of them
+    (0.9, {"total": 20.0}, FEW),
+    (0.9, {"total": 20.0, "variances": NO}, [0.0]),
+]
 
 
-def test_a_number_above_the_rank_is_filled_with_zeros_up_to_the_points():
-    for count, n, expected in ((5, 100, 5), (9, 100, 9), (9, 7, 7)):
-        found, frame = axes_of(count, n=n)
-        check_axes(found, frame, np.pad(VARIANCES, (0, 4))[:expected])
-
-
-def test_all_there_are():
-    found, frame = axes_of(None)
-    check_axes(found, frame, VARIANCES[:4])
-    found, frame = axes_of(None, variances=np.zeros(3))
-    check_axes(found, frame, [0.0])
-
-
-@pytest.mark.parametrize(
-    ("part", "count"), [(0.05, 1), (0.39, 1), (0.41, 2), (0.69, 2), (0.71, 3), (0.91, 4), (1.0, 4)]
-)
-def test_the_fewest_axes_that_explain_a_part(part, count):
-    found, frame = axes_of(part, total=10.0 - 1e-9)
-    check_axes(found, frame, VARIANCES[:count])
-
-
-def test_a_part_of_more_than_the_features_hold_takes_all_of_them():
-    found, frame = axes_of(0.9, total=20.0)
-    check_axes(found, frame, VARIANCES[:4])
-    found, frame = axes_of(0.9, total=20.0, variances=np.zeros(2))
-    check_axes(found, frame, [0.0])
+@pytest.mark.parametrize(("n_components", "options", "expected"), CASES)
+def test_as_many_axes_as_are_asked_for(n_components, options, expected):
+    check_axes(*axes_of(n_components, **options), expected)
 
 
 def test_what_may_be_rounding_is_not_there():

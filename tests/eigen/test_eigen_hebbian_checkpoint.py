@@ -129,17 +129,6 @@ def test_every_start(start, tmp_path):
     assert operator.n_products == 0
 
 
-def test_interrupted_again_and_again(tmp_path):
-    """Two blocks further each time, or one estimate."""
-    found = None
-    for _ in range(40):
-        with contextlib.suppress(Interrupted):
-            operator = counted(COMPARED + ESTIMATE)
-            found = run(operator, tmp_path / "run", gain="smd", checkpoint_seconds=0)
-            break
-    check_same_run(found, run(matrix(), gain="smd"))
-
-
 @every_gain
 def test_going_on_from_a_result(gain, tmp_path):
     path = tmp_path / "run"
@@ -296,8 +285,7 @@ def test_half_a_pass_too_many_is_left_out(arguments, tmp_path):
 
 
 def test_a_smaller_tolerance_goes_on_and_a_larger_one_does_not(tmp_path):
-    path = tmp_path / "run"
-    settings = {"n_passes": 200}
+    path, settings = tmp_path / "run", {"n_passes": 200}
     first = run(matrix(), path, tol=0.05, **settings)
     second = run(matrix(), path, tol=0.01, **settings)
     assert first.converged
@@ -307,9 +295,8 @@ def test_a_smaller_tolerance_goes_on_and_a_larger_one_does_not(tmp_path):
 
 
 def test_polish_and_callback_may_differ(tmp_path):
-    path = tmp_path / "run"
-    run(matrix(), path, polish=False, n_passes=2)
-    found, whole = run(matrix(), path, callback=lambda entry: None), run(matrix())
+    run(matrix(), tmp_path / "run", polish=False, n_passes=2)
+    found, whole = run(matrix(), tmp_path / "run", callback=lambda entry: None), run(matrix())
     np.testing.assert_array_equal(found.coefficients, whole.coefficients)
     np.testing.assert_array_equal(found.residuals, whole.residuals)
 
@@ -541,48 +528,6 @@ def test_arrays_and_counts_that_do_not_go_together_are_refused(parts, which, tmp
             file.read(shape)
 
 
-@pytest.mark.parametrize("rows", [3, 6])
-def test_arrays_that_go_together_are_read(rows, tmp_path):
-    state = state_of(coefficients=(rows, 5), projections=(rows, 5), position=5)
-    file = Checkpoint(tmp_path / "run", "a run", None)
-    file.write(Saved(state=state, pass_start=None, seed=0, history=[]))
-    for shape in ((rows, 5), None):
-        assert file.read(shape).state.position == 5
-
-
-def test_torn_files_are_refused(tmp_path):
-    path = tmp_path / "run"
-    run(matrix(), path, n_passes=1)
-    whole = path.read_bytes()
-    for length in (1, 100, len(whole) // 3, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match=r"cannot be read as a checkpoint.*delete it"):
-            run(matrix(), path)
-
-
-def test_flipped_bits_are_noticed(tmp_path):
-    """A file that is read at all holds the numbers that were written; zip does not use all bits.
-
-    In the local header and the directory (sizes, flags, ways to compress) every bit is flipped.
-    """
-    path = tmp_path / "run"
-    run(matrix(), path, n_passes=1)
-    whole, good = path.read_bytes(), run(matrix())
-    rng, directory = np.random.default_rng(0), whole.index(b"PK\x01\x02")
-    bits = [(8 * place, True) for place in rng.integers(len(whole), size=60) + rng.random(60)]
-    for start, stop in ((0, 40), (directory, directory + 60)):
-        bits += [(bit, False) for bit in range(8 * start, 8 * stop)]
-    for bit, goes_on in bits:
-        flipped = bytearray(whole)
-        flipped[int(bit) // 8] ^= 1 << int(bit) % 8
-        path.write_bytes(flipped)
-        with contextlib.suppress(ValueError):
-            if goes_on:
-                check_same_run(run(matrix(), path), good)
-            else:
-                Checkpoint(path, "", None).read()
-
-
 def test_what_is_no_place_for_a_file(tmp_path):
     operator = counted()
     with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
@@ -607,24 +552,6 @@ def test_what_a_file_holds(tmp_path):
         with zipfile.ZipFile(tmp_path / name) as archive:
             assert archive.testzip() is None
     assert sorted(os.listdir(tmp_path)) == ["path", "text"]
-
-
-@pytest.mark.parametrize("name", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file(name, monkeypatch, tmp_path):
-    path = tmp_path / "run"
-    run(matrix(), path, n_passes=2)
-    before = path.read_bytes()
-
-    def no_space(*_):
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, name, no_space)
-        with pytest.raises(OSError, match="No space left"):
-            run(matrix(), path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["run"]
-    check_same_run(run(matrix(), path), run(matrix()))
 
 
 # ------------------------------------------------------------------ through estimators

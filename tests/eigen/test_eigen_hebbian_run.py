@@ -97,38 +97,28 @@ def test_raw_components_become_orthonormal(gain):
 # ------------------------------------------------------------------ scale
 
 
-@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
-@every_gain
-def test_powers_of_four_change_nothing_at_all(gain, start):
-    """The kernel times 4^p, the data times 2^p: coefficients over 2^p, bit for bit."""
-    K = gaussian_like()
-    settings = {"gain": gain, "start": start, "random_state": 0, "n_passes": 4, "tol": 0}
-    one = hebbian(K, 3, **settings)
-    for power in (-10, 10):
-        factor = 4.0**power
-        other = hebbian(K * factor, 3, **settings)
-        np.testing.assert_array_equal(other.coefficients * 2.0**power, one.coefficients)
-        np.testing.assert_array_equal(other.eigenvalues / factor, one.eigenvalues)
-        np.testing.assert_array_equal(other.eigenvectors, one.eigenvectors)
-        np.testing.assert_array_equal(other.residuals / factor, one.residuals)
-        np.testing.assert_array_equal(other.state.log_gains, one.state.log_gains)
-
-
-@pytest.mark.parametrize("factor", [1e-3, 0.3, 2.0, 1e3, 1e-6, 1e6, 1e-140, 1e140])
+@pytest.mark.parametrize(
+    "factor", [1e-3, 0.3, 2.0, 1e3, 1e-6, 1e6, 1e-140, 1e140, 4.0**-10, 4.0**10]
+)
 @pytest.mark.parametrize("start", ["orthonormal", "pilot"])
 @every_gain
 def test_no_scale_changes_more_than_rounding(gain, start, factor):
-    K = gaussian_like()
+    """The kernel times c: coefficients over √c; where c is a power of four, bit for bit."""
+    K, exact = gaussian_like(), np.log2(factor) % 2 == 0
     settings = {"gain": gain, "start": start, "random_state": 0, "n_passes": 6, "tol": 0}
     one, other = (hebbian(matrix, 3, **settings) for matrix in (K, K * factor))
     # LAPACK may turn an eigenvector round where rounding differs
     signs = np.sign(np.sum(one.eigenvectors * other.eigenvectors, axis=0))[:, None]
-    assert relative_difference(signs.T * other.eigenvectors, one.eigenvectors) <= 1e-10
-    # over points that depend on each other, coefficients that cancel carry more rounding
     coefficients = signs * other.coefficients * np.sqrt(factor)
-    assert relative_difference(coefficients, one.coefficients) <= 1e-7
-    assert relative_difference(other.eigenvalues / factor, one.eigenvalues) <= 1e-12
-    assert relative_difference(other.residuals / factor, one.residuals) <= 1e-8
+    # over points that depend on each other, coefficients that cancel carry more rounding
+    for found, expected, tolerance in (
+        (signs.T * other.eigenvectors, one.eigenvectors, 1e-10),
+        (coefficients, one.coefficients, 1e-7),
+        (other.eigenvalues / factor, one.eigenvalues, 1e-12),
+        (other.residuals / factor, one.residuals, 1e-8),
+        (other.state.log_gains, one.state.log_gains, 1e-7),
+    ):
+        assert relative_difference(found, expected) <= (0 if exact else tolerance)
     for a, b in zip(one.history, other.history, strict=True):
         assert b["max_residual"] == pytest.approx(a["max_residual"], rel=1e-7)
         np.testing.assert_allclose(np.array(b["gains"]) * factor, a["gains"], rtol=1e-8)
@@ -264,13 +254,6 @@ def test_it_stops_when_the_error_is_small_and_not_later(gain, tol):
     assert residuals_of(K, found).max() <= 2 * tol * found.eigenvalues[0]
 
 
-def test_it_stops_at_the_number_of_passes():
-    found = hebbian(gaussian_like(), 3, tol=1e-9, n_passes=4, random_state=0)
-    assert not found.converged
-    assert found.status is Status.MAX_ITER
-    assert found.n_passes == len(found.history) == 4
-
-
 def test_history():
     operator = OPERATORS["centered"](np.float64)
     for gain in GAINS:
@@ -296,71 +279,57 @@ def test_history():
 
 @pytest.mark.parametrize("polish", [True, False])
 def test_the_error_estimate_is_that_of_what_is_returned(polish):
+    """At the end of the passes, too; a callback cannot change the history."""
     K = gaussian_like()
     for n_passes in (1, 3, 6):
-        found = hebbian(K, 3, polish=polish, n_passes=n_passes, tol=0, random_state=0)
+        settings = {"polish": polish, "n_passes": n_passes, "tol": 1e-9, "random_state": 0}
+        found = hebbian(K, 3, callback=dict.clear, **settings)
         last = found.history[-1]
         np.testing.assert_array_equal(last["eigenvalues"], found.eigenvalues)
         assert last["max_residual"] == found.residuals.max() / found.eigenvalues.max()
+        assert found.status is Status.MAX_ITER
+        assert found.n_passes == len(found.history) == n_passes
 
 
 def test_an_unpolished_run_converges_later():
     """Its own pairs must be good, not the best in their span."""
-    K = gaussian_like()
     settings = {"n_passes": 500, "tol": 0.02, "random_state": 0}
-    one, other = (hebbian(K, 3, polish=polish, **settings) for polish in (True, False))
+    one, other = (
+        hebbian(gaussian_like(), 3, polish=polish, **settings) for polish in (True, False)
+    )
     assert one.converged
     assert other.converged
     assert other.n_passes > one.n_passes
     assert other.residuals.max() <= 0.02 * other.eigenvalues.max()
 
 
-def test_a_callback_cannot_change_the_history():
-    found = hebbian(gaussian_like(), 3, n_passes=2, callback=dict.clear, random_state=0, tol=0)
-    assert [entry["n_pass"] for entry in found.history] == [1, 2]
-
-
 # ------------------------------------------------------------------ divergence
 
 
-@every_gain
-def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(gain):
+OWN = {gain: {"gain": gain, "mu": 0} for gain in GAINS}
+OWN["falling"] = {"gain": "smd", "mu": 0.1}  # log-gains that fall without end
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(name):
+    """Components whose gains are zero stand still; they are not found."""
     K = gaussian_like()
-    settings = {"gain": gain, "random_state": 0, "tol": 0, "polish": False}
-    numbers = {"eta0": 1e3, "mu": 0}
+    settings = {"random_state": 0, "tol": 0, "polish": False, **OWN[name]}
     with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone") as caught:
-        found = hebbian(K, 3, **numbers, **settings)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
+        found = hebbian(K, 3, eta0=1e3, **settings)
+    assert [warning.filename for warning in caught] == [__file__]
     assert found.status is Status.DIVERGED
-    assert not found.converged
     assert "eta0='auto'" in found.status.advice
     assert found.n_passes == 0
-    before = hebbian(K, 3, n_passes=0, **settings)
+    before = hebbian(K, 3, n_passes=0, **settings | {"eta0": 1e3})
     np.testing.assert_array_equal(found.coefficients, before.coefficients)
+    np.testing.assert_array_equal(found.state.log_gains, before.state.log_gains)
     (entry,) = found.history
-    assert entry["diverged"] is True
-    assert entry["n_pass"] == 1
+    assert (entry["diverged"], entry["n_pass"]) == (True, 1)
     json.dumps(entry, allow_nan=False)
-
-
-def test_log_gains_that_fall_without_end_have_diverged():
-    """Components thrown far away, whose gains are then zero, stand still; they are not found."""
-    settings = {"gain": "smd", "eta0": 1e3, "mu": 0.1, "tol": 0, "random_state": 0, "n_passes": 3}
-    with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone"):
-        found = hebbian(gaussian_like(), 3, **settings)
-    assert found.status is Status.DIVERGED
-    assert not np.any(found.state.log_gains - 1)
-
-
-def test_a_result_that_diverged_can_go_on_with_smaller_gains():
-    K = gaussian_like()
-    settings = {"gain": "constant", "random_state": 0, "n_passes": 3, "tol": 0}
-    with pytest.warns(ConvergenceWarning, match="diverged"):
-        first = hebbian(K, 3, eta0=1e3, **settings)
-    found = hebbian(K, 3, eta0=1e-3, initial=first, **settings)
-    assert found.status is Status.MAX_ITER
-    assert found.n_passes == 3
+    later = hebbian(K, 3, initial=found, n_passes=3, **settings | {"eta0": 1e-6})
+    assert later.status is Status.MAX_ITER
+    assert later.n_passes == 3
 
 
 def test_a_run_that_diverges_later_ends_with_the_pass_before():
@@ -408,19 +377,13 @@ def test_a_divergence_is_rolled_back_and_survived(gain, unlimited):
     exact = np.linalg.eigvalsh(K)[::-1][:3]
     np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.1 * exact[0])
     # nothing is left of the passes undone: as if half the gains had been taken from the start
-    if all(entry["n_pass"] == 1 for entry in undone):
+    in_the_first = {entry["n_pass"] for entry in undone} == {1}
+    assert in_the_first or gain != "et"  # else this law would have no case
+    if in_the_first:
         unlimited(TOO_LARGE[gain] * found.state.damping)
         smaller = hebbian(K, 3, **settings)
         np.testing.assert_array_equal(smaller.coefficients, found.coefficients)
         assert smaller.state.clock == found.state.clock
-
-
-def test_some_divergences_are_in_the_first_pass(unlimited):
-    """Else the last law above holds for want of cases."""
-    unlimited(TOO_LARGE["et"])
-    with pytest.warns(ConvergenceWarning):
-        found = hebbian(gaussian_like(), 3, n_passes=12, tol=0, random_state=0, block_size=64)
-    assert {entry["n_pass"] for entry in found.history if entry["diverged"]} == {1}
 
 
 @every_gain

@@ -469,11 +469,9 @@ LINEAR = scipy.sparse.linalg.aslinearoperator(np.eye(5))
     ],
 )
 def test_matrices_that_are_no_gram(K, message):
-    with pytest.raises(ValueError, match=message):
-        hebbian(K, 1)
-    if K is LINEAR:
+    for solve in (hebbian,) if "hebbian" in message else (hebbian, leading):
         with pytest.raises(ValueError, match=message):
-            leading(K, 1)
+            solve(K, 1)
 
 
 A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)

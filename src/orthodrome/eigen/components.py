@@ -104,7 +104,10 @@ def make_components(
     dtype = pairs.values.dtype
     values = np.where(pairs.values > floor, pairs.values, 0).astype(dtype)
     roots = np.sqrt(values)
-    beta = _coefficients(pairs, roots)
+    if pairs.coefficients is not None:
+        beta = pairs.coefficients * (roots > 0)
+    else:
+        beta = pairs.vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
     if weights is None:
         embedding = pairs.vectors * roots
     else:  # not by dividing by the root of a weight, which may be 0
@@ -122,13 +125,6 @@ def make_components(
         coefficients=beta,
         rounding=floor,
     )
-
-
-def _coefficients(pairs: Eigenpairs, roots: NDArray[Any]) -> NDArray[Any]:
-    """Return the coefficients of components of unit length; zeros for those that are rounding."""
-    if pairs.coefficients is not None:
-        return pairs.coefficients * (roots > 0)
-    return pairs.vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
 def affine_map(centered: Centered, coefficients: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,20 +76,14 @@ class FeatureMoments:
         """Take what :class:`CenteredSums` added up about a center."""
         count, first, second, trace, squared, captured, *inputs = sums
         shift = first / count
+        input_mean = cross = None
+        if input_center is not None:
+            moved = inputs[0] / count
+            input_mean = input_center + moved
+            cross = inputs[1] - count * np.outer(shift, moved)
         scatter = second - count * np.outer(shift, shift)
-        found = cls(
-            count=float(count),
-            mean=center + shift,
-            scatter=scatter,
-            trace=float(trace),
-            squared=float(squared),
-            captured=float(captured),
-        )
-        if input_center is None:
-            return found
-        moved = inputs[0] / count
-        cross = inputs[1] - count * np.outer(shift, moved)
-        return replace(found, input_mean=input_center + moved, cross=cross)
+        numbers = (float(trace), float(squared), float(captured))
+        return cls(float(count), center + shift, scatter, *numbers, input_mean, cross)
 
     @property
     def covariance(self) -> Floats:
@@ -107,22 +101,22 @@ class FeatureMoments:
         count = self.count + part.count
         step = part.mean - self.mean
         between = (self.count / count) * part.count
-        total = FeatureMoments(
+        input_mean = cross = None
+        if self.input_mean is not None and part.input_mean is not None:
+            moved = part.input_mean - self.input_mean
+            input_mean = self.input_mean + (part.count / count) * moved
+            cross = (
+                np.asarray(self.cross) + np.asarray(part.cross) + between * np.outer(step, moved)
+            )
+        return FeatureMoments(
             count=count,
             mean=self.mean + (part.count / count) * step,
             scatter=self.scatter + part.scatter + between * np.outer(step, step),
             trace=self.trace + part.trace,
             squared=self.squared + part.squared,
             captured=self.captured + part.captured,
-        )
-        if self.cross is None or part.cross is None:
-            return total
-        before = np.asarray(self.input_mean)
-        moved = np.asarray(part.input_mean) - before
-        return replace(
-            total,
-            input_mean=before + (part.count / count) * moved,
-            cross=self.cross + part.cross + between * np.outer(step, moved),
+            input_mean=input_mean,
+            cross=cross,
         )
 
 

@@ -74,7 +74,8 @@ class Radial(Kernel):
 
     def diagonal(self, points: Prepared) -> NDArray[Any]:
         """Evaluate h(0) for each point."""
-        return np.full(len(points), float(self.profile(0.0)), dtype=points.dtype)
+        at_zero = 1.0 if self.unit_norm else float(self.profile(0.0))
+        return np.full(len(points), at_zero, dtype=points.dtype)
 
     def _apply_profile(self, block: NDArray[Any]) -> None:
         """Replace squared distances by h of them, in place; compiled where it matters."""
