@@ -5,18 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.class_weight import compute_sample_weight
 
-from laws_classification import gaussian, left_out_naively, naive_ridge, three_classes
+from laws_classification import gaussian, naive_ridge, three_classes
 from laws_shapes import (
     every_form,
     in_form,
@@ -32,12 +26,9 @@ from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
 from orthodrome.classification.ridge import RidgeRules
 from orthodrome.kernels import (
-    Exponential,
     Gaussian,
     HermitianLinear,
-    Linear,
     LogEuclidean,
-    Normalized,
     Sigmoid,
     VeroneseWhitney,
 )
@@ -47,21 +38,6 @@ pd = optional("pandas")
 
 SIGMA = 1.5
 KERNEL = Gaussian(sigma=SIGMA)
-CONFIGURATIONS = {
-    "loo": {},
-    "loo, relative": {"alpha_scale": "relative"},
-    "absolute": {"alpha": 0.03},
-    "relative": {"alpha": 0.003, "alpha_scale": "relative"},
-    "interpolating": {"alpha": 0.0},
-    "scales": {"sigmas": [0.5, 1.5, 4.0]},
-    "scales around its own": {"sigmas": "auto", "alpha": 0.1},
-    "few of each class": {"subspace_size": 9, "random_state": 0},
-    "balanced": {"class_weight": "balanced"},
-    "weighted": {"class_weight": {"ash": 3.0, "oak": 0.5}, "alpha": 0.1},
-}
-every_configuration = pytest.mark.parametrize(
-    "options", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS)
-)
 SHAPE_KERNELS = ["veronese_whitney", "full_procrustes", "complex_gaussian", "hermitian_linear"]
 every_shape_kernel = pytest.mark.parametrize("kernel", SHAPE_KERNELS)
 
@@ -80,22 +56,6 @@ def close(found, expected, tolerance=1e-12):
 
 
 # ------------------------------------------------------------------ against others
-
-
-@pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.01, 1.0])
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
-def test_residuals_against_the_naive_twin(alpha, scale):
-    X, y = three_classes()
-    new, _ = three_classes(30, seed=1)
-    model = fit(X, y, alpha=alpha, alpha_scale=scale)
-    assert model.alpha_ == alpha
-    found = model.class_residuals(new)
-    for c, label in enumerate(model.classes_):
-        K, k = gaussian(X[y == label], sigma=SIGMA), gaussian(new, X[y == label], SIGMA)
-        absolute = alpha * (np.linalg.eigvalsh(K)[-1] if scale == "relative" else 1.0)
-        assert model.class_alphas_[c] == pytest.approx(absolute, rel=1e-12)
-        expected = [naive_ridge(K, row, 1.0, absolute) for row in k]
-        np.testing.assert_allclose(found[:, c], expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5])
@@ -149,29 +109,7 @@ def test_without_alpha_it_is_perturbo():
     assert np.all(ridge.class_residuals(new) < perturbo.class_residuals(new))
 
 
-def test_training_points_are_interpolated():
-    X, y = three_classes()
-    model = fit(X, y, alpha=0.0, kernel=Exponential(sigma=1.0))
-    close(own_column(model.class_residuals(X), model, y), 0)
-    assert model.score(X, y) == 1
-    assert model.loo_score_ < 1
-
-
 # ------------------------------------------------------------------ leave-one-out
-
-
-@pytest.mark.parametrize("alpha", [1e-5, 0.01, 1.0])
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
-def test_leave_one_out_is_brute_force(alpha, scale):
-    """Each row is left out of a fit of its own; α is that of all rows."""
-    X, y = three_classes(36)
-    model = fit(X, y, alpha=alpha, alpha_scale=scale)
-    for n in range(0, 36, 2):
-        rest = np.arange(36) != n
-        for c in range(3) if scale == "relative" else [slice(None)]:
-            again = fit(X[rest], y[rest], alpha=np.max(model.class_alphas_[c]))
-            expected = again.class_residuals(X[[n]])[0, c]
-            np.testing.assert_allclose(model.loo_residuals_[n, c], expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
@@ -186,50 +124,11 @@ def test_leave_one_out_of_shapes_is_brute_force(kernel, alpha):
         close(model.loo_residuals_[n], again.class_residuals(X[[n]])[0], 1e-10)
 
 
-def test_leave_one_out_leaves_out_all_copies():
-    X, y = three_classes(36)
-    w = np.random.default_rng(0).integers(1, 4, size=36)
-    copies = np.random.default_rng(1).permutation(np.repeat(np.arange(36), w))
-    model = fit(X[copies], y[copies], alpha=0.02)
-    weighted = fit(X, y, alpha=0.02, sample_weight=w)
-    np.testing.assert_allclose(model.loo_residuals_, weighted.loo_residuals_[copies], rtol=1e-12)
-    for label in model.classes_:
-        mine = y == label
-        expected = left_out_naively(naive_ridge, gaussian(X[mine], sigma=SIGMA), 0.02, w[mine])
-        found = own_column(weighted.loo_residuals_, weighted, y)[mine]
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-    right = weighted.classes_[np.argmin(weighted.loo_residuals_, axis=1)] == y
-    assert weighted.loo_score_ == pytest.approx(np.average(right, weights=w), rel=1e-12)
-
-
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
-def test_alpha_is_the_largest_with_the_least_error(scale):
-    X, y = three_classes()
-    grid = np.array([10.0, 1e-4, 1e-2, 1.0, 1e-3, 0.1])
-    model = fit(X, y, alphas=grid, alpha_scale=scale)
-    scores = {alpha: fit(X, y, alpha=alpha, alpha_scale=scale).loo_score_ for alpha in grid}
-    best = max(alpha for alpha in grid if scores[alpha] == max(scores.values()))
-    assert (model.alpha_, model.loo_score_) == (best, scores[best])
-    assert min(scores.values()) < scores[best]
-    close(model.loo_scores_, [[scores[alpha] for alpha in np.sort(grid)]])
-    chosen = fit(X, y, alpha=best, alpha_scale=scale)
-    close(model.class_residuals(X), chosen.class_residuals(X))
-    assert model.temperature_ == pytest.approx(chosen.temperature_, rel=1e-12)
-
-
 def test_of_alphas_that_tie_the_largest():
     X = np.array([[0.0, 0], [0.1, 0], [0, 0.1], [9.0, 9], [9.1, 9], [9, 9.1]])
     model = fit(X, [0, 0, 0, 1, 1, 1], alphas=[0.3, 0.001, 0.01])
     close(model.loo_scores_, 1.0)
     assert model.alpha_ == 0.3
-
-
-def test_the_default_grid_follows_the_scale_of_the_kernel():
-    X, y = three_classes()
-    small, large = fit(X, y, kernel=Linear()), fit(1e4 * X, y, kernel=Linear())
-    assert large.alpha_ == pytest.approx(1e8 * small.alpha_, rel=1e-10)
-    np.testing.assert_array_equal(large.predict(1e4 * X), small.predict(X))
-    assert fit(X, y).loo_scores_.shape == (1, len(base.DEFAULT_ALPHAS))
 
 
 # ------------------------------------------------------------------ scales
@@ -307,15 +206,6 @@ def test_the_score_is_that_of_brute_force_for_narrow_and_for_wide_kernels(kind, 
     assert model.loo_score_ == pytest.approx(np.mean(hits), abs=1e-12)
     together = kind(Gaussian(sigma), alphas=[1e-6, 1e-3, 1.0]).fit(X, y)
     assert together.loo_scores_[0, 1] == pytest.approx(np.mean(hits), abs=1e-12)
-
-
-def test_ties_are_ties_in_everything():
-    X, y = three_classes()
-    far = X + 1e3
-    model = fit(X, y, kernel=Gaussian(0.5), alpha=1e-3)
-    np.testing.assert_array_equal(model.class_residuals(far), 1.0)
-    np.testing.assert_array_equal(model.predict(far), model.classes_[0])
-    close(model.predict_proba(far), 1 / 3)
 
 
 def test_what_was_tried_is_told():
@@ -533,36 +423,6 @@ def test_few_of_each_class_of_a_precomputed_kernel(size):
 # ------------------------------------------------------------------ weights and order
 
 
-@every_configuration
-def test_weights_are_repetition(options):
-    X, y = three_classes()
-    new, _ = three_classes(30, seed=1)
-    w = np.random.default_rng(2).integers(0, 4, size=60)
-    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(60), w))
-    weighted = fit(X, y, sample_weight=w, kernel="gaussian", **options)
-    repeated = fit(X[copies], y[copies], kernel="gaussian", **options)
-    close(weighted.class_residuals(new), repeated.class_residuals(new), 1e-9)
-    close(weighted.loo_residuals_[copies], repeated.loo_residuals_, 1e-9)
-    close(weighted.loo_scores_, repeated.loo_scores_)
-    assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-12)
-    assert weighted.temperature_ == pytest.approx(repeated.temperature_, rel=1e-6)
-    # a row of weight 0 is as new
-    close(weighted.loo_residuals_[w == 0], weighted.class_residuals(X[w == 0]), 1e-14)
-
-
-@every_configuration
-def test_the_order_of_rows_does_not_matter(options):
-    X, y = three_classes()
-    new, _ = three_classes(30, seed=1)
-    w = np.random.default_rng(2).integers(1, 5, size=60) / 2
-    order = np.random.default_rng(4).permutation(60)
-    plain = fit(X, y, sample_weight=w, **options)
-    permuted = fit(X[order], y[order], sample_weight=w[order], **options)
-    np.testing.assert_array_equal(permuted.class_residuals(new), plain.class_residuals(new))
-    np.testing.assert_array_equal(permuted.predict_proba(new), plain.predict_proba(new))
-    np.testing.assert_array_equal(permuted.loo_residuals_, plain.loo_residuals_[order])
-
-
 @pytest.mark.parametrize("scale", ["absolute", "relative"])
 @pytest.mark.parametrize("given_weights", [False, True])
 @pytest.mark.parametrize("class_weight", ["balanced", {"ash": 3.0, "oak": 0.5}], ids=str)
@@ -595,18 +455,6 @@ def test_a_class_of_more_weight_has_a_smaller_alpha():
     close(found[:, 1], fit(X, y, alpha=0.05).class_residuals(new)[:, 1])
 
 
-def test_a_class_without_weight_is_no_class():
-    X, y = three_classes()
-    plain = fit(X[y != "oak"], y[y != "oak"], alpha=0.1)
-    for model in (
-        fit(X, y, sample_weight=np.where(y == "oak", 0.0, 1.0), alpha=0.1),
-        fit(X, y, class_weight={"oak": 0.0}, alpha=0.1),
-    ):
-        np.testing.assert_array_equal(model.classes_, ["ash", "beech"])
-        np.testing.assert_array_equal(model.class_residuals(X), plain.class_residuals(X))
-        assert np.all(np.isfinite(model.loo_residuals_))
-
-
 def test_balanced_counts_the_classes_that_have_weight():
     X, y = three_classes()
     options = {"class_weight": "balanced", "alpha": 0.1}
@@ -619,67 +467,6 @@ def test_balanced_counts_the_classes_that_have_weight():
 
 
 # ------------------------------------------------------------------ methods
-
-
-@every_configuration
-def test_methods_agree(options):
-    X, y = three_classes()
-    new, _ = three_classes(90, seed=1)
-    model = fit(X, y, **options)
-    residuals = model.class_residuals(new)
-    assert residuals.shape == (90, 3)
-    assert np.all(residuals >= 0)
-    np.testing.assert_array_equal(model.decision_function(new), -residuals)
-    np.testing.assert_array_equal(model.predict(new), model.classes_[residuals.argmin(axis=1)])
-    chances = model.predict_proba(new)
-    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_array_equal(chances.argmax(axis=1), residuals.argmin(axis=1))
-    naive = np.exp(-(residuals - residuals.min(axis=1, keepdims=True)) / model.temperature_)
-    close(chances, naive / naive.sum(axis=1, keepdims=True))
-    two = np.isin(y, ["ash", "oak"])
-    binary = fit(X[two], y[two], **options)
-    decision = binary.decision_function(new)
-    assert decision.shape == (90,)
-    apart = binary.class_residuals(new) @ [1, -1]
-    np.testing.assert_array_equal(decision, apart)
-    np.testing.assert_array_equal(binary.predict(new), np.where(decision > 0, "oak", "ash"))
-    assert np.all((binary.predict_proba(new)[:, 1] > 0.5) == (decision > 0))
-
-
-@every_configuration
-def test_classes_are_recognised(options):
-    scores = []
-    for seed in range(3):
-        X, y = three_classes(150, seed=2 * seed)
-        new, truth = three_classes(300, seed=2 * seed + 1)
-        model = fit(X, y, kernel="gaussian", **options)
-        scores.append((model.score(new, truth), model.loo_score_))
-    score, left_out = np.mean(scores, axis=0)
-    assert score > 0.75
-    if not options.keys() & {"class_weight", "subspace_size"}:  # of few or weighted points
-        assert left_out == pytest.approx(score, abs=0.05)
-
-
-def test_blocks_of_rows_do_not_change_the_result(monkeypatch):
-    X, y = three_leaves()
-    new, _ = three_leaves(40, seed=3)
-    models = [fit(X, y, kernel=kernel) for kernel in SHAPE_KERNELS]
-    whole = [model.class_residuals(new) for model in models]
-    monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 100)
-    for model, expected in zip(models, whole, strict=True):
-        close(model.class_residuals(new), expected, 1e-13)
-
-
-@pytest.mark.parametrize("options", [{}, {"alpha": 0.03}, {"alpha": 0.0}], ids=str)
-def test_precomputed_is_the_kernel(options):
-    X, y = three_classes()
-    new, _ = three_classes(30, seed=1)
-    kernel = Gaussian(sigma=SIGMA).fit(X)
-    plain = fit(X, y, **options)
-    model = fit(kernel(X), y, kernel="precomputed", **options)
-    close(model.class_residuals(kernel(new, X)), plain.class_residuals(new), 1e-9)
-    close(model.loo_residuals_, plain.loo_residuals_, 1e-9)
-    close(model.loo_scores_, plain.loo_scores_)
 
 
 def test_a_kernel_that_is_not_definite_is_the_same_as_its_matrix():
@@ -727,15 +514,6 @@ def test_a_precomputed_matrix_of_float32():
     model = fit(kernel(X).astype(np.float32), y, kernel="precomputed", alpha=0.1)
     found = model.class_residuals(kernel(new, X).astype(np.float32))
     close(found, plain.class_residuals(new), 1e-4)
-
-
-def test_sparse_is_dense():
-    X, y = three_classes()
-    X = np.where(np.abs(X) < 0.5, 0.0, X)
-    for options in ({}, {"subspace_size": 7, "random_state": 0}, {"sigmas": [1.0, 2.0]}):
-        dense, model = fit(X, y, **options), fit(scipy.sparse.csr_array(X), y, **options)
-        close(model.class_residuals(X), dense.class_residuals(X), 1e-9)
-        close(model.class_residuals(scipy.sparse.csr_array(X)), dense.class_residuals(X), 1e-9)
 
 
 # ------------------------------------------------------------------ shapes and matrices
@@ -867,67 +645,7 @@ def test_perturbo_takes_complex_values_too():
     assert np.all(np.isfinite(truncated.loo_residuals_))
 
 
-# ------------------------------------------------------------------ degenerate data
-
-
-def assert_finite(model, X):
-    for found in (model.class_residuals(X), model.predict_proba(X), model.loo_residuals_):
-        assert np.all(np.isfinite(found))
-        assert np.all(found >= 0)
-    assert np.isfinite(model.temperature_)
-    assert 0 <= model.loo_score_ <= 1
-    assert set(model.predict(X)) <= set(model.classes_)
-
-
-@every_configuration
-def test_one_point_per_class(options):
-    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
-    model = fit(X, ["ash", "beech", "oak"], **options)
-    np.testing.assert_array_equal(model.predict(X + 0.1), ["ash", "beech", "oak"])
-    assert_finite(model, np.concatenate([X, 10 * X + 7]))
-    close(np.diagonal(model.loo_residuals_), 1)
-    if "sigmas" not in options:  # a scale at which all are equally far gives them to the first
-        assert model.loo_score_ == 0  # without it there is no class
-
-
-def test_the_same_points_in_both_classes():
-    X = three_classes(20)[0]
-    model = fit(np.concatenate([X, X]), np.repeat([0, 1], 20))
-    np.testing.assert_array_equal(model.predict(X), 0)
-    np.testing.assert_array_equal(model.predict_proba(X), 0.5)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float64,
-        st.tuples(st.integers(2, 12), st.integers(1, 3)),
-        elements=st.floats(-100, 100).map(lambda value: round(value, 2)),
-    ),
-    sigma=st.sampled_from([0.01, 1.0, 1e5]),
-    name=st.sampled_from(sorted(CONFIGURATIONS)),
-    seed=st.integers(0, 100),
-)
-def test_anything_finite_gives_something_finite(X, sigma, name, seed):
-    y = np.array(["ash", "beech", "oak"])[np.random.default_rng(seed).integers(0, 3, size=len(X))]
-    y[:3] = ["ash", "oak", "beech"][: len(y)]
-    assert_finite(fit(X, y, kernel=Gaussian(sigma), **CONFIGURATIONS[name]), X)
-
-
 # ------------------------------------------------------------------ containers
-
-
-@every_configuration
-def test_containers(options):
-    X, y = three_classes()
-    expected = fit(X, y, **options).class_residuals(X)
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    for made in (frozen, np.asfortranarray(X), X.tolist(), frame, np.repeat(X, 2, 0)[::2]):
-        model = fit(made, pd.Series(y), **options)
-        close(model.class_residuals(made), expected)
-    assert list(fit(frame, y).feature_names_in_) == ["a", "b", "c"]
 
 
 def test_frames_of_landmarks():
@@ -951,126 +669,6 @@ def test_single_precision():
     assert model.class_residuals(X.astype(np.complex64)).dtype == np.float64
 
 
-@pytest.mark.parametrize("labels", [[3, 7, 9], ["x", "yy", "z"], [0.0, 1.0, 5.0]])
-def test_labels(labels):
-    X, y = three_classes()
-    made = np.array(labels)[np.unique(y, return_inverse=True)[1]]
-    for given_labels in (made, made.tolist(), pd.Series(made)):
-        model = fit(X, given_labels, class_weight={labels[0]: 2.0})
-        np.testing.assert_array_equal(model.classes_, labels)
-        assert model.score(X, made) > 0.8
-
-
-def test_training_data_are_not_changed_and_not_shared():
-    X, y = three_classes()
-    before, w = X.copy(), np.ones(60)
-    model = fit(X, y, sample_weight=w, class_weight="balanced", sigmas="auto")
-    expected = model.class_residuals(before)
-    np.testing.assert_array_equal(X, before)
-    np.testing.assert_array_equal(w, 1)
-    X[:] = 0
-    np.testing.assert_array_equal(model.class_residuals(before), expected)
-
-
-# ------------------------------------------------------------------ errors
-
-OWNER = "KernelRidgeRegressionClassifier"
-BAD_PARAMETERS = [
-    ({"alpha": -1.0}, rf"alpha of {OWNER} must be a finite number >= 0; got -1.0\. Or write .*loo"),
-    ({"alpha": "auto"}, f"alpha of {OWNER} must be"),
-    ({"alpha": None}, f"alpha of {OWNER} must be"),
-    ({"alpha_scale": "log"}, f"alpha_scale of {OWNER} must be one of 'relative', 'absolute'"),
-    ({"alphas": []}, f"alphas of {OWNER} must be one or more numbers >= 0"),
-    ({"alphas": [0.1, -1]}, f"alphas of {OWNER} must be one or more numbers >= 0"),
-    ({"sigmas": []}, f"sigmas of {OWNER} must be one or more numbers > 0"),
-    ({"sigmas": [1.0, 0.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
-    ({"sigmas": [1.0, -2.0]}, f"sigmas of {OWNER} must be one or more numbers > 0"),
-    ({"sigmas": [np.nan]}, f"sigmas of {OWNER} must be finite"),
-    ({"sigmas": [[1.0, 2.0]]}, f"sigmas of {OWNER} must be finite real numbers in one dim"),
-    ({"sigmas": "many"}, f"sigmas of {OWNER} must be numbers, 'auto' or None; got 'many'"),
-    ({"sigmas": "auto", "kernel": "linear"}, "and Linear has no parameter sigma. Leave sigmas"),
-    ({"sigmas": [1.0], "kernel": "rbf"}, "and RBF has no parameter sigma"),
-    ({"sigmas": [1.0], "kernel": "precomputed"}, "and Precomputed has no parameter sigma"),
-    ({"sigmas": [1.0], "kernel": gaussian}, "and FromCallable has no parameter sigma"),
-    (
-        {"sigmas": [1.0], "kernel": Normalized(Gaussian())},
-        r"and Normalized has no parameter sigma\. .* kernel__kernel__sigma by GridSearchCV",
-    ),
-    ({"subspace_size": 0}, f"subspace_size of {OWNER} must be an integer >= 1; got 0"),
-    ({"subspace_size": 2.5}, f"subspace_size of {OWNER} must be an integer >= 1"),
-    ({"subspace_size": "all"}, f"subspace_size of {OWNER} must be an integer >= 1"),
-    ({"class_weight": "auto"}, f"class_weight of {OWNER} must be a dict, 'balanced' or None"),
-    ({"class_weight": [1.0, 2.0, 3.0]}, f"class_weight of {OWNER} must be a dict"),
-    ({"class_weight": {"ash": -1.0}}, rf"class_weight\['ash'\] of {OWNER} must be a .*>= 0"),
-    ({"class_weight": {"ash": np.nan}}, rf"class_weight\['ash'\] of {OWNER} must be a finite"),
-    ({"class_weight": {"elm": 2.0}}, r"The classes, .* are not in class_weight"),
-    ({"class_weight": {"ash": 0.0, "oak": 0.0}}, "at least two classes; got one class"),
-    ({"random_state": "now"}, f"random_state of {OWNER} must be"),
-    ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
-    ({"memory_budget": "much"}, "memory_budget of .* must be"),
-    ({"verbose": -1}, f"verbose of {OWNER} must be an integer >= 0"),
-]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"), BAD_PARAMETERS, ids=[message for _, message in BAD_PARAMETERS]
-)
-def test_bad_parameters(parameters, message):
-    """Refused by fit, not by the constructor; and nothing fitted is left behind."""
-    model = KernelRidgeRegressionClassifier(**parameters)
-    with pytest.raises(ValueError, match=message):
-        model.fit(*three_classes())
-    assert {name for name in vars(model) if name.endswith("_")} <= {"n_features_in_"}
-    for method in ("predict", "predict_proba", "decision_function", "class_residuals"):
-        with pytest.raises(NotFittedError):
-            getattr(model, method)(three_classes()[0])
-
-
-def test_bad_data_and_labels():
-    X, y = three_classes()
-    bad = X.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        fit(bad, y)
-    with pytest.raises(ValueError, match="Complex data not supported"):
-        fit(X + 1j, y)
-    with pytest.raises(ValueError, match=r"at least two classes.* got one class"):
-        fit(X, np.zeros(60))
-    with pytest.raises(ValueError, match="got one class"):
-        fit(X, y, sample_weight=(y == "ash").astype(float))
-    with pytest.raises(ValueError, match="target y is None"):
-        fit(X, None)
-    with pytest.raises(ValueError, match="must not be negative; entry 7 is -1"):
-        fit(X, y, sample_weight=np.where(np.arange(60) == 7, -1.0, 1.0), class_weight="balanced")
-    with pytest.raises(ValueError, match=r"X has 2 features, but Kernel\w+ is expecting 3"):
-        fit(X, y).predict(X[:, :2])
-
-
-def test_classes_that_do_not_fit():
-    """Refused before the kernel is evaluated; a subspace is what it takes."""
-    X = np.random.default_rng(0).standard_normal((1500, 2))
-    y = np.arange(1500) == 0
-    with pytest.raises(ValueError, match=r"1499 x 1499 for .* memory_budget is 1 MiB"):
-        fit(X, y, memory_budget="1MiB")
-    assert_finite(fit(X, y, memory_budget="1MiB", subspace_size=50, random_state=0), X[:50])
-
-
-def test_a_failing_refit_keeps_the_last_fit():
-    X, y = three_classes()
-    model = fit(X, y, sigmas="auto")
-    before, names = model.class_residuals(X), set(vars(model))
-    for changed, labels in (({}, np.zeros(60)), ({"sigmas": "many"}, y), ({"subspace_size": 0}, y)):
-        given = model.get_params()
-        with pytest.raises(ValueError, match=r"got one class|must be"):
-            model.set_params(**changed).fit(X[:, :2], labels)
-        model.set_params(**given)
-        np.testing.assert_array_equal(model.class_residuals(X), before)
-        assert set(vars(model)) == names
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full((60, 4), np.nan), y)
-    np.testing.assert_array_equal(model.class_residuals(X), before)
-
-
 # ------------------------------------------------------------------ scikit-learn
 
 
@@ -1086,21 +684,6 @@ def test_pickle_and_clone(kernel):
     with pytest.raises(NotFittedError):
         twin.predict(X)
     np.testing.assert_array_equal(twin.fit(X, y).class_residuals(X), model.class_residuals(X))
-
-
-def test_grid_search_and_pipelines():
-    X, y = three_classes(120)
-    search = GridSearchCV(
-        KernelRidgeRegressionClassifier(Gaussian()), {"kernel__sigma": [0.01, 1.5, 1000.0]}, cv=3
-    )
-    assert search.fit(X, y).best_params_ == {"kernel__sigma": 1.5}
-    both = {"alpha": [0.01, "loo"], "subspace_size": [None, 10], "class_weight": ["balanced", None]}
-    model = KernelRidgeRegressionClassifier(random_state=0)
-    GridSearchCV(model, both, cv=3, scoring="neg_log_loss").fit(X, y)
-    scaled = make_pipeline(StandardScaler(), KernelRidgeRegressionClassifier())
-    assert cross_val_score(scaled, X * [1, 100, 1], y, cv=3).mean() > 0.8
-    folded = GridSearchCV(KernelRidgeRegressionClassifier("precomputed"), {"alpha": [0.1, 1]}, cv=3)
-    assert folded.fit(gaussian(X, sigma=SIGMA), y).best_score_ > 0.8
 
 
 @every_form

@@ -1,0 +1,118 @@
+"""scikit-learn's own battery for clusterings, with nothing switched off."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelKMeans,
+    KernelSpectralClustering,
+)
+from orthodrome.eigen import Hebbian, Krylov
+from orthodrome.kernels import Exponential, Gaussian, Normalized, Polynomial
+
+# small bases and blocks, so that the small data of these checks are iterated on
+SMALL = Krylov(1e-10, block_size=2, max_basis=1)
+SMALL_BLOCKS = Hebbian(block_size=4)
+RECOMPUTED = {"storage": "recompute", "memory_budget": "1KiB"}
+WIDE = Exponential(sigma=2.0)
+LAPLACIANS = ("njw", "kernel-pca", "ncut")
+
+ESTIMATORS = [
+    KernelKMeans(),
+    KernelKMeans(2, kernel="poly", init="random", **RECOMPUTED),
+    KernelKMeans(3, kernel="linear", n_anchors=5, **RECOMPUTED),
+    HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
+    HypersphericalKMeans(centers="intrinsic"),
+    HypersphericalKMeans(
+        3, WIDE, centers="intrinsic", init="farthest-first", n_init=2, **RECOMPUTED
+    ),
+    HypersphericalKMeans(centers="intrinsic", solver="nystroem", n_init=2),
+    GeodesicMixture(),
+    GeodesicMixture(2, covariance_type="tied", mean_update="likelihood", n_init=2),
+    GeodesicMixture(2, 0.8, init_params="k-means", assignment="density", random_state=0),
+    GeodesicMixture(2, 2, n_anchors=8, n_init=2, **RECOMPUTED),
+    GeodesicMixture(2, 2, solver="krylov", n_init=2, **RECOMPUTED),
+    KernelSpectralClustering(),
+    KernelSpectralClustering(laplacian="kernel-pca", solver="nystroem", n_init=2),
+    KernelSpectralClustering(2, laplacian="ncut", solver=SMALL, n_init=2, random_state=0),
+    KernelSpectralClustering(2, laplacian="njw", solver=SMALL_BLOCKS, random_state=0),
+    KernelSpectralClustering(3, WIDE, n_init=2, **RECOMPUTED),
+]
+MORE = [
+    KernelKMeans(3, kernel="linear", init="farthest-first", n_init=2),
+    KernelKMeans(solver="nystroem", n_init=2),
+    HypersphericalKMeans(),
+    HypersphericalKMeans(2, init="random", n_init=2, random_state=0),
+    HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
+    *[
+        GeodesicMixture(2, covariance_type=kind, mean_update=update, n_init=2)
+        for kind in ("full", "tied", "diag", "spherical")
+        for update in ("karcher", "likelihood")
+        if (kind, update) != ("tied", "likelihood")
+    ],
+    GeodesicMixture(3, 2, WIDE, init_params="random", random_state=0),
+    GeodesicMixture(2, 2, solver="nystroem", n_init=2),
+    *[
+        KernelSpectralClustering(laplacian=laplacian, solver=solver, n_init=2)
+        for laplacian in LAPLACIANS
+        for solver in ("dense", "krylov", "hebbian", "nystroem")
+        if (laplacian, solver) != ("kernel-pca", "nystroem")
+    ],
+    *[
+        KernelSpectralClustering(2, laplacian=laplacian, solver=SMALL_BLOCKS, random_state=0)
+        for laplacian in LAPLACIANS[1:]
+    ],
+]
+
+# Some checks have fewer different points than clusters. As in scikit-learn's own KMeans there are
+# fewer clusters then, and a warning; components of a mixture shrink.
+few = pytest.mark.filterwarnings(
+    "ignore:.*( found 4 of n_clusters=8 clusters|shrank to the floor|lost all points):UserWarning"
+)
+
+
+@few
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@few
+@parametrize_with_checks(MORE)
+def test_estimator_checks_of_more(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
+def test_no_tag_switches_a_check_off(estimator):
+    tags = estimator.__sklearn_tags__()
+    mixture = isinstance(estimator, GeodesicMixture)
+    assert not any((tags._skip_test, tags.no_validation, tags.non_deterministic))
+    assert tags.estimator_type == ("density_estimator" if mixture else "clusterer")
+    assert tags.input_tags.two_d_array
+    unwanted = (tags.input_tags.pairwise, tags.input_tags.allow_nan, tags.target_tags.required)
+    assert not any(unwanted)
+    dense = mixture or getattr(estimator, "centers", "") == "preimage"
+    assert tags.input_tags.sparse != dense
+    if tags.transformer_tags is not None:
+        assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+
+
+def test_precomputed_is_tagged():
+    kinds = {type(estimator) for estimator in ESTIMATORS}
+    for kind in kinds:
+        tags = kind(kernel="precomputed").__sklearn_tags__().input_tags
+        assert tags.pairwise
+        assert not tags.sparse
+
+
+def test_small_bases_and_blocks_do_iterate():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    for estimator in ESTIMATORS + MORE:
+        if isinstance(getattr(estimator, "solver", None), (Krylov, Hebbian)):
+            assert clone(estimator).fit(X).solver_ == estimator.solver.name

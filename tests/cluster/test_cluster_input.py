@@ -1,0 +1,710 @@
+"""Clusterings of data of every kind: the right answer or a clear error, never NaN."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only, same_partition
+from laws_kmeans import KINDS, cloud, every_kind
+from laws_kmeans import estimator as k_means
+from laws_sphere import unit
+from optional import optional
+from orthodrome import GeodesicMixture, KernelSpectralClustering
+from orthodrome.eigen import Dense, Krylov
+from orthodrome.kernels import Gaussian, Linear, Log, Normalized, Polynomial, Sigmoid
+
+pd = optional("pandas")
+
+CLUSTERINGS = [*KINDS, *LAPLACIANS, "mixture"]
+every_clustering = pytest.mark.parametrize("kind", CLUSTERINGS)
+hard = pytest.mark.parametrize("kind", [*KINDS, *LAPLACIANS])
+on_gram = pytest.mark.parametrize("kind", [name for name in CLUSTERINGS if name != "preimage"])
+every_laplacian = pytest.mark.parametrize("kind", LAPLACIANS)
+
+
+def estimator(kind, n_clusters=3, **options):
+    options = {"kernel": Gaussian(sigma=1.5), "n_init": 2, "random_state": 0, **options}
+    if kind in KINDS:
+        return k_means(kind, n_clusters, **options)
+    if kind == "mixture":
+        return GeodesicMixture(n_clusters, 2, **options)
+    return KernelSpectralClustering(n_clusters, laplacian=kind, **options)
+
+
+def methods_of(model):
+    """The methods that take new points."""
+    names = ("predict", "transform", "embed", "score", "predict_proba", "score_samples", "bic")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+def placed(model, X):
+    """What the model says of points: distances, coordinates or probabilities."""
+    for name in ("transform", "embed", "predict_proba"):
+        if hasattr(model, name):
+            return getattr(model, name)(X)
+    raise AssertionError(name)
+
+
+# ------------------------------------------------------------------ degenerate data
+
+
+@hard
+def test_one_point(kind):
+    model = estimator(kind, 1).fit([[1.0, 2.0]])
+    np.testing.assert_array_equal(model.labels_, [0])
+    np.testing.assert_array_equal(model.predict([[1.0, 2.0], [5.0, 5.0]]), [0, 0])
+    name = type(model).__name__
+    with pytest.raises(ValueError, match=rf"n_clusters=2 of {name} .* n_samples=1\. Ask for fewer"):
+        estimator(kind, 2).fit([[1.0, 2.0]])
+
+
+@hard
+def test_fewer_points_than_clusters(kind):
+    for X, weights in ((blobs(4), None), (blobs(9), np.arange(9) < 4)):
+        with pytest.raises(ValueError, match=r"n_clusters=5 .*must not exceed .* n_samples=4"):
+            estimator(kind, 5).fit(X, sample_weight=weights)
+    inits = ("k-means++", "farthest-first", "random", blobs(4)) if kind in KINDS else (None,)
+    for init in inits:
+        model = estimator(kind, 4, **({} if init is None else {"init": init})).fit(blobs(4))
+        assert sorted(model.labels_) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "init"),
+    [(kind, None) for kind in LAPLACIANS]
+    + [
+        (kind, init)
+        for kind in KINDS
+        for init in ("k-means++", "farthest-first", "random", "given")
+    ],
+)
+def test_fewer_different_points_than_clusters(kind, init):
+    """However the copies are written: each point is a cluster, and a warning says so."""
+    X = 3 * blobs(4)
+    init = np.repeat(X, 2, axis=0)[:6] if init == "given" else init
+    model = estimator(kind, 6, **({} if init is None else {"init": init}))
+    message = r"found 4 of n_clusters=6 clusters: there are no more different points"
+    with pytest.warns(ConvergenceWarning, match=message) as seen:
+        repeated = clone(model).fit(np.repeat(X, 3, axis=0))
+    assert [warning.filename for warning in seen] == [__file__]
+    with pytest.warns(ConvergenceWarning, match=message):
+        weighted = model.fit(X, sample_weight=np.full(4, 3.0))
+    assert sorted(weighted.labels_) == [0, 1, 2, 3]
+    assert weighted.cluster_centers_.shape[0] == 4
+    np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, 3))
+    np.testing.assert_array_equal(repeated.predict(X), weighted.labels_)
+
+
+@hard
+def test_all_points_equal(kind):
+    X = np.full((6, 2), 3.0)
+    np.testing.assert_array_equal(estimator(kind, 1).fit(X).labels_, 0)
+    with pytest.warns(ConvergenceWarning, match="found 1 of n_clusters=3"):
+        model = estimator(kind).fit(X)
+    np.testing.assert_array_equal(model.labels_, 0)
+    assert np.all(np.isfinite(placed(model, X + 1)))
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov", "nystroem"])
+@every_laplacian
+def test_points_that_the_kernel_does_not_tell_apart(kind, solver):
+    with pytest.warns(ConvergenceWarning, match=r"found 1 of .*choose another scale"):
+        model = estimator(kind, kernel=Gaussian(sigma=1e12), solver=solver).fit(blobs())
+    np.testing.assert_array_equal(model.labels_, 0)
+    np.testing.assert_array_equal(model.predict(blobs() + 1), 0)
+    np.testing.assert_array_equal(model.embedding_[:, 0 if kind == "kernel-pca" else 1 :], 0)
+
+
+@every_clustering
+def test_constant_columns_change_nothing(kind):
+    X = blobs(90)
+    wide = np.column_stack([X, np.full(90, 7.0), np.zeros(90)])
+    np.testing.assert_array_equal(estimator(kind).fit(wide).labels_, estimator(kind).fit(X).labels_)
+
+
+@every_kind
+def test_copies_have_one_label(kind):
+    X = np.round(cloud(200), 0)
+    model = estimator(kind, 6).fit(X)
+    for row in np.unique(X, axis=0):
+        assert len(set(model.labels_[np.all(row == X, axis=1)])) == 1
+    assert set(model.labels_) == set(range(6))
+
+
+@pytest.mark.parametrize("sigma", [1e-150, 1e-8, 1e-3, 1e3, 1e8, 1e150])
+@every_kind
+def test_any_scale_of_the_kernel(kind, sigma):
+    X = blobs(60)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*KMeans found . of", ConvergenceWarning)
+        model = estimator(kind, kernel=Gaussian(sigma=sigma)).fit(X)
+    for found in (model.inertia_, model.cluster_centers_, model.transform(X)):
+        assert np.all(np.isfinite(found))
+    assert model.converged_
+    if kind == "preimage":  # clusters are those of the inputs at every scale
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert len(set(model.labels_)) == 3
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e140])
+@every_kind
+def test_any_scale_of_the_data(kind, scale):
+    X = blobs(60)
+    plain, model = (estimator(kind, kernel=Gaussian()).fit(data) for data in (X, scale * X))
+    assert same_partition(model.labels_, plain.labels_)
+    assert model.inertia_ == pytest.approx(plain.inertia_, rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 12), st.integers(1, 3)),
+        elements=st.floats(-100, 100).map(lambda value: round(value, 3)),
+    ),
+    k=st.integers(1, 4),
+    sigma=st.sampled_from(["mean", 0.01, 1.0, 1e6]),
+)
+@pytest.mark.filterwarnings("ignore:.*found . of n_clusters:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*have no similarity:UserWarning")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters:UserWarning")  # k-means, by a hair
+@hard
+def test_anything_finite_gives_something_finite(kind, X, k, sigma):
+    model = estimator(kind, min(k, len(X)), kernel=Gaussian(sigma=sigma)).fit(X)
+    assert np.all(np.isfinite(model.cluster_centers_))
+    assert np.all(np.isfinite(placed(model, X + 0.5)))
+    for row in X[:3]:
+        assert len(set(model.labels_[np.all(row == X, axis=1)])) == 1
+    if kind in LAPLACIANS:
+        assert set(model.labels_) <= set(range(k))
+        assert np.all(np.diff(model.eigenvalues_) <= 1e-12)
+        return
+    assert set(model.labels_) == set(range(len(model.cluster_centers_)))
+    inertias = [entry["inertia"] for entry in model.history_]
+    assert model.inertia_ >= -1e-12
+    assert np.all(np.diff(inertias) <= 1e-12 * (1 + inertias[0]))
+    distances = model.transform(X) ** 2  # of two centres that are equally near, either
+    own = distances[np.arange(len(X)), model.labels_]
+    assert np.all(own <= distances.min(axis=1) + 1e-12)
+
+
+# ------------------------------------------------------------------ points of the sphere, kernels
+
+
+def test_antipodal_points():
+    top = unit(blobs(30) + 5)
+    Y = np.concatenate([top, -top])
+    model = estimator("intrinsic", 2, kernel="linear").fit(Y)
+    assert same_partition(model.labels_, np.repeat([0, 1], 30))
+    with pytest.raises(ValueError, match=r"cluster cancel, as antipodal points do.*more clusters"):
+        estimator("intrinsic", 1, kernel="linear").fit(Y)
+    flat = estimator("flat", 1, kernel="linear").fit(Y)  # of which the mean is the origin
+    assert flat.inertia_ == pytest.approx(60)
+
+
+def test_points_without_one_length_are_refused():
+    X = blobs(30)
+    with pytest.raises(ValueError, match=r"k\(x, x\) must be the same.*Normalized\(kernel\)"):
+        estimator("intrinsic", kernel="linear").fit(X)
+    model = estimator("intrinsic", kernel="linear").fit(unit(X))
+    with pytest.raises(ValueError, match=r"row 1 of X and not 1"):
+        model.predict([unit(X)[0], 2 * unit(X)[1]])
+    with pytest.raises(ValueError, match=r"row \d of init"):
+        estimator("intrinsic", kernel="linear", init=2 * X[:3]).fit(unit(X))
+
+
+@pytest.mark.parametrize(
+    "kernel", [Sigmoid(), Log(), lambda A, B: -gaussian(A, B)], ids=["sigmoid", "log", "negative"]
+)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_kernels_that_are_not_positive_definite(kernel, init):
+    """Finite labels; one warning if labels kept changing, as points flee from their centres."""
+    X = blobs(60)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = estimator("flat", 4, kernel=kernel, max_iter=25, init=init).fit(X)
+    assert all(issubclass(w.category, ConvergenceWarning) for w in caught)
+    endless = [w for w in caught if "max_iter" in str(w.message)]
+    assert len(endless) == (0 if model.converged_ else 1)
+    assert np.isfinite(model.inertia_)
+    assert np.all(np.isfinite(model.transform(X)))
+    assert set(model.labels_) <= set(range(4))
+
+
+class Broken(Gaussian):
+    """A kernel of one's own, whose values are NaN."""
+
+    def evaluate(self, a, b, out=None):
+        return np.full_like(super().evaluate(a, b, out), np.nan)
+
+
+def test_kernel_values_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="Sums of kernel values are NaN or infinite"):
+        estimator("flat", 3, kernel=Broken(sigma=1.0)).fit(blobs(40))
+
+
+@every_laplacian
+def test_sums_that_overflow(kind):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"overflow in float64"):
+        estimator(kind, kernel="precomputed").fit(np.full((5, 5), 1e308) + np.eye(5) * 1e307)
+
+
+# ------------------------------------------------------------------ graphs
+
+
+@graphs_only
+def test_isolated_points_are_at_the_origin(laplacian):
+    X = np.concatenate([blobs(30), [[1e4, 0, 0], [0, 1e4, 0]]])
+    with pytest.warns(UserWarning, match="2 of the 32 different points have no similarity") as seen:
+        model = estimator(laplacian).fit(X)
+    assert seen[0].filename == __file__
+    np.testing.assert_array_equal(model.embedding_[-2:], 0)
+    np.testing.assert_array_equal(model.embed(X[-2:]), 0)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    plain = estimator(laplacian).fit(X[:-2])
+    np.testing.assert_allclose(model.embedding_[:-2], plain.embedding_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-12)
+
+
+@graphs_only
+def test_no_point_has_a_neighbour(laplacian):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = estimator(laplacian, kernel=Gaussian(sigma=1e-6)).fit(blobs())
+    assert [type(w.message) for w in caught] == [ConvergenceWarning, UserWarning]
+    np.testing.assert_array_equal(model.embedding_, 0)
+    np.testing.assert_array_equal(model.labels_, 0)
+
+
+@graphs_only
+def test_a_loosely_connected_point_follows_its_neighbours(laplacian):
+    """Its row of the eigenvectors is 1e-20 of the others: below the rounding of any solver."""
+    X = np.concatenate([blobs(), [[27.0, 6.0, 0.0]]])
+    assert np.sort(gaussian(X, sigma=1.5)[-1])[-2] < 1e-40
+    for solver in ("dense", Krylov(1e-12, max_basis=1, block_size=3)):
+        model = estimator(laplacian, solver=solver).fit(X)
+        assert model.labels_[-1] == model.predict([[4.0, 1.0, 0.0]])[0]
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@graphs_only
+def test_negative_degrees_name_the_row_of_the_caller(laplacian):
+    X = np.concatenate([np.full((5, 1), 2.0) + np.arange(5)[:, None], [[-3.0]]])
+    with pytest.raises(ValueError, match=r"degree of row 5, .*is -60 \(one of 1 below 0\)"):
+        estimator(laplacian, 2, kernel="linear").fit(X)
+    assert estimator("kernel-pca", 2, kernel="linear").fit(X).labels_[-1] == 0
+    model = estimator(laplacian, 2, kernel="linear").fit(np.abs(X))
+    with pytest.raises(ValueError, match="degree of row 1 of the new points"):
+        model.predict([[1.0], [-1.0]])
+
+
+@graphs_only
+def test_weights_that_do_not_count(laplacian):
+    X, shares = blobs(), np.full(150, 1 / 150)
+    with pytest.raises(ValueError, match=r"Weights count copies.*multiply the weights"):
+        estimator(laplacian).fit(X, sample_weight=shares)
+    part = estimator("kernel-pca").fit(X, sample_weight=shares)
+    whole = estimator("kernel-pca").fit(X)
+    np.testing.assert_allclose(part.embedding_, whole.embedding_, rtol=0, atol=1e-10)
+
+
+# ------------------------------------------------------------------ containers
+
+
+@every_clustering
+def test_containers(kind, tmp_path):
+    X = cloud(90)
+    expected = estimator(kind).fit(X)
+    np.save(tmp_path / "X.npy", X)
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    strided = np.repeat(X, 2, axis=0)[::2]
+    for data in (np.asfortranarray(X), X.tolist(), X.astype(">f8"), frozen, mapped, strided):
+        model = estimator(kind).fit(data)
+        np.testing.assert_array_equal(model.labels_, expected.labels_)
+        np.testing.assert_array_equal(model.predict(data), expected.predict(X))
+    np.testing.assert_array_equal(X, cloud(90))
+
+
+@every_clustering
+def test_frames(kind):
+    frame = pd.DataFrame(blobs(), columns=list("abc"), index=np.arange(150) + 7)
+    model, plain = estimator(kind).fit(frame), estimator(kind).fit(blobs())
+    assert list(model.feature_names_in_) == list("abc")
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(placed(model, frame), placed(plain, blobs()))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("cba")])
+    if kind in KINDS:
+        distances = model.set_output(transform="pandas").transform(frame)
+        assert list(distances.index) == list(frame.index)
+        assert list(distances.columns) == list(model.get_feature_names_out())
+        for init in (frame.iloc[:3], blobs()[:3]):
+            given = estimator(kind, init=init).fit(frame)
+            assert given.inertia_ == estimator(kind, init=blobs()[:3]).fit(blobs()).inertia_
+
+
+@every_kind
+def test_init_of_another_precision(kind):
+    X = cloud(90, dtype=np.float32)
+    plain = estimator(kind, 4, init=X[:4]).fit(X)
+    double = estimator(kind, 4, init=X[:4].astype(np.float64)).fit(X)
+    np.testing.assert_array_equal(plain.labels_, double.labels_)
+    whole = estimator(kind, 4, init=np.round(X[:4]).astype(int)).fit(X)
+    assert set(whole.labels_) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("preimage", r"not support sparse X: call X\.toarray\(\), or .*'intrin"),
+        ("mixture", r"does not take sparse X: call X\.toarray"),
+    ],
+)
+def test_sparse_data_that_are_refused(kind, message):
+    X = scipy.sparse.csr_array(np.maximum(blobs(), 0))
+    with pytest.raises(ValueError, match=message):
+        estimator(kind).fit(X)
+
+
+@every_clustering
+def test_later_changes_of_the_data_do_not_reach_the_model(kind):
+    X, new = blobs(), blobs(20, seed=1)
+    model = estimator(kind).fit(X)
+    before = placed(model, new)
+    X[...] = 0
+    np.testing.assert_array_equal(placed(model, new), before)
+    model.fit_predict(blobs())[...] = 9
+    assert 9 not in model.labels_
+
+
+def holed(value):
+    return np.where(np.arange(450).reshape(150, 3) == 7, value, blobs())
+
+
+BAD_DATA = {
+    "NaN": (holed(np.nan), "NaN"),
+    "inf": (holed(np.inf), "infinity"),
+    "complex": (blobs() * 1j, "[Cc]omplex"),
+    "1-D": (blobs()[:, 0], "Expected 2D array, got 1D"),
+    "3-D": (blobs()[None], "dim 3"),
+    "no rows": (np.empty((0, 3)), "0 sample"),
+    "no columns": (np.empty((5, 0)), "0 feature"),
+    "words": ([["a", "b", "c"]] * 5, "could not convert|dtype"),
+}
+
+
+@every_clustering
+def test_bad_data(kind):
+    model = estimator(kind).fit(blobs())
+    for X, message in BAD_DATA.values():
+        with pytest.raises(ValueError, match=message):
+            estimator(kind).fit(X)
+        for method in methods_of(model):
+            with pytest.raises(ValueError, match=rf"{message}|features"):
+                method(X)
+
+
+@on_gram
+def test_bad_matrices(kind):
+    for matrix, message in (
+        (np.ones((3, 4)), "square"),
+        (np.triu(np.ones((4, 4))), r"symmetric; entries \(\d, \d\)"),
+        (np.full((4, 4), np.nan), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimator(kind, kernel="precomputed").fit(matrix)
+    model = estimator(kind, kernel="precomputed").fit(gaussian(blobs(), sigma=1.5))
+    with pytest.raises(ValueError, match=r"5 features.*150 features"):
+        model.predict(np.ones((2, 5)))
+    with pytest.raises((TypeError, ValueError), match=r"[Ss]parse"):
+        estimator(kind, kernel="precomputed").fit(scipy.sparse.csr_array(np.eye(5)))
+
+
+@every_clustering
+def test_errors_of_a_kernel_name_the_row_of_the_caller(kind):
+    X = blobs()
+    X[17] = 1e155
+    with pytest.raises(ValueError, match="row 17 are so large that their squares overflow"):
+        estimator(kind).fit(X)
+    X[17] = 0
+    if kind != "preimage":
+        with pytest.raises(ValueError, match="cannot normalise row 17"):
+            estimator(kind, kernel=Normalized(Polynomial(degree=2, coef0=0.0))).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "message"),
+    [
+        (17, 17, -1.0, r"k\(x, x\) is -1 at row 17 of X"),
+        (17, 17, 2.0, r"it is 2 at row 17 of X and 1 at row \d+"),
+        (17, 5, 90.0, r"inner product of row (17|5) of the points"),
+    ],
+)
+def test_errors_of_the_sphere_name_the_row_of_the_caller(row, column, value, message):
+    gram = gaussian(blobs())
+    gram[row, column] = gram[column, row] = value
+    with pytest.raises(ValueError, match=message):
+        estimator("intrinsic", kernel="precomputed").fit(gram)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"shape \(150,\), one weight per sample; got \(3,\)"),
+        (np.where(np.arange(150) == 7, -1.0, 1.0), "must not be negative; entry 7 is -1"),
+        (np.zeros(150), "must have a positive entry"),
+    ],
+)
+@every_clustering
+def test_bad_weights(kind, weights, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(kind).fit(blobs(), sample_weight=weights)
+    if kind not in LAPLACIANS:
+        with pytest.raises(ValueError, match=message):
+            estimator(kind).fit(blobs()).score(blobs(), sample_weight=weights)
+
+
+# ------------------------------------------------------------------ parameters
+
+OF_ALL = [
+    ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),
+    ({"kernel": Gaussian}, r"kernel=Gaussian of OWNER is a class; write Gaussian\(\)"),
+    ({"kernel": Gaussian(sigma=0)}, "sigma of Gaussian must be a finite number > 0; got 0"),
+    ({"kernel": Gaussian(sigma=1e-300)}, "sigma=1e-300 of Gaussian .*underflows"),
+    ({"kernel": lambda A, B: np.ones(3)}, "callable kernel must return the whole block|needs a ra"),
+    ({"solver": "arpack"}, "solver of OWNER must be one of 'auto', '(dense|exact)'"),
+    ({"max_iter": 0}, "max_iter of OWNER must be an integer >= 1"),
+    ({"max_iter": 2.5}, "max_iter of OWNER must be an integer >= 1; got 2.5"),
+    ({"n_init": 0}, "n_init of OWNER must be an integer >= 1"),
+    ({"n_init": "auto"}, "n_init of OWNER must be an integer >= 1 .*; got 'auto'"),
+    ({"memory_budget": "lots"}, "memory_budget of OWNER must be a number of bytes or a string"),
+    ({"storage": "ram"}, "storage of OWNER must be one of 'auto', 'memory'"),
+    ({"random_state": "seed"}, "random_state of OWNER must be an integer"),
+    ({"verbose": -1}, "verbose of OWNER must be an integer >= 0"),
+]
+OF_HARD = [
+    ({"n_clusters": 0}, "n_clusters of OWNER must be an integer >= 1; got 0"),
+    ({"n_clusters": 2.0}, "n_clusters of OWNER must be an integer >= 1; got 2.0"),
+    ({"n_clusters": True}, "n_clusters of OWNER must be an integer"),
+]
+OF_K_MEANS = [
+    ({"init": "kmeans"}, "init of OWNER must be one of 'k-means\\+\\+', 'farthest-first'"),
+    ({"init": np.ones((3, 2))}, "init of OWNER has no centres of the data: .*2 features.* 3"),
+    ({"init": np.full((3, 3), np.nan)}, "init of OWNER has no centres of the data: .*NaN"),
+    ({"init": np.ones((2, 3))}, "init of OWNER must have n_clusters=3 rows; got 2"),
+    ({"init": np.ones(3)}, "init of OWNER has no centres of the data"),
+    ({"init": None}, "init of OWNER"),
+    ({"init": 3}, "init of OWNER"),
+]
+OF_LAPLACIANS = [
+    ({"laplacian": "plain"}, "laplacian of OWNER must be one of 'njw', 'kernel-pca', 'ncut'"),
+    ({"laplacian": None}, "laplacian of OWNER must be one of .*; got None"),
+    ({"solver": None}, "solver of .* must be one of .* or a solver object; got None"),
+    ({"tol": -1e-3}, "tol of OWNER must be a finite number >= 0"),
+]
+OF_MIXTURES = [
+    ({"n_components": 0}, "n_components of OWNER must be an integer >= 1"),
+    ({"n_components": 2.0}, "n_components of OWNER"),
+    *[({"n_modes": value}, "n_modes of OWNER must be") for value in (0, 1.5, True, None)],
+    ({"covariance_type": "round"}, "covariance_type of OWNER must be one of 'full'"),
+    ({"mean_update": "flat"}, "mean_update of OWNER must be one of 'karcher'"),
+    ({"assignment": "hard"}, "assignment of OWNER must be one of 'posterior'"),
+    ({"init_params": "kmeans"}, "init_params of OWNER must be one of 'kernel-k-means'"),
+    ({"reg_covar": 0.0}, "reg_covar of OWNER"),
+    ({"tol": -1e-3}, "tol of OWNER"),
+    ({"kernel": Polynomial()}, r"k\(x, x\) must be the same"),
+]
+BAD_PARAMETERS = [
+    *[(kind, *case) for kind in (*KINDS, "njw", "mixture") for case in OF_ALL],
+    *[(kind, *case) for kind in (*KINDS, "njw") for case in OF_HARD],
+    *[(kind, *case) for kind in KINDS for case in OF_K_MEANS],
+    *[("njw", *case) for case in OF_LAPLACIANS],
+    *[("mixture", *case) for case in OF_MIXTURES],
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters", "message"), BAD_PARAMETERS)
+def test_bad_parameters(kind, parameters, message):
+    """Refused by fit, not by the constructor; and nothing fitted is left behind."""
+    model = estimator(kind).set_params(**parameters)
+    with pytest.raises(ValueError, match=message.replace("OWNER", type(model).__name__)):
+        model.fit(blobs())
+    left = {name for name in vars(model) if name.endswith("_")}
+    assert left <= {"n_features_in_"}  # set by scikit-learn's check of X
+    for method in methods_of(model):
+        with pytest.raises(NotFittedError):
+            method(blobs())
+
+
+def test_bad_parameters_of_one_kind():
+    model = estimator("preimage").set_params(centers="mean")
+    with pytest.raises(ValueError, match=r"centers of Hyper.* must be one of 'preimage', 'intrin"):
+        model.fit(blobs())
+    for kernel in ("linear", "precomputed", Log(), gaussian, Normalized(Gaussian(sigma=1.0))):
+        with pytest.raises(ValueError, match=r"needs a radial kernel .* is none; centers='intrin"):
+            estimator("preimage", kernel=kernel).fit(gaussian(blobs()))
+    for kind in ("flat", "intrinsic"):
+        with pytest.raises(ValueError, match=r"init of .* must be one of .*; got 'bounding-box'"):
+            estimator(kind, init="bounding-box").fit(blobs())
+        with pytest.raises(ValueError, match=r"init of .* if the kernel is precomputed"):
+            estimator(kind, kernel="precomputed", init=blobs(3)).fit(gaussian(blobs()))
+
+
+@pytest.mark.parametrize("solver", ["dense", "auto", Dense()], ids=str)
+def test_a_dense_problem_that_does_not_fit(solver):
+    """Refused before the kernel is evaluated."""
+
+    def kernel(A, B):
+        raise AssertionError("evaluated")
+
+    k = 3 if isinstance(solver, Dense) else 400
+    model = estimator("njw", k, kernel=kernel, solver=solver, memory_budget="1MiB")
+    with pytest.raises(ValueError, match=r"whole 1100 x 1100 matrix.*krylov"):
+        model.fit(blobs(1100))
+
+
+@every_clustering
+def test_a_failing_refit_keeps_the_last_fit(kind):
+    X, new = blobs(), blobs(20, seed=1)
+    model = estimator(kind).fit(X)
+    before, labels, names = placed(model, new), model.labels_.copy(), set(vars(model))
+    count = "n_components" if kind == "mixture" else "n_clusters"
+    changes = [
+        ({count: 0}, X),
+        ({count: 4}, X[:3]),
+        ({"kernel": lambda A, B: np.ones(3)}, X),
+        ({"kernel": Normalized(Linear())}, np.zeros((150, 4))),
+        ({}, np.full((150, 4), np.nan)),
+        ({}, 1e200 * np.arange(600.0).reshape(150, 4)),
+    ]
+    for change, data in changes:
+        kept = {name: getattr(model, name) for name in change}
+        with pytest.raises(ValueError, match=r".+"):
+            model.set_params(**change).fit(data)
+        vars(model).update(kept)
+        np.testing.assert_array_equal(placed(model, new), before)
+        np.testing.assert_array_equal(model.labels_, labels)
+        assert set(vars(model)) == names
+
+
+def test_a_refit_that_fails_at_the_very_end_keeps_the_last_fit():
+    """A row of weight 0 that cannot be placed, after all the rest is done."""
+    X = np.arange(1.0, 7.0)[:, None]
+    model = estimator("njw", 2, kernel="linear").fit(X)
+    before = model.embed(X)
+    matrix = np.concatenate([X, [[-1.0]]]) @ np.concatenate([X, [[-1.0]]]).T
+    model.set_params(kernel="precomputed")
+    with pytest.raises(ValueError, match="of the new points"):
+        model.fit(matrix, sample_weight=np.append(np.ones(6), 0.0))
+    model.set_params(kernel="linear")
+    np.testing.assert_array_equal(model.embed(X), before)
+
+
+# ------------------------------------------------------------------ protocol
+
+
+@every_clustering
+def test_pickling_and_cloning(kind):
+    X, new = blobs(), blobs(20, seed=1)
+    model = estimator(kind).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(placed(again, new), placed(model, new))
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    copy = clone(model)
+    assert not hasattr(copy, "kernel_")
+    np.testing.assert_array_equal(copy.fit_predict(X), model.labels_)
+
+
+@every_clustering
+def test_parameters_of_the_kernel(kind):
+    """Found by their names; `score` is what a search maximises."""
+    if kind in KINDS:
+        search = GridSearchCV(estimator(kind), {"kernel__sigma": [1.0, 5.0]}, cv=2).fit(blobs(60))
+        assert search.best_estimator_.kernel_.sigma_ == 5.0  # all are near in a wide kernel
+    assert estimator(kind).set_params(kernel__sigma=2.0).fit(blobs()).kernel_.sigma_ == 2.0
+    pipeline = make_pipeline(StandardScaler(), estimator(kind)).fit(blobs())
+    np.testing.assert_array_equal(pipeline.predict(blobs()), pipeline[-1].labels_)
+    with pytest.raises(ValueError, match=r"kernel__sigma cannot be set.*Write kernel=Gaussian\(\)"):
+        estimator(kind, kernel="gaussian").set_params(kernel__sigma=2.0)
+
+
+@every_laplacian
+def test_diagnostics(kind):
+    model = estimator(kind).fit(blobs())
+    assert (model.solver_, model.n_iter_, model.converged_) == ("dense", 1, True)
+    assert model.eigenvalues_.shape == model.residuals_.shape == (3,)
+    assert model.embedding_.shape == (150, 3)
+    assert model.cluster_centers_.shape == (3, 3)
+    assert model.labels_.dtype == model.predict(blobs()).dtype == np.int32
+    iterated = estimator(kind, solver=Krylov(1e-10, block_size=3, max_basis=1)).fit(blobs())
+    assert iterated.solver_ == "krylov"
+    assert iterated.n_iter_ == len(iterated.history_) > 1
+    assert np.all(iterated.residuals_ <= 1e-10 * 1.001 * (1 + np.abs(model.eigenvalues_[0])))
+
+
+@every_clustering
+def test_non_convergence_is_one_warning(kind):
+    X, options, detail = cloud(120), {"max_iter": 1, "init": "random"}, r"\d+ of 120 different poi"
+    if kind in LAPLACIANS:
+        X, options = blobs(800), {"max_iter": 1, "solver": "krylov", "tol": 0}
+        detail = "largest relative residual"
+    elif kind == "mixture":
+        options, detail = {"max_iter": 1, "tol": 0.0}, "mean log-likelihood"
+    model = estimator(kind, 3 if kind in LAPLACIANS else 6, **options)
+    message = rf"{type(model).__name__}.*: stopped at max_iter \({detail}.*Raise max_iter"
+    with pytest.warns(ConvergenceWarning, match=message) as seen:
+        model.fit(X)
+    assert [warning.filename for warning in seen] == [__file__]
+    assert (model.n_iter_, model.converged_) == (1, False)
+    if kind in KINDS:
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-10)
+    else:
+        assert np.all(np.isfinite(placed(model, X)))
+
+
+class Recorder:
+    """The FitCallback protocol; it records its calls."""
+
+    def __init__(self):
+        self.events = []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.events.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.events.append(("end", context.task_name))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(kind, {}) for kind in CLUSTERINGS] + [("njw", {"solver": "krylov"})],
+    ids=str,
+)
+def test_callbacks_see_the_fit_from_begin_to_end(kind, options):
+    recorder = Recorder()
+    model = estimator(kind, **options).set_callbacks(recorder).fit(blobs(90))
+    events = recorder.events
+    assert events[:2] == ["setup", ("begin", "fit")]
+    assert events[-2:] == [("end", "fit"), "teardown"]
+    assert [event for event, _ in events[2:-2]] == ["begin", "end"] * 20
+    np.testing.assert_array_equal(model.labels_, estimator(kind, **options).fit(blobs(90)).labels_)
