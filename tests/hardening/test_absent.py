@@ -74,7 +74,8 @@ ACTIONS = {
     ),
     "a table of Parquet": (
         "data",
-        "from orthodrome.app.inputs import parquet; parquet._require_pyarrow()",
+        "from orthodrome.plots._extras import require; "
+        "require('pyarrow.parquet', 'Parquet files', 'data')",
     ),
     "a data frame": (
         "data",

@@ -18,7 +18,7 @@ import laws_persist as laws
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
-from orthodrome import GeodesicMixture, KernelPCA, cli, load, save
+from orthodrome import GeodesicMixture, KernelPCA, app, load, save
 from orthodrome._core.machine import machine
 from orthodrome.app.inputs import read_data, read_image
 from orthodrome.app.memory import available_memory
@@ -237,7 +237,7 @@ def predicted(path):
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # of wrong numbers
-        code = cli.main(["predict", str(path), str(rows), "--quiet"])
+        code = app.main(["predict", str(path), str(rows), "--quiet"])
     if "unexpectedly" in said.getvalue():
         raise AssertionError(said.getvalue())
     if code:

@@ -30,6 +30,9 @@ MIXED = {each.rpartition(".")[0] for each in DOTTED} | {"os", "posix", "asyncio"
 USUAL = {"np": "numpy", "pd": "pandas"}
 #: What is there all the same: the file, what it uses, and why that runs nothing of a file's.
 JUSTIFIED = {
+    ("plots/_extras.py", "import_module of a variable"): (
+        "callers give constants, the names of optional dependencies."
+    ),
     ("_core/compiled.py", "cache=True"): (
         "numba keeps machine code in pickles beside the package, or in the user's own folder of "
         "caches: who can write there can write the package, or what Python starts with, too."

@@ -1,8 +1,6 @@
 """Pictures of clusterings and of the Karcher objective: what is where, and that it is seen."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -161,46 +159,6 @@ def test_markers_suit_the_number_of_points():
     assert filled(chosen)[0].get_sizes()[0] == 17.0
 
 
-@pytest.mark.parametrize(
-    "names", [["_hidden", "$x^2$ $\\frac"], [None, 3], [np.nan, 1.0], ["", "b" * 50], [False, True]]
-)
-def test_labels_may_be_anything(points, names):
-    labels = np.array(names * 30, dtype=type(names[-1]) if None not in names else object)
-    figure = plots.clusters(points, labels, centers=points[:2])
-    png(figure)
-    assert len(legend_texts(figure)) == 3
-    assert sum(len(drawn.get_offsets()) for drawn in filled(figure)[:2]) == 60
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"Z": np.ones(5)}, "Expected 2D array"),
-        ({"Z": np.ones((4, 1))}, "Z of clusters must have at least 2 columns; got 1"),
-        ({"Z": [[np.nan, 1.0]] * 4}, "Z contains NaN"),
-        ({"labels": [0, 1]}, r"labels of clusters must have shape \(4,\)"),
-        ({"centers": [[0.0, 1.0, 2.0]] * 2}, "must have 2 columns, as Z has; got 3"),
-        (
-            {"centers": [[0.0, 1.0]]},
-            r"integers from 0 to 0, or of 1 different values.*got 2 values",
-        ),
-        (
-            {"labels": [0, 1, 2, -1], "proba": np.eye(4)[:, :3]},
-            "integers from 0 to 2.*from -1 to 2",
-        ),
-        ({"proba": np.eye(4), "centers": np.ones((2, 2))}, "2 rows and 4 columns"),
-        ({"proba": [0.5, 0.5]}, r"proba of clusters must have 4 rows.*got shape \(2,\)"),
-        ({"proba": 0.5}, r"got shape \(\)"),
-        ({"proba": [0.5, 1.5, 1, 1]}, "must be from 0 to 1; got 0.5 to 1.5"),
-        ({"proba": [0.5, -0.5, 1, 1]}, "must be from 0 to 1; got -0.5 to 1"),
-        ({"proba": [0.5, np.nan, 1, 1]}, "proba contains NaN"),
-    ],
-)
-def test_plot_clusters_refuses(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        plots.clusters(**{"Z": np.ones((4, 2)), "labels": [0, 0, 1, 1], **arguments})
-
-
 # ---------------------------------------------------------------------- Karcher objective
 
 
@@ -333,38 +291,3 @@ def test_several_bandwidths_side_by_side(plane, size):
 @pytest.mark.parametrize("n", [1, 40])
 def test_surfaces_that_are_flat_or_of_one_point_are_drawn(plane, sigma, n):
     png(plots.karcher_objective(Gaussian(sigma=sigma), plane[:n], n_grid=30))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"X": np.ones((5, 3))}, "X of karcher_objective must have 2 columns.*got 3"),
-        ({"X": np.ones((5, 1))}, "must have 2 columns.*got 1"),
-        ({"X": np.ones(5)}, "Expected 2D array"),
-        ({"X": [[np.inf, 1.0]]}, "X contains infinity"),
-        ({"kernel": "linear"}, "needs a radial kernel"),
-        ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
-        ({"sample_weight": [1.0]}, "sample_weight of karcher_objective must have shape"),
-        ({"n_grid": 1}, "n_grid of karcher_objective must be an integer >= 2"),
-    ],
-)
-def test_karcher_objective_refuses(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        plots.karcher_objective(**{"kernel": "gaussian", "X": np.eye(4)[:, :2], **arguments})
-
-
-@pytest.mark.slow
-def test_neither_touches_pyplot():
-    code = (
-        "import sys, numpy as np\n"
-        "from orthodrome import plots\n"
-        "assert 'matplotlib' not in sys.modules\n"
-        "plots.clusters(np.eye(4), [0, 0, 1, 1]).savefig('/dev/null', format='png')\n"
-        "X = np.array([[0.0, 0.0], [1.0, 3.0]])\n"
-        "plots.karcher_objective('gaussian', X).savefig('/dev/null', format='png')\n"
-        "assert 'matplotlib.pyplot' not in sys.modules\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert result.returncode == 0, result.stderr

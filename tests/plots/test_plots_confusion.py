@@ -9,7 +9,6 @@ from sklearn.metrics import confusion_matrix, precision_score, recall_score
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 from orthodrome import plots
 
@@ -133,30 +132,6 @@ def test_more_classes_than_have_room_for_numbers_are_colours():
     figure = plots.confusion(np.arange(60), np.arange(60))
     assert not figure.axes[0].texts
     assert colors(figure).shape == (60, 60)
-
-
-def test_draws_into_given_axes():
-    figure = Figure(layout="constrained")
-    left, right = figure.subplots(1, 2)
-    assert plots.confusion([0, 1], [0, 0], ax=right, title="Title") is figure
-    assert right.get_title() == "Title"
-    assert not left.images
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([0, 1], [0]), {}, "must have the same length; got 2 and 1"),
-        (([], []), {}, "y_true of confusion must hold at least one point"),
-        ((["a"], [1]), {}, "both be text or both be numbers"),
-        (([0, 1], [0, 1]), {"normalize": "rows"}, "normalize of confusion must be one of"),
-        (([0, 1], [0, 1]), {"labels": [0, 0, 1]}, "list of different classes"),
-        (([0, 1], [0, 2]), {"labels": [0, 1]}, "every class of y_true and y_pred; 2 is absent"),
-    ],
-)
-def test_confusion_refuses(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        plots.confusion(*arguments, **options)
 
 
 def test_classes_of_several_kinds_are_told_apart_as_texts():

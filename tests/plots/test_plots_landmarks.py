@@ -1,8 +1,5 @@
 """Pictures of shapes: each class in its panel with its mean, modes from end to end, nothing cut."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
@@ -11,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from laws_shapes import every_form, in_form, near, three_leaves
 from orthodrome import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA, plots
-from orthodrome.plots._matplotlib import house_style, png
+from orthodrome.plots._matplotlib import house_style
 from orthodrome.spaces import as_complex, extrinsic_mean, procrustes_align, riemannian_distance
 
 pytest.importorskip("matplotlib")
@@ -180,13 +177,6 @@ def test_panels_stand_in_columns(leaves, n_columns, grid):
     close(width / (height - 0.3), grid[1] / grid[0])
 
 
-@pytest.mark.parametrize("name", ["$\\frac$", "_hidden", "</b>"])
-def test_any_name_is_shown_as_it_is(leaves, name):
-    figure = plots.shapes(leaves[0], np.where(leaves[1] == "ivy", name, "other"))
-    png(figure)
-    assert f"{name} (15)" in [ax.get_title() for ax in figure.axes]
-
-
 def test_titles_stand_above_the_panels_and_inside_the_figure(leaves):
     with house_style():
         figure = plots.shapes(*leaves, n_columns=2, title="Title")
@@ -308,83 +298,6 @@ def test_standard_deviations_are_those_of_repetition(leaves):
 
 
 # ------------------------------------------------------------------ figures and refusals
-
-
-def test_a_given_figure_is_used(leaves, model):
-    figure = Figure(figsize=(3, 2))
-    assert plots.shapes(*leaves, figure=figure) is figure
-    assert tuple(figure.get_size_inches()) == (3, 2)
-    assert len(figure.axes) == 3
-    figure = Figure()
-    left, right = figure.subfigures(1, 2)
-    plots.shapes(*leaves, figure=left)
-    plots.shape_modes(model, n_modes=1, n_steps=3, figure=right)
-    assert (len(left.axes), len(right.axes)) == (3, 3)
-    png(figure)
-
-
-@pytest.mark.slow
-def test_no_state_of_matplotlib_is_touched():
-    code = """if True:
-        import sys
-        import matplotlib
-        import numpy as np
-        from orthodrome import KernelPGA, plots
-        before = dict(matplotlib.rcParams)
-        X = np.random.default_rng(0).standard_normal((12, 5, 2))
-        plots.shapes(X, np.arange(12) % 2).draw_without_rendering()
-        model = KernelPGA(2, "veronese_whitney").fit(X)
-        plots.shape_modes(model, n_modes=1, n_steps=3).draw_without_rendering()
-        assert dict(matplotlib.rcParams) == before
-        assert "matplotlib.pyplot" not in sys.modules
-    """
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
-
-
-def test_what_is_given_is_not_changed_and_pictures_are_the_same_again(leaves):
-    X, names = leaves
-    points = in_form(X, "points")
-    before = points.copy()
-    assert png(plots.shapes(points, names)) == png(plots.shapes(points, names))
-    np.testing.assert_array_equal(points, before)
-
-
-LEAVES = three_leaves()[0]
-
-
-@pytest.mark.parametrize(
-    ("X", "options", "message"),
-    [
-        (np.ones((5, 7)), {}, r"X must be landmarks: .*got float64 of shape \(5, 7\)"),
-        (np.ones((5, 4, 3)), {}, "three dimensions"),
-        (np.ones((5, 8)), {}, "landmarks of specimen 0 of X all coincide"),
-        (LEAVES, {"labels": [0, 1]}, r"labels of shapes must have shape \(45,\), one per row of X"),
-        (LEAVES, {"labels": np.arange(45.0)}, "has 45 different values, and each would be a panel"),
-        (LEAVES, {"labels": [str(i) for i in range(45)]}, "labels of shapes has 45 different"),
-        (LEAVES, {"n_columns": 0}, "n_columns of shapes must be an integer >= 1; got 0"),
-        (LEAVES, {"turn": np.nan}, "turn of shapes must be a finite number; got nan"),
-        (LEAVES, {"turn": "90"}, "turn of shapes must be a finite number; got '90'"),
-        (LEAVES, {"turn": [90]}, "turn of shapes must be a finite number"),
-    ],
-)
-def test_shapes_refuses(X, options, message):
-    with pytest.raises(ValueError, match=message):
-        plots.shapes(X, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_modes": 0}, "n_modes of shape_modes must be an integer >= 1; got 0"),
-        ({"n_steps": 1}, "n_steps of shape_modes must be an integer >= 3; got 1"),
-        ({"n_steps": 4}, "n_steps of shape_modes must be odd, with a middle; got 4"),
-        ({"extent": 0.0}, "extent of shape_modes must be a finite number > 0; got 0.0"),
-        ({"turn": np.inf}, "turn of shape_modes must be a finite number; got inf"),
-    ],
-)
-def test_shape_modes_refuses_options(model, options, message):
-    with pytest.raises(ValueError, match=message):
-        plots.shape_modes(model, **options)
 
 
 def test_shape_modes_refuses_models_without_a_way_back(leaves):

@@ -10,7 +10,6 @@ from orthodrome.plots._matplotlib import png
 from orthodrome.plots.sphere import _FAINT, _camera
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure
 
 
 @pytest.fixture
@@ -174,45 +173,3 @@ def test_sphere_of_a_fitted_kernel_pga(points):
     far, near = sides(figure)
     assert len(far) + len(near) == 80
     png(plots.sphere(model.sphere_coordinates_.astype(np.float32)))
-
-
-def test_sphere_draws_into_given_axes(points):
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    assert plots.sphere(points, ax=right) is figure
-    assert len(left.collections) == 0
-    assert len(right.collections) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"points": np.ones(3)}, "Expected 2D array"),
-        ({"points": np.eye(4)}, r"shape \(n, 3\); got \(4, 4\)"),
-        ({"points": [[1.0, np.nan, 0.0]]}, "points contains NaN"),
-        ({"points": [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]}, "unit length; row 1 has length 1.414"),
-        ({"points": np.eye(3), "labels": [0, 1]}, r"labels of sphere must have shape \(3,\)"),
-        (
-            {"points": np.eye(3), "curves": {"a": np.eye(4)}},
-            r"curves\['a'\] of sphere must have shape \(n, 3\)",
-        ),
-        (
-            {"points": np.eye(3), "curves": {"a": 2 * np.eye(3)}},
-            r"curves\['a'\] of sphere must have unit length",
-        ),
-        ({"points": np.eye(3), "curves": [np.eye(3)]}, "curves of sphere must be lines by name"),
-        ({"points": np.eye(3), "tilt": np.inf}, "tilt of sphere must be a finite number"),
-        ({"points": np.eye(3), "turn": "left"}, "turn of sphere must be a finite number"),
-        ({"points": np.eye(3), "turn": True}, "turn of sphere must be a finite number"),
-    ],
-)
-def test_sphere_refuses(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        plots.sphere(**arguments)
-
-
-def test_sphere_refuses_axes_in_three_dimensions():
-    ax = Figure().add_subplot(projection="3d")
-    with pytest.raises(ValueError, match="ax of sphere must be ordinary axes"):
-        plots.sphere(np.eye(3), ax=ax)
-    assert not ax.has_data()

@@ -175,50 +175,48 @@ def _preimages(settings: Settings) -> Section:
         model = KernelPCA(settings.n_components, kernel, random_state=settings.seed).fit(train)
         found[title] = model.inverse_transform(model.transform(noisy))
     chosen = [int(np.flatnonzero(labels == digit)[0]) for digit in np.unique(labels)]
-    grid = Picture.of(
-        images(
-            {name: each[chosen] for name, each in (found | {"original": test}).items()},
-            shape=(8, 8),
-            limits=(0.0, 1.0),
-        ),
+    grid = {name: each[chosen] for name, each in (found | {"original": test}).items()}
+    picture = Picture.of(
+        images(grid, shape=(8, 8), limits=(0.0, 1.0)),
         "digits-preimages",
         alt="Four rows of ten digits, 0 to 9: noisy, cleaned by PCA, cleaned by kernel PCA, and "
         "the originals.",
         caption="The first test digit of each class. Values beyond black and white are clipped in "
         "the picture, not in the errors.",
     )
-    # two simple filters, to put the errors into perspective
+    text = (
+        f"Noise of standard deviation {settings.noise:g} is added to test digits. Each is "
+        f"projected on {settings.n_components} components of {settings.training} clean training "
+        "digits, and the projection is turned back into an image: for PCA by a linear map, for "
+        "kernel PCA by its pre-image, the image whose feature vector is nearest."
+    )
+    note = (
+        "Kernel PCA is a decomposition whose directions can be looked at, not a specialised "
+        "filter. The command orthodrome denoise cleans whole images."
+    )
+    found |= _filtered(train, noisy, settings.noise)
+    errors = {name: float(np.mean((each - test) ** 2)) for name, each in found.items()}
+    rows = [[name, f"{error:.4f}"] for name, error in sorted(errors.items(), key=lambda e: e[1])]
+    caption = f"Mean squared error per pixel for {len(test)} test digits, smallest first."
+    blocks: list[Block] = [
+        Text(text),
+        picture,
+        Table(caption, ["method", "error"], rows),
+        Note(note),
+    ]
+    return Section("Digits: from feature space back to images", blocks)
+
+
+def _filtered(train: NDArray[Any], noisy: NDArray[Any], noise: float) -> dict[str, NDArray[Any]]:
+    """Clean images by two simple filters, for comparison."""
     nearest = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(noisy, return_distance=False)
     mean, covariance = train.mean(axis=0), np.cov(train.T)
-    total = covariance + settings.noise**2 * np.eye(train.shape[1])
-    found["mean of the 5 nearest training digits"] = train[nearest].mean(axis=1)
-    found["optimal linear filter, which knows the noise"] = mean + (noisy - mean) @ np.linalg.solve(
-        total, covariance
-    )
-    errors = {name: float(np.mean((each - test) ** 2)) for name, each in found.items()}
-    ranked = sorted(errors.items(), key=lambda entry: entry[1])
-    return Section(
-        "Digits: from feature space back to images",
-        [
-            Text(
-                f"Noise of standard deviation {settings.noise:g} is added to test digits. Each is "
-                f"projected on {settings.n_components} components of {settings.training} clean "
-                "training digits, and the projection is turned back into an image: for PCA by a "
-                "linear map, for kernel PCA by its pre-image, the image whose feature vector is "
-                "nearest."
-            ),
-            grid,
-            Table(
-                f"Mean squared error per pixel for {len(test)} test digits, smallest first.",
-                ["method", "error"],
-                [[name, f"{error:.4f}"] for name, error in ranked],
-            ),
-            Note(
-                "Kernel PCA is a decomposition whose directions can be looked at, not a "
-                "specialised filter: `orthodrome denoise` cleans whole images."
-            ),
-        ],
-    )
+    total = covariance + noise**2 * np.eye(train.shape[1])
+    linear = mean + (noisy - mean) @ np.linalg.solve(total, covariance)
+    return {
+        "mean of the 5 nearest training digits": train[nearest].mean(axis=1),
+        "optimal linear filter, which knows the noise": linear,
+    }
 
 
 # ---------------------------------------------------------------------------- comparisons

@@ -20,7 +20,7 @@ nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` o
 ``plots.interactive`` has a scatter for it that can be explored there.
 """
 
-from ._matplotlib import MissingExtraError
+from ._extras import MissingExtraError
 from .clusters import clusters
 from .confusion import confusion
 from .curves import curves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_positive, refuse_masked
+from ._matplotlib import plain_texts
 from .palette import class_style
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "check_labels",
     "class_legend",
     "classes_of",
+    "draw_classes",
     "is_continuous",
     "label_array",
     "marker_area",
@@ -117,6 +119,20 @@ def _natural(part: str) -> tuple[int, str]:
     return len(digits), digits
 
 
+def draw_classes(
+    ax: Axes,
+    labels: NDArray[Any],
+    title: str | None,
+    draw: Callable[[NDArray[np.bool_], dict[str, Any]], PathCollection],
+) -> Legend:
+    """Draw the points of each class by `draw`, which takes the rows and a style; add a legend."""
+    handles, names = [], []
+    for name, chosen, color, marker in classes_of(labels):
+        handles.append(draw(chosen, {"marker": marker, "facecolor": color}))
+        names.append(name)
+    return class_legend(ax, handles, names, title)
+
+
 def marker_area(n_samples: int, size: float | None) -> float:
     """Return the area of a marker in points²: `size`, or what suits so many points."""
     if size is None:
@@ -130,7 +146,7 @@ def class_legend(
     """Set the names of classes beside the axes, where they cover no point."""
     legend = ax.legend(
         handles,
-        [" "] * len(handles),  # the real names come below, where they cannot be mathematics
+        [" "] * len(handles),  # the names follow, as plain text
         title=None if title is None else str(title),
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
@@ -139,9 +155,8 @@ def class_legend(
         handletextpad=0.2,
         scatterpoints=1,
     )
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text("\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)")
+    wrapped = ["\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)" for name in names]
+    plain_texts(legend.get_texts(), wrapped)
     for handle in legend.legend_handles:
         handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
         handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ._extras import MissingExtraError, require
+from ._extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
-__all__ = ["MissingExtraError", "axes_of", "figure_of", "house_style", "png", "require_matplotlib"]
+__all__ = [
+    "axes_of",
+    "figure_of",
+    "finished",
+    "house_style",
+    "legend_above",
+    "plain_texts",
+    "png",
+    "require_matplotlib",
+    "small_points",
+]
 
 _DPI = 192  # twice the pixels of a screen inch: sharp on a phone and in print
 
@@ -48,6 +59,51 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if not isinstance(ax, AnyAxes):
         raise ValueError(f"ax must be matplotlib Axes or None; got {ax!r}.")
     return ax
+
+
+def finished(ax: Axes, title: str | None, **options: Any) -> Figure:
+    """Set a title, if there is one, and return the figure of the axes."""
+    if title is not None:
+        ax.set_title(title, **options)
+    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+
+
+def plain_texts(texts: Sequence[Any], names: Sequence[str]) -> None:
+    """Set texts to names of the data, which are never read as mathematics."""
+    for text, name in zip(texts, names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+
+
+def legend_above(
+    ax: Axes,
+    handles: Sequence[Any],
+    names: Sequence[str],
+    *,
+    n_columns: int,
+    right: bool = False,
+    **options: Any,
+) -> Legend:
+    """Explain lines or markers above the axes, where they cover nothing."""
+    legend = ax.legend(
+        handles,
+        [" "] * len(names),  # the names follow, as plain text
+        loc="lower right" if right else "lower left",
+        bbox_to_anchor=(1.0 if right else 0.0, 1.0),
+        ncols=n_columns,
+        frameon=False,
+        fontsize="small",
+        **{"borderaxespad": 0.0} | options,
+    )
+    plain_texts(legend.get_texts(), names)
+    return legend
+
+
+def small_points() -> float:
+    """Return the size of small letters, in points."""
+    from matplotlib.font_manager import FontProperties
+
+    return float(FontProperties(size="small").get_size_in_points())
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers, numbers_expected
 from ._classes import EDGE, class_legend, label_array, marker_area
-from ._matplotlib import axes_of, require_matplotlib
+from ._matplotlib import axes_of, finished, require_matplotlib
 from .palette import class_style
 
 if TYPE_CHECKING:
@@ -123,9 +123,7 @@ def clusters(
     if places is not None:
         legend.legend_handles[-1].set_sizes([_LEGEND_STAR])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title is not None:
-        ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    return finished(ax, title)
 
 
 # ---------------------------------------------------------------------------- checks

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._core.checks import check_choice
 from ._classes import label_array
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,9 +96,7 @@ def confusion(
     ax.figure.colorbar(
         image, ax=ax, label=_SHARES.get(normalize or "", "Points"), shrink=0.8, aspect=25
     )
-    if title is not None:
-        ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    return finished(ax, title)
 
 
 def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
@@ -216,7 +214,7 @@ def _name_classes(ax: Axes, names: list[str]) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         for tick in axis.get_major_ticks():
             tick.label1.set_parse_math(False)
-        axis.set_ticklabels(shown)  # after that, so that no name is read as mathematics
+        axis.set_ticklabels(shown)  # after that, so that they are plain text
     ax.spines[:].set_visible(False)
     ax.set(xlabel="Predicted class", ylabel="True class")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_choice, check_flag, check_numbers
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished
 from .palette import class_style, line_style
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ def curves(
     elif all(np.nanmin(row) >= 0 for row in rows.values()):
         ax.set_ylim(bottom=0.0)  # so that heights can be compared
     ax.legend(frameon=False)
-    if title is not None:
-        ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    return finished(ax, title)
 
 
 def draw_lines(

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, check_integer, check_numbers
 from ._classes import (
     EDGE,
     SCALE,
     check_labels,
-    class_legend,
-    classes_of,
+    draw_classes,
     is_continuous,
     marker_area,
 )
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished
 from .palette import MAIN
 
 if TYPE_CHECKING:
@@ -92,11 +91,14 @@ def embedding(
         points = ax.scatter(x, y, c=groups, cmap=SCALE, s=area, linewidths=0)
         ax.figure.colorbar(points, ax=ax, label="" if legend_title is None else legend_title)
     else:
-        _draw_classes(ax, x, y, groups, area, legend_title)
+        draw_classes(
+            ax,
+            groups,
+            legend_title,
+            lambda rows, style: ax.scatter(x[rows], y[rows], s=area, alpha=0.85, **style, **EDGE),
+        )
     ax.set(xlabel=names[0], ylabel=names[1])
-    if title is not None:
-        ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    return finished(ax, title)
 
 
 def _check_components(components: Any) -> tuple[int, int]:
@@ -115,22 +117,3 @@ def _axis_names(columns: tuple[int, int], ratios: ArrayLike | None, n_columns: i
         f"{name} ({fractions[column]:.1%} of the variance)"
         for name, column in zip(names, columns, strict=True)
     ]
-
-
-def _draw_classes(
-    ax: Axes,
-    x: NDArray[Any],
-    y: NDArray[Any],
-    labels: NDArray[Any],
-    area: float,
-    legend_title: str | None,
-) -> None:
-    handles, names = [], []
-    for name, chosen, color, marker in classes_of(labels):
-        handles.append(
-            ax.scatter(
-                x[chosen], y[chosen], s=area, marker=marker, facecolor=color, alpha=0.85, **EDGE
-            )
-        )
-        names.append(name)
-    class_legend(ax, handles, names, legend_title)

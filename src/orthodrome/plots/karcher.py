@@ -14,7 +14,7 @@ from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
 from ..sphere import geodesic_distances
 from ._classes import marker_area
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished, legend_above, small_points
 from .palette import ACCENT, MAIN
 
 if TYPE_CHECKING:
@@ -111,10 +111,23 @@ def karcher_objective(
     preimage = karcher_mean_preimage(fitted, points, weights).point
     ax = axes_of(ax, (5.4, 4.2))
     _draw_surface(ax, fitted, points, weights, n_grid)
-    _draw_points(ax, points, weights, preimage, marker_area(len(points), size))
-    _legend_above(ax, title)
+    drawn = _draw_points(ax, points, weights, preimage, marker_area(len(points), size))
+    n_columns = 3 if ax.get_window_extent().width / ax.figure.dpi > _WIDE else 2
+    legend = legend_above(
+        ax,
+        list(drawn.values()),
+        list(drawn),
+        n_columns=n_columns,
+        borderaxespad=0.5,  # half of a number at the upper end of the scale
+        handletextpad=0.1,
+        columnspacing=0.9,
+        scatterpoints=1,
+    )
+    for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
+        handle.set_sizes([area])  # type: ignore[union-attr]  # of a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    pad = (3.1 if n_columns == 3 else 4.7) * small_points()
+    return finished(ax, title, loc="left", pad=pad)
 
 
 # ---------------------------------------------------------------------------- surface
@@ -178,38 +191,17 @@ def _draw_points(
     weights: NDArray[np.float64] | None,
     preimage: NDArray[Any],
     area: float,
-) -> None:
+) -> dict[str, Any]:
+    """Mark the data, their mean and the pre-image; return the markers by name."""
     mean = np.average(points, axis=0, weights=weights)
     areas = area if weights is None else area * weights / weights.mean()
-    # square and star are of such sizes that both are seen where the two coincide
+    drawn = {}
+    # square and star have sizes at which both are visible if the two coincide
     for (x, y), s, marker, color, rim, name in (
         (points.T, areas, "o", MAIN, 0.4, "data"),
         (mean, 130.0, "s", ACCENT, 1.0, "mean"),
         (preimage, 170.0, "*", "black", 0.7, "Karcher pre-image"),
     ):
         style: dict[str, Any] = {"marker": marker, "facecolor": color, "edgecolor": "white"}
-        ax.scatter(x, y, s=s, label=name, linewidth=rim, zorder=3, **style)
-
-
-def _legend_above(ax: Axes, title: str | None) -> None:
-    """Explain the markers above the axes, where they cover nothing, and the title over them."""
-    from matplotlib.font_manager import FontProperties
-
-    inches = ax.get_window_extent().width / ax.figure.dpi
-    n_columns = 3 if inches > _WIDE else 2
-    legend = ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.5,  # half of a number at the upper end of the scale
-        ncols=n_columns,
-        frameon=False,
-        fontsize="small",
-        handletextpad=0.1,
-        columnspacing=0.9,
-        scatterpoints=1,
-    )
-    for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
-        handle.set_sizes([area])  # type: ignore[union-attr]  # of a scatter
-    if title is not None:
-        line = FontProperties(size="small").get_size_in_points()
-        ax.set_title(title, loc="left", pad=(3.1 if n_columns == 3 else 4.7) * line)
+        drawn[name] = ax.scatter(x, y, s=s, linewidth=rim, zorder=3, **style)
+    return drawn

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_choice, check_numbers, check_positive
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished, legend_above, small_points
 from .curves import draw_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 __all__ = ["neighborhood"]
 
@@ -87,10 +86,9 @@ def neighborhood(
     cut = f"\n(axis from {low:g} to 1)" if low > 0 else ""
     ax.set(xlabel="Neighbours, κ", ylabel=f"Fraction of neighbours kept, Q(κ){cut}")
     ax.set(xlim=(1, others), ylim=(low, 1 + 0.02 * (1 - low)))
-    _legend_above(ax, lines, names, n_columns)
-    if title is not None:
-        ax.set_title(title, loc="left", pad=_height_of_legend(n_lines))
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    legend_above(ax, lines, names, n_columns=n_columns, handlelength=2.6)
+    # over the legend
+    return finished(ax, title, loc="left", pad=small_points() * (1.0 + 1.6 * n_lines))
 
 
 def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
@@ -158,28 +156,3 @@ def _columns(names: list[str]) -> int:
     """Return how many columns of names have room side by side."""
     half = -(-len(names) // 2)
     return 2 if max(map(len, names[:half])) + max(map(len, names[half:])) <= _WIDTH else 1
-
-
-def _legend_above(ax: Axes, lines: list[Line2D], names: list[str], n_columns: int) -> None:
-    """Explain the lines above the axes, where no line can be."""
-    legend = ax.legend(
-        lines,
-        [" "] * len(names),  # the real names come below, where they cannot be mathematics
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.0,
-        ncols=n_columns,
-        frameon=False,
-        fontsize="small",
-        handlelength=2.6,
-    )
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(name)
-
-
-def _height_of_legend(lines: int) -> float:
-    """Return how many points a title has to be moved up to stand over the legend."""
-    from matplotlib.font_manager import FontProperties
-
-    return FontProperties(size="small").get_size_in_points() * (1.0 + 1.6 * lines)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_integer, check_numbers, check_positive
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished, legend_above
 from .palette import ACCENT, MAIN
 
 if TYPE_CHECKING:
@@ -65,30 +65,12 @@ def spectrum(
 
     positions = np.arange(1, len(ratios) + 1)
     bars = ax.bar(positions, 100 * ratios, color=MAIN)
-    (line,) = ax.plot(
-        positions,
-        100 * np.cumsum(ratios),
-        color=ACCENT,
-        marker="o",
-        markersize=3.5,
-    )
+    (line,) = ax.plot(positions, 100 * np.cumsum(ratios), color=ACCENT, marker="o", markersize=3.5)
     ax.set(xlabel="Component", ylabel="Variance explained (%)", ylim=(0, 105))
     ax.set_xlim(0.4, len(ratios) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    # above the axes, where neither the bars nor the rising line can be
-    ax.legend(
-        [bars, line],
-        ["each component", "sum so far"],
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0.0,
-        ncols=2,
-        frameon=False,
-        fontsize="small",
-    )
-    if title is not None:
-        ax.set_title(title, loc="left", pad=22)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    legend_above(ax, [bars, line], ["each component", "sum so far"], n_columns=2, right=True)
+    return finished(ax, title, loc="left", pad=22)
 
 
 def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:

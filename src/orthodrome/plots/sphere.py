@@ -15,12 +15,11 @@ from ._classes import (
     EDGE,
     SCALE,
     check_labels,
-    class_legend,
-    classes_of,
+    draw_classes,
     is_continuous,
     marker_area,
 )
-from ._matplotlib import axes_of
+from ._matplotlib import axes_of, finished
 from .palette import COLORS, MAIN
 
 if TYPE_CHECKING:
@@ -125,7 +124,13 @@ def sphere(
         drawn = _scatter(ax, seen, near, area, groups, cmap=SCALE, **limits)
         ax.figure.colorbar(drawn, ax=ax, label=legend_title, shrink=0.75)
     else:
-        _draw_classes(ax, seen, near, groups, area, legend_title)
+        legend = draw_classes(
+            ax,
+            groups,
+            legend_title,
+            lambda rows, style: _scatter(ax, seen[rows], near[rows], area, **style),
+        )
+        ax.add_artist(legend).set_clip_on(False)  # else the layout takes no notice of it
     mean = ax.scatter(
         camera[0, 0],
         camera[1, 0],
@@ -137,9 +142,7 @@ def sphere(
         zorder=_MEAN,
     )
     _legend_below(ax, mean, lines, far=bool(np.any(~near)))
-    if title is not None:
-        ax.set_title(title)
-    return ax.figure  # type: ignore[return-value]  # never a SubFigure
+    return finished(ax, title)
 
 
 def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
@@ -262,24 +265,6 @@ def _scatter(
             **EDGE,
         )
     return drawn
-
-
-def _draw_classes(
-    ax: Axes,
-    seen: NDArray[Any],
-    near: NDArray[np.bool_],
-    labels: NDArray[Any],
-    area: float,
-    legend_title: str | None,
-) -> None:
-    handles, names = [], []
-    for name, chosen, color, marker in classes_of(labels):
-        handles.append(
-            _scatter(ax, seen[chosen], near[chosen], area, marker=marker, facecolor=color)
-        )
-        names.append(name)
-    legend = ax.add_artist(class_legend(ax, handles, names, legend_title))
-    legend.set_clip_on(False)  # else the layout takes no notice of it
 
 
 def _legend_below(ax: Axes, mean: Any, lines: dict[str, Any], *, far: bool) -> None:

@@ -39,6 +39,7 @@ _INFINITE = frozenset({"inf", "infinity"})
 _BYTES_PER_ROW = 200
 _COPIES = 2  # the chunks, and the array made of them
 _CHUNK_CELLS = 1 << 20
+_WIDEST = 2000  # columns; of more, pandas is slower than the csv module
 # Cells as Python strings, relative to the bytes of the file.
 _BYTES_PER_BYTE_OF_TEXT = 40
 
@@ -100,7 +101,7 @@ def text_columns(path: Path) -> tuple[TextTable, list[tuple[int, list[str]]]]:
 def _by_pandas(table: TextTable, selection: Selection) -> _Columns | None:
     """Read the columns quickly; None if anything in the file needs a closer look."""
     first = next(table.records(), None)
-    if first is None or not table.plain:
+    if first is None or not table.plain or len(table.names) > _WIDEST:
         return None
     cells = [first[1][i] for i in selection.features]
     for decimal in "." if table.separator == "," else ".,":
@@ -132,7 +133,7 @@ def _chunks(table: TextTable, selection: Selection, decimal: str) -> _Columns:
             header=None,
             names=range(last + 1),
             index_col=False,
-            dtype={i: np.float64 if i in features else object for i in range(last + 1)},
+            dtype=dict.fromkeys(range(last + 1), object) | dict.fromkeys(features, np.float64),
             keep_default_na=False,
             chunksize=max(_CHUNK_CELLS // (last + 1), 1),
             **({"float_precision": "round_trip"} if old else {}),

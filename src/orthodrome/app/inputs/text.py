@@ -219,6 +219,7 @@ def _counts_columns(cells: list[str]) -> bool:
 
 
 def _check_names(table: TextTable, line: int, names: list[str]) -> None:
+    first: dict[str, int] = {}
     for position, name in enumerate(names):
         if not name and position:
             trailing = f", or remove the {_CALLED[table.separator]} at the end of the lines"
@@ -226,10 +227,10 @@ def _check_names(table: TextTable, line: int, names: list[str]) -> None:
                 f"{table.path}, line {line}: column {position + 1} of the header has no name. "
                 f"Name it{trailing * (position == len(names) - 1)}."
             )
-        if name in names[:position]:
+        if first.setdefault(name, position) != position:
             raise InputError(
-                f"{table.path}, line {line}: columns {names.index(name) + 1} and {position + 1} "
-                f"are both called {shown(name)}. Give every column its own name."
+                f"{table.path}, line {line}: columns {first[name] + 1} and {position + 1} are both "
+                f"called {shown(name)}. Give every column its own name."
             )
 
 
