@@ -7,6 +7,7 @@ the models of all versions and compares their answers. Each ``<name>.orthodrome`
 data frame); every other entry is an answer. Unfitted models have ``parameters``, as JSON text.
 """
 
+import inspect
 import itertools
 import json
 import sys
@@ -160,11 +161,17 @@ def in_float32(model: Any) -> Case:
     return Case(model.fit(X.astype(np.float32), labels), new.astype(np.float32))
 
 
-def of_complex(model: Any, partial: bool = False) -> Case:
+def of_complex(model: Any) -> Case:
     """Fit to landmarks as complex numbers."""
     X, new, labels = data_for("complex_gaussian")
     X, new = (rows[..., 0] + 1j * rows[..., 1] for rows in (X, new))
-    return Case(model.partial_fit(X[:6]) if partial else model.fit(X, labels), new)
+    return Case(model.fit(X, labels), new)
+
+
+def of_complex_batch(model: Any) -> Case:
+    X, new, _ = data_for("complex_gaussian")
+    X, new = (rows[..., 0] + 1j * rows[..., 1] for rows in (X, new))
+    return Case(model.partial_fit(X[:6]), new)
 
 
 def on_unit_sphere(model: Any) -> Case:
@@ -179,19 +186,24 @@ def of_many(model: Any, n: int = 60) -> Case:
     return Case(model.fit(X), X[:M] + 0.1)
 
 
+def of_very_many(model: Any) -> Case:
+    return of_many(model, 260)
+
+
+def in_blocks(model: Any) -> Case:
+    return Case(model.fit(Batches()), data_for("")[1])
+
+
 def refitted(model: Any) -> Case:
     X, new, labels = data_for("")
     return Case(model.fit(X, labels).fit(X, labels), new)
 
 
-def with_loo(case: Case) -> Case:
+def with_loo(model: Any) -> Case:
     """Ask for the leave-one-out score, which the model then keeps."""
+    case = fitted(model)
     assert case.model.loo_score_ > 0
     return case
-
-
-def weights() -> Any:
-    return np.array([0.0, *np.linspace(0.5, 2.0, N - 1)])
 
 
 def three_classes(model: Any) -> Case:
@@ -215,226 +227,201 @@ def denoised(model: Any) -> Case:
 Ridge = KernelRidgeRegressionClassifier
 Kmeans, Spherical, Spectral = KernelKMeans, HypersphericalKMeans, KernelSpectralClustering
 SEED: Any = {"random_state": 0}
+FEW: Any = {"n_anchors": 5, "random_state": 0}
+STREAM: Any = FEW | {"solver": "nystroem"}
+KRYLOV = Krylov(random_state=0, max_basis=12)
+NEW = laws.vectors()[1][:4]
 
-CLASSIFIER_OPTIONS: dict[str, Callable[[Any], Case]] = {
-    "alpha": lambda kind: fitted(kind(alpha=0.1)),
-    "alpha-judged": lambda kind: with_loo(fitted(kind(alpha=0.1))),
-    "alpha-zero": lambda kind: fitted(kind(kernels.Gaussian(0.5), alpha=0.0)),
-    "alpha-weights": lambda kind: fitted(kind(alpha=0.1), sample_weight=weights()),
-    "alpha-sparse": lambda kind: fitted(kind(alpha=0.1), "sparse"),
-    "alpha-shapes": lambda kind: fitted(kind("veronese_whitney", alpha=0.1), "veronese_whitney"),
-    "alphas": lambda kind: fitted(kind(alphas=[0.01, 0.1], alpha_scale="relative")),
-    "weights": lambda kind: fitted(kind(), sample_weight=weights()),
-    "sparse": lambda kind: fitted(kind(), "sparse"),
-    "float32": lambda kind: in_float32(kind()),
-    "frame": lambda kind: with_frame(kind()),
-    "numbers": lambda kind: with_numbers(kind()),
-    "three": lambda kind: three_classes(kind()),
-    "copies": lambda kind: doubled(kind()),
-    "copies-precomputed": lambda kind: doubled(kind("precomputed"), "precomputed"),
-}
 
-OPTIONS: dict[str, Callable[[], Case]] = {
+def weighted(model: Any) -> Case:
+    return fitted(model, sample_weight=np.array([0.0, *np.linspace(0.5, 2.0, N - 1)]))
+
+
+def of(kernel: str) -> Callable[[Any], Case]:
+    return lambda model: fitted(model, kernel)
+
+
+def copies_of(kernel: str) -> Callable[[Any], Case]:
+    return lambda model: doubled(model, kernel)
+
+
+def batches_of(*sizes: int, weighted: bool = False) -> Callable[[Any], Case]:
+    return lambda model: in_batches(model, *sizes, weighted=weighted)
+
+
+precomputed, sparse, copies_precomputed = of("precomputed"), of("sparse"), copies_of("precomputed")
+
+#: Models and how they are fitted; without a function by `fitted`.
+MODELS: dict[str, Any] = {
     # kernel PCA and PGA
-    "pca-all-components": lambda: fitted(KernelPCA()),
-    "pca-fraction": lambda: fitted(KernelPCA(0.9)),
-    "pca-linear-inverse": lambda: fitted(KernelPCA(2, kernel="linear")),
-    "pca-cosine-inverse": lambda: fitted(KernelPCA(2, kernel="cosine", inverse_alpha=1e-3)),
-    "pca-dense": lambda: fitted(KernelPCA(2, solver=Dense())),
-    "pca-krylov": lambda: of_many(KernelPCA(2, solver=Krylov(random_state=0, max_basis=12))),
-    "pca-krylov-initial": lambda: of_many(
-        KernelPCA(2, solver=Krylov(random_state=0, max_basis=12, initial="nystroem"))
+    "pca-all-components": KernelPCA(),
+    "pca-fraction": KernelPCA(0.9),
+    "pca-linear-inverse": KernelPCA(2, kernel="linear"),
+    "pca-cosine-inverse": KernelPCA(2, kernel="cosine", inverse_alpha=1e-3),
+    "pca-dense": KernelPCA(2, solver=Dense()),
+    "pca-krylov": (KernelPCA(2, solver=KRYLOV), of_many),
+    "pca-krylov-initial": (
+        KernelPCA(2, solver=Krylov(random_state=0, max_basis=12, initial="nystroem")),
+        of_many,
     ),
-    "pca-hebbian": lambda: of_many(KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), 260),
-    "pca-hebbian-warm": lambda: of_many(
-        KernelPCA(1, solver="hebbian", tol=0.5, warm_start=True, **SEED), 260
+    "pca-hebbian": (KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), of_very_many),
+    "pca-hebbian-warm": (
+        KernelPCA(1, solver="hebbian", tol=0.5, warm_start=True, **SEED),
+        of_very_many,
     ),
-    "pca-warm-twice": lambda: refitted(KernelPCA(2, warm_start=True)),
-    "pca-weights": lambda: fitted(KernelPCA(2), sample_weight=weights()),
-    "pca-copies": lambda: doubled(KernelPCA(2)),
-    "pca-float32": lambda: in_float32(KernelPCA(2)),
-    "pca-frame": lambda: with_frame(KernelPCA(2).set_output(transform="pandas")),
-    "pca-sparse": lambda: fitted(KernelPCA(2), "sparse"),
-    "pca-sparse-nystroem": lambda: fitted(KernelPCA(2, n_anchors=5, **SEED), "sparse"),
-    "pca-nystroem": lambda: fitted(KernelPCA(2, solver="nystroem", n_anchors=5, **SEED)),
-    "pca-nystroem-linear": lambda: fitted(KernelPCA(2, "linear", solver=nystroem(n_anchors=4))),
-    "pca-nystroem-indices": lambda: fitted(KernelPCA(2, solver=nystroem(anchors=[0, 3, 6, 9]))),
-    "pca-nystroem-points": lambda: fitted(
-        KernelPCA(2, solver=nystroem(anchors=data_for("")[1][:4]))
+    "pca-warm-twice": (KernelPCA(2, warm_start=True), refitted),
+    "pca-weights": (KernelPCA(2), weighted),
+    "pca-copies": (KernelPCA(2), doubled),
+    "pca-float32": (KernelPCA(2), in_float32),
+    "pca-frame": (KernelPCA(2).set_output(transform="pandas"), with_frame),
+    "pca-sparse": (KernelPCA(2), sparse),
+    "pca-sparse-nystroem": (KernelPCA(2, **FEW), sparse),
+    "pca-nystroem": KernelPCA(2, **STREAM),
+    "pca-nystroem-linear": KernelPCA(2, "linear", solver=nystroem(n_anchors=4)),
+    "pca-nystroem-indices": KernelPCA(2, solver=nystroem(anchors=[0, 3, 6, 9])),
+    "pca-nystroem-points": KernelPCA(2, solver=nystroem(anchors=NEW)),
+    "pca-nystroem-tol": KernelPCA(2, solver=nystroem(n_anchors=9, tol=0.5)),
+    "pca-nystroem-weights": (KernelPCA(2, **FEW), weighted),
+    "pca-nystroem-float32": (KernelPCA(2, **FEW), in_float32),
+    "pca-nystroem-precomputed": (KernelPCA(2, "precomputed", **FEW), precomputed),
+    "pca-nystroem-shapes": (KernelPCA(2, "complex_gaussian", **FEW), of("complex_gaussian")),
+    "pca-nystroem-matrices": (KernelPCA(2, "log_euclidean", **FEW), of("log_euclidean")),
+    "pca-blocks": (KernelPCA(2, **STREAM), in_blocks),
+    "pca-blocks-linear": (KernelPCA(2, "linear", **STREAM | {"n_anchors": 3}), in_blocks),
+    "pca-dask": (KernelPCA(2, **STREAM), with_dask),
+    "pca-partial": (KernelPCA(1, solver=nystroem(anchors=NEW)), batches_of(5, 4)),
+    "pca-partial-many": (KernelPCA(1, n_anchors=1, **SEED), batches_of(9, 3, 2)),
+    "pca-partial-weights": (
+        KernelPCA(1, "linear", n_anchors=1, **SEED),
+        batches_of(9, 3, weighted=True),
     ),
-    "pca-nystroem-tol": lambda: fitted(KernelPCA(2, solver=nystroem(n_anchors=9, tol=0.5))),
-    "pca-nystroem-weights": lambda: fitted(
-        KernelPCA(2, n_anchors=5, **SEED), sample_weight=weights()
-    ),
-    "pca-nystroem-float32": lambda: in_float32(KernelPCA(2, n_anchors=5, **SEED)),
-    "pca-nystroem-precomputed": lambda: fitted(
-        KernelPCA(2, "precomputed", n_anchors=5, **SEED), "precomputed"
-    ),
-    "pca-nystroem-shapes": lambda: fitted(
-        KernelPCA(2, "complex_gaussian", n_anchors=5, **SEED), "complex_gaussian"
-    ),
-    "pca-nystroem-matrices": lambda: fitted(
-        KernelPCA(2, "log_euclidean", n_anchors=5, **SEED), "log_euclidean"
-    ),
-    "pca-blocks": lambda: Case(
-        KernelPCA(2, solver="nystroem", n_anchors=5, **SEED).fit(Batches()), data_for("")[1]
-    ),
-    "pca-blocks-linear": lambda: Case(
-        KernelPCA(2, "linear", solver="nystroem", n_anchors=3, **SEED).fit(Batches()),
-        data_for("")[1],
-    ),
-    "pca-dask": lambda: with_dask(KernelPCA(2, solver="nystroem", n_anchors=5, **SEED)),
-    "pca-partial": lambda: in_batches(
-        KernelPCA(1, solver=nystroem(anchors=data_for("")[1][:4])), 5, 4
-    ),
-    "pca-partial-many": lambda: in_batches(KernelPCA(1, n_anchors=1, **SEED), 9, 3, 2),
-    "pca-partial-weights": lambda: in_batches(
-        KernelPCA(1, "linear", n_anchors=1, **SEED), 9, 3, weighted=True
-    ),
-    "pca-partial-waiting": lambda: in_batches(KernelPCA(2, n_anchors=5, **SEED), 6, 4),
-    "pca-complex": lambda: of_complex(KernelPCA(2, "complex_gaussian")),
-    "pca-complex-partial": lambda: of_complex(
-        KernelPCA(1, "veronese_whitney", n_anchors=5, **SEED), partial=True
-    ),
-    "pga-krylov": lambda: of_many(KernelPGA(2, solver=Krylov(random_state=0, max_basis=12))),
-    "pga-weights": lambda: fitted(KernelPGA(2), sample_weight=weights()),
-    "pga-float32": lambda: in_float32(KernelPGA(2)),
-    "pga-cosine": lambda: fitted(KernelPGA(2, kernel="cosine")),
-    "pga-copies-precomputed": lambda: doubled(KernelPGA(2, kernel="precomputed"), "precomputed"),
-    "pga-nystroem": lambda: fitted(KernelPGA(2, n_anchors=5, **SEED)),
-    "pga-nystroem-angles": lambda: fitted(
-        KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles"))
-    ),
-    "pga-nystroem-cosine": lambda: fitted(KernelPGA(2, "cosine", n_anchors=4, **SEED)),
-    "pga-nystroem-precomputed": lambda: fitted(
-        KernelPGA(2, "precomputed", n_anchors=5, **SEED), "precomputed"
-    ),
-    "pga-blocks": lambda: Case(
-        KernelPGA(2, solver="nystroem", n_anchors=5, **SEED).fit(Batches()), data_for("")[1]
-    ),
-    "pga-dask": lambda: with_dask(KernelPGA(2, solver="nystroem", n_anchors=5, **SEED)),
+    "pca-partial-waiting": (KernelPCA(2, **FEW), batches_of(6, 4)),
+    "pca-complex": (KernelPCA(2, "complex_gaussian"), of_complex),
+    "pca-complex-partial": (KernelPCA(1, "veronese_whitney", **FEW), of_complex_batch),
+    "pga-krylov": (KernelPGA(2, solver=KRYLOV), of_many),
+    "pga-weights": (KernelPGA(2), weighted),
+    "pga-float32": (KernelPGA(2), in_float32),
+    "pga-cosine": KernelPGA(2, kernel="cosine"),
+    "pga-copies-precomputed": (KernelPGA(2, "precomputed"), copies_precomputed),
+    "pga-nystroem": KernelPGA(2, **FEW),
+    "pga-nystroem-angles": KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles")),
+    "pga-nystroem-cosine": KernelPGA(2, "cosine", n_anchors=4, **SEED),
+    "pga-nystroem-precomputed": (KernelPGA(2, "precomputed", **FEW), precomputed),
+    "pga-blocks": (KernelPGA(2, **STREAM), in_blocks),
+    "pga-dask": (KernelPGA(2, **STREAM), with_dask),
+    "pga-partial": (KernelPGA(1, **FEW), batches_of(9, 3)),
     # nested spheres and robust kernel PCA
-    "pns-small": lambda: fitted(KernelPNS(2)),
-    "pns-bic": lambda: fitted(KernelPNS(2, sphere="bic")),
-    "pns-test": lambda: fitted(KernelPNS(2, sphere="test", p=1.5)),
-    "pns-negligible": lambda: fitted(KernelPNS(2, negligible=0.05)),
-    "pns-all": lambda: fitted(KernelPNS(kernel="cosine", sphere="great")),
-    "pns-nystroem": lambda: fitted(KernelPNS(2, n_anchors=5, sphere="great", **SEED)),
-    "pns-nystroem-precomputed": lambda: fitted(
-        KernelPNS(2, "precomputed", n_anchors=5, sphere="great", **SEED), "precomputed"
-    ),
-    "pns-copies": lambda: doubled(KernelPNS(2, sphere="great")),
-    "pns-copies-precomputed": lambda: doubled(
-        KernelPNS(2, "precomputed", sphere="great"), "precomputed"
-    ),
-    "robust-karcher": lambda: fitted(RobustKernelPCA(2, center="karcher")),
-    "robust-median": lambda: fitted(RobustKernelPCA(2, center="spatial-median", p=1.5)),
-    "robust-linear": lambda: fitted(RobustKernelPCA(2, kernel="linear")),
-    "robust-copies-precomputed": lambda: doubled(
-        RobustKernelPCA(2, kernel="precomputed"), "precomputed"
-    ),
-    "robust-float32": lambda: in_float32(RobustKernelPCA(2)),
+    "pns-small": KernelPNS(2),
+    "pns-bic": KernelPNS(2, sphere="bic"),
+    "pns-test": KernelPNS(2, sphere="test", p=1.5),
+    "pns-negligible": KernelPNS(2, negligible=0.05),
+    "pns-all": KernelPNS(kernel="cosine", sphere="great"),
+    "pns-nystroem": KernelPNS(2, sphere="great", **FEW),
+    "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), precomputed),
+    "pns-copies": (KernelPNS(2, sphere="great"), doubled),
+    "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), copies_precomputed),
+    "robust-karcher": RobustKernelPCA(2, center="karcher"),
+    "robust-median": RobustKernelPCA(2, center="spatial-median", p=1.5),
+    "robust-linear": RobustKernelPCA(2, kernel="linear"),
+    "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), copies_precomputed),
+    "robust-float32": (RobustKernelPCA(2), in_float32),
     # mixtures
     **{
-        f"mixture-{kind}": lambda kind=kind: fitted(
-            GeodesicMixture(2, 3, covariance_type=kind, **SEED)
-        )
+        f"mixture-{kind}": GeodesicMixture(2, 3, covariance_type=kind, **SEED)
         for kind in ("full", "tied", "diag", "spherical")
     },
-    "mixture-likelihood": lambda: fitted(
-        GeodesicMixture(2, 3, mean_update="likelihood", init_params="k-means", **SEED)
+    "mixture-likelihood": GeodesicMixture(
+        2, 3, mean_update="likelihood", init_params="k-means", **SEED
     ),
-    "mixture-density": lambda: fitted(
-        GeodesicMixture(2, 0.8, assignment="density", init_params="random", **SEED)
-    ),
-    "mixture-nystroem": lambda: fitted(GeodesicMixture(2, 3, n_anchors=5, **SEED)),
-    "mixture-dask": lambda: with_dask(
-        GeodesicMixture(2, 3, solver="nystroem", n_anchors=5, **SEED)
-    ),
-    "mixture-copies-precomputed": lambda: doubled(
-        GeodesicMixture(2, 3, kernel="precomputed", **SEED), "precomputed"
+    "mixture-density": GeodesicMixture(2, 0.8, assignment="density", init_params="random", **SEED),
+    "mixture-nystroem": GeodesicMixture(2, 3, **FEW),
+    "mixture-dask": (GeodesicMixture(2, 3, **STREAM), with_dask),
+    "mixture-copies-precomputed": (
+        GeodesicMixture(2, 3, kernel="precomputed", **SEED),
+        copies_precomputed,
     ),
     # clustering
-    "kmeans-weights": lambda: fitted(Kmeans(2, **SEED), sample_weight=weights()),
-    "kmeans-linear": lambda: fitted(Kmeans(2, "linear", init="random", **SEED)),
-    "kmeans-given": lambda: fitted(Kmeans(2, init=data_for("")[1][:2], n_init=1)),
-    "kmeans-nystroem": lambda: fitted(Kmeans(2, n_anchors=5, **SEED)),
-    "kmeans-nystroem-precomputed": lambda: fitted(
-        Kmeans(2, "precomputed", n_anchors=5, **SEED), "precomputed"
-    ),
-    "kmeans-float32": lambda: in_float32(Kmeans(2, **SEED)),
-    "spherical-complex": lambda: of_complex(Spherical(2, "veronese_whitney", **SEED)),
-    "spherical-preimage": lambda: fitted(Spherical(2, init="bounding-box", **SEED)),
-    "spherical-sparse": lambda: fitted(Spherical(2, centers="intrinsic", **SEED), "sparse"),
-    "spherical-nystroem": lambda: fitted(Spherical(2, centers="intrinsic", n_anchors=5, **SEED)),
-    "spherical-copies-precomputed": lambda: doubled(
-        Spherical(2, "precomputed", centers="intrinsic", **SEED), "precomputed"
+    "kmeans-weights": (Kmeans(2, **SEED), weighted),
+    "kmeans-linear": Kmeans(2, "linear", init="random", **SEED),
+    "kmeans-given": Kmeans(2, init=NEW[:2], n_init=1),
+    "kmeans-nystroem": Kmeans(2, **FEW),
+    "kmeans-nystroem-precomputed": (Kmeans(2, "precomputed", **FEW), precomputed),
+    "kmeans-float32": (Kmeans(2, **SEED), in_float32),
+    "spherical-complex": (Spherical(2, "veronese_whitney", **SEED), of_complex),
+    "spherical-preimage": Spherical(2, init="bounding-box", **SEED),
+    "spherical-sparse": (Spherical(2, centers="intrinsic", **SEED), sparse),
+    "spherical-nystroem": Spherical(2, centers="intrinsic", **FEW),
+    "spherical-copies-precomputed": (
+        Spherical(2, "precomputed", centers="intrinsic", **SEED),
+        copies_precomputed,
     ),
     **{
-        f"spectral-{kind}": lambda kind=kind: fitted(Spectral(2, laplacian=kind, **SEED))
+        f"spectral-{name}{kind}": Spectral(2, laplacian=kind, **options)
         for kind in ("njw", "kernel-pca", "ncut")
+        for name, options in (("", SEED), ("nystroem-", FEW))
     },
-    **{
-        f"spectral-nystroem-{kind}": lambda kind=kind: fitted(
-            Spectral(2, laplacian=kind, n_anchors=5, **SEED)
-        )
-        for kind in ("njw", "kernel-pca", "ncut")
-    },
-    "spectral-krylov": lambda: of_many(
-        Spectral(2, solver=Krylov(random_state=0, max_basis=12), **SEED)
-    ),
-    "spectral-weights": lambda: fitted(Spectral(2, **SEED), sample_weight=weights()),
-    "spectral-nystroem-precomputed": lambda: fitted(
-        Spectral(2, "precomputed", n_anchors=5, **SEED), "precomputed"
-    ),
-    "spectral-dask": lambda: with_dask(Spectral(2, solver="nystroem", n_anchors=5, **SEED)),
+    "spectral-krylov": (Spectral(2, solver=KRYLOV, **SEED), of_many),
+    "spectral-weights": (Spectral(2, **SEED), weighted),
+    "spectral-nystroem-precomputed": (Spectral(2, "precomputed", **FEW), precomputed),
+    "spectral-dask": (Spectral(2, **STREAM), with_dask),
     # classifiers
     **{
-        f"{name}-{option}": lambda kind=kind, option=option: CLASSIFIER_OPTIONS[option](kind)
+        f"{name}-{option}": case
         for name, kind in (("ridge", Ridge), ("perturbo", PerTurbo))
-        for option in CLASSIFIER_OPTIONS
+        for option, case in {
+            "alpha": kind(alpha=0.1),
+            "alpha-judged": (kind(alpha=0.1), with_loo),
+            "alpha-zero": kind(kernels.Gaussian(0.5), alpha=0.0),
+            "alpha-weights": (kind(alpha=0.1), weighted),
+            "alpha-sparse": (kind(alpha=0.1), sparse),
+            "alpha-shapes": (kind("veronese_whitney", alpha=0.1), of("veronese_whitney")),
+            "alphas": kind(alphas=[0.01, 0.1], alpha_scale="relative"),
+            "weights": (kind(), weighted),
+            "sparse": (kind(), sparse),
+            "float32": (kind(), in_float32),
+            "frame": (kind(), with_frame),
+            "numbers": (kind(), with_numbers),
+            "three": (kind(), three_classes),
+            "copies": (kind(), doubled),
+            "copies-precomputed": (kind("precomputed"), copies_precomputed),
+        }.items()
     },
-    "ridge-sigmas": lambda: fitted(Ridge(sigmas=[1.0, 4.0])),
-    "ridge-subspace": lambda: fitted(Ridge(sigmas="auto", subspace_size=4, **SEED)),
-    "ridge-subspace-alpha": lambda: fitted(Ridge(alpha=0.1, subspace_size=4, **SEED)),
-    "ridge-subspace-precomputed": lambda: fitted(
-        Ridge("precomputed", subspace_size=4, **SEED), "precomputed"
+    "ridge-sigmas": Ridge(sigmas=[1.0, 4.0]),
+    "ridge-subspace": Ridge(sigmas="auto", subspace_size=4, **SEED),
+    "ridge-subspace-alpha": Ridge(alpha=0.1, subspace_size=4, **SEED),
+    "ridge-subspace-precomputed": (Ridge("precomputed", subspace_size=4, **SEED), precomputed),
+    "ridge-class-weight": Ridge(class_weight="balanced"),
+    "ridge-class-weights": Ridge(alpha=0.1, class_weight={"left": 2.0, "right": 1.0}),
+    "perturbo-components": PerTurbo(n_components=2),
+    "perturbo-geodesic": PerTurbo(geodesic=True),
+    "perturbo-complex": (PerTurbo("full_procrustes", alpha=0.1), of_complex),
+    "perturbo-geodesic-linear": (
+        PerTurbo("linear", geodesic=True, reference="mean"),
+        on_unit_sphere,
     ),
-    "ridge-class-weight": lambda: fitted(Ridge(class_weight="balanced")),
-    "ridge-class-weights": lambda: fitted(
-        Ridge(alpha=0.1, class_weight={"left": 2.0, "right": 1.0})
-    ),
-    "perturbo-components": lambda: fitted(PerTurbo(n_components=2)),
-    "perturbo-geodesic": lambda: fitted(PerTurbo(geodesic=True)),
-    "perturbo-complex": lambda: of_complex(PerTurbo("full_procrustes", alpha=0.1)),
-    "perturbo-geodesic-linear": lambda: on_unit_sphere(
-        PerTurbo("linear", geodesic=True, reference="mean")
-    ),
-    "perturbo-geodesic-mean": lambda: fitted(PerTurbo(geodesic=True, reference="mean")),
-    "perturbo-geodesic-alpha": lambda: fitted(PerTurbo(geodesic=True, alpha=0.1)),
-    "nested-paper": lambda: fitted(NestedSpheresClassifier(2, features="paper")),
-    "nested-great": lambda: fitted(NestedSpheresClassifier(3, sphere="great", C=2.0)),
-    "nested-bic": lambda: fitted(NestedSpheresClassifier(2, sphere="bic", negligible=0.05)),
-    "nested-auto": lambda: fitted(
-        NestedSpheresClassifier(2, p="cv", ps=(1.0, 2.0), cv=2, sphere="great")
-    ),
-    "nested-three": lambda: three_classes(NestedSpheresClassifier(2, sphere="great")),
-    "nested-frame": lambda: with_frame(NestedSpheresClassifier(2, sphere="great")),
+    "perturbo-geodesic-mean": PerTurbo(geodesic=True, reference="mean"),
+    "perturbo-geodesic-alpha": PerTurbo(geodesic=True, alpha=0.1),
+    "nested-paper": NestedSpheresClassifier(2, features="paper"),
+    "nested-great": NestedSpheresClassifier(3, sphere="great", C=2.0),
+    "nested-bic": NestedSpheresClassifier(2, sphere="bic", negligible=0.05),
+    "nested-auto": NestedSpheresClassifier(2, p="cv", ps=(1.0, 2.0), cv=2, sphere="great"),
+    "nested-three": (NestedSpheresClassifier(2, sphere="great"), three_classes),
+    "nested-frame": (NestedSpheresClassifier(2, sphere="great"), with_frame),
     # denoising
-    "patches": lambda: denoised(PatchDenoiser(3, max_train=20, noise=0.1, **SEED)),
-    "patches-linear": lambda: denoised(
-        PatchDenoiser((2, 3), n_components=2, kernel="linear", blend=0.5, max_train=20, **SEED)
+    "patches": (PatchDenoiser(3, max_train=20, noise=0.1, **SEED), denoised),
+    "patches-linear": (
+        PatchDenoiser((2, 3), n_components=2, kernel="linear", blend=0.5, max_train=20, **SEED),
+        denoised,
     ),
-    "patches-nystroem": lambda: denoised(
-        PatchDenoiser(3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, **SEED)
+    "patches-nystroem": (
+        PatchDenoiser(3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, **SEED),
+        denoised,
     ),
-    "sequence-unchanged": lambda: denoised(SequenceDenoiser(noise=0.0)),
-    "sequence": lambda: denoised(SequenceDenoiser(noise=0.1, **SEED)),
+    "sequence-unchanged": (SequenceDenoiser(noise=0.0), denoised),
+    "sequence": (SequenceDenoiser(noise=0.1, **SEED), denoised),
     # pipelines
     **{
-        f"pipeline-{type(scaler).__name__}": lambda scaler=scaler: fitted(
-            make_pipeline(scaler, KernelPCA(2))
-        )
+        f"pipeline-{type(scaler).__name__}": make_pipeline(scaler, KernelPCA(2))
         for scaler in (
             StandardScaler(),
             MinMaxScaler(feature_range=(-1, 1), clip=True),
@@ -443,12 +430,12 @@ OPTIONS: dict[str, Callable[[], Case]] = {
             Normalizer("l1"),
         )
     },
-    "pipeline-without-scale": lambda: fitted(
-        make_pipeline(StandardScaler(with_std=False), RobustScaler(with_centering=False), Ridge())
+    "pipeline-without-scale": make_pipeline(
+        StandardScaler(with_std=False), RobustScaler(with_centering=False), Ridge()
     ),
-    "pipeline-frame": lambda: with_frame(make_pipeline(StandardScaler(), PerTurbo())),
-    "pipeline-sparse": lambda: fitted(make_pipeline(MaxAbsScaler(), KernelPGA(2)), "sparse"),
-    "pipeline-two": lambda: fitted(make_pipeline(KernelPGA(3), Kmeans(2, **SEED))),
+    "pipeline-frame": (make_pipeline(StandardScaler(), PerTurbo()), with_frame),
+    "pipeline-sparse": (make_pipeline(MaxAbsScaler(), KernelPGA(2)), sparse),
+    "pipeline-two": make_pipeline(KernelPGA(3), Kmeans(2, **SEED)),
 }
 
 
@@ -527,7 +514,7 @@ ESTIMATORS = (
 
 def unfitted(kind: Any, solver: str) -> Case:
     values = VALUES | {"solver": SOLVERS[solver]}
-    return Case(kind(**{name: values[name] for name in kind().get_params(deep=False)}), None)
+    return Case(kind(**{name: values[name] for name in inspect.signature(kind).parameters}), None)
 
 
 def cases() -> dict[str, Callable[[], Case]]:
@@ -552,7 +539,11 @@ def cases() -> dict[str, Callable[[], Case]]:
         f"unfitted-{name}": lambda kind=kind, solver=solver: unfitted(kind, solver)
         for (name, kind), solver in zip(kinds.items(), itertools.cycle(SOLVERS))
     }
-    return estimators | OPTIONS | alone | plain
+    options = {
+        name: lambda case=case: case[1](case[0]) if type(case) is tuple else fitted(case)
+        for name, case in MODELS.items()
+    }
+    return estimators | options | alone | plain
 
 
 def inverts(model: Any, new: Any) -> bool:
@@ -569,7 +560,8 @@ def write(path: Path, case: Case) -> None:
     model, new = case
     orthodrome.save(model, path.with_suffix(".orthodrome"))
     if path.name.startswith("unfitted"):
-        parameters = {name: repr(value) for name, value in model.get_params().items()}
+        found = model.get_params() if hasattr(model, "get_params") else vars(model)
+        parameters = {name: repr(value) for name, value in found.items()}
         np.savez_compressed(path.with_suffix(".npz"), parameters=json.dumps(parameters))
         return
     told: dict[str, Any] = {}

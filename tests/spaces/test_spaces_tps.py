@@ -538,11 +538,14 @@ REFUSED = {
     "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1 "),
     "empty id": ({"ids": [""]}, r"id of specimen 1 \(index 0\) is ''"),
     "no id": ({"ids": [None]}, r"id of specimen 1 \(index 0\) is None"),
-    "number for a comment": ({"comments": [3]}, "must be text; got 3 for specimen 1"),
+    "number for a comment": (
+        {"comments": [3]},
+        "comments of .* plain text .* got 3 for",
+    ),
     "too many ids": ({"ids": ["a", "b"]}, "one entry for each of the 1 specimens; got 2"),
     "one text": ({"ids": "a"}, "one entry for each"),
     "scale 0": ({"scales": [0.0]}, "1 positive finite numbers"),
-    "scale infinite": ({"scales": [math.inf]}, "1 positive finite numbers"),
+    "scale infinite": ({"scales": [math.inf]}, "scales contains infinity"),
     "two scales": ({"scales": [1.0, 2.0]}, "1 positive finite numbers"),
     "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
     "flat curve": ({"curves": [[np.ones(2)]]}, r"curve 1 \(index 0\) of specimen 1 \(in.* shape"),
@@ -553,13 +556,25 @@ REFUSED = {
         "'OUTLINES' for specimen 1 .* which has",
     ),
     "name in small letters": ({"other": [{"sex": "f"}]}, "must be in capitals.* got 'sex' for"),
-    "name with =": ({"other": [{"A=B": "f"}]}, "have no = .* got 'A=B'"),
-    "name with blanks": ({"other": [{"A ": "f"}]}, "no blanks at the ends; got 'A '"),
-    "name with a line break": ({"other": [{"A\nB": "f"}]}, r"begin with a letter .* got 'A\\nB'"),
+    "name with =": ({"other": [{"A=B": "f"}]}, "have no =; got 'A=B'"),
+    "name with blanks": (
+        {"other": [{"A ": "f"}]},
+        "names in other .* at the ends; got 'A '",
+    ),
+    "name with a line break": (
+        {"other": [{"A\nB": "f"}]},
+        r"names in other .* got 'A\\nB'",
+    ),
     "name of digits": ({"other": [{"1": "f"}]}, "begin with a letter .* got '1'"),
     "no name": ({"other": [{"": "f"}]}, "begin with a letter .* got ''"),
-    "number in other": ({"other": [{"AGE": 3}]}, "must be text; got 'AGE': 3 for specimen 1"),
-    "CR in other": ({"other": [{"SEX": "a\rb"}]}, "Lines of other .* for SEX of specimen 1"),
+    "number in other": (
+        {"other": [{"AGE": 3}]},
+        r"other\['AGE'\] .* plain text .* got 3 for",
+    ),
+    "CR in other": (
+        {"other": [{"SEX": "a\rb"}]},
+        r"other\['SEX'\] of .* on one line",
+    ),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import pickle
 import types
 from typing import Any
 
@@ -30,7 +29,9 @@ def digest(*things: Any) -> str:
     """
     try:
         return str(joblib.hash(_content(things), hash_name="sha1"))
-    except (RecursionError, TypeError, AttributeError, pickle.PicklingError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of any kind: an object decides how it is pickled
         kinds = ", ".join(sorted({type(thing).__name__ for thing in things}))
         raise ValueError(f"Cannot compute a fingerprint of {kinds}: {error}") from error
 

@@ -1,7 +1,7 @@
 """Check that the parts of a loaded model belong together.
 
 `_TABLES` gives the kind and the shape of each fitted attribute, by class. A class inherits the
-lines of its bases, and may change them. A letter stands for a size: it has one value within an
+entries of its bases, and may change them. A letter stands for a size: it has one value within an
 object, and in the objects that share it.
 
 ======================  ========================================================================
@@ -16,7 +16,7 @@ object, and in the objects that share it.
 ``[c]Subspace:d``       list or tuple of c of them
 ``-...``, ``...?``      may be left out; may be None
 ``condition ? a : b``   a if the condition of `_CONDITIONS` or the attribute is true, else b
-``a b: ...; c: ...``    attributes a and b, then c
+``A B | a b: ...; c:``  attributes a, b and c of classes A and B
 ======================  ========================================================================
 """
 
@@ -46,177 +46,107 @@ __all__ = ["check_parts", "table_of"]
 Scope = dict[str, Any]  # sizes by letter, and the kernel
 
 _TABLES = """
-BaseEstimator
-    n_features_in_: size(d); feature_names_in_: -any(d); _sklearn_output_config: -config
-KernelEstimator
-    kernel_: Kernel:d
-SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering
-    X_fit_: precomputed ? rows(m)? : rows(m)
-    _columns_: precomputed ? int(m)<d : int(m)<d?
-    n_anchors_: size(m)?; anchor_indices_: int(m)?; n_iter_: number
-    converged_: flag
-SpectralDecomposition
-    _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?
-    inverse_alpha: number; n_components_: size(k)
-    eigenvalues_ explained_variance_ratio_ residuals_: float(k)
-    eigenvectors_: -float(n,k)
-    embedding_: n_anchors_ ? -float(n,k) : float(n,k)
-    sample_weight_: weights(n)?
-    dual_coef_: whole ? float(d,k) : float(m,k)
-    _ridge_: sums_lead_back ? RidgeMap : RidgeMap?
+BaseEstimator | n_features_in_: size(d); feature_names_in_: -any(d);
+    _sklearn_output_config: -config
+KernelEstimator | kernel_: Kernel:d
+SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering |
+    X_fit_: precomputed ? rows(m)? : rows(m); _columns_: precomputed ? int(m)<d : int(m)<d?;
+    n_anchors_: size(m)?; anchor_indices_: int(m)?; n_iter_: number; converged_: flag
+SpectralDecomposition | _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?;
+    inverse_alpha: number; n_components_: size(k);
+    eigenvalues_ explained_variance_ratio_ residuals_: float(k); eigenvectors_: -float(n,k);
+    embedding_: n_anchors_ ? -float(n,k) : float(n,k); sample_weight_: weights(n)?;
+    dual_coef_: whole ? float(d,k) : float(m,k); _ridge_: sums_lead_back ? RidgeMap : RidgeMap?;
     solver_: text; _partial_: -PartialFit:d
-KernelPCA
-    intercept_: float(k)
-    _mean_coef_: n_anchors_ ? float(m) : float(m)?
+KernelPCA | intercept_: float(k); _mean_coef_: n_anchors_ ? float(m) : float(m)?;
     _mean_square: number; _constant_diagonal: -number?
-KernelPGA
-    mean_: whole ? float(d) : float(m)
-    mean_cosines_: -float(n); _squared_radius: positive; geodesic_variance_: number
-    mean_drift_: -number
+KernelPGA | mean_: whole ? float(d) : float(m); mean_cosines_: -float(n);
+    _squared_radius: positive; geodesic_variance_: number; mean_drift_: -number;
     _decoder_: float(m,m)?
-ExplicitDecomposition
-    _decoder_: float(m,b); _squared_radius_: positive; n_components_: size(k)
+ExplicitDecomposition | _decoder_: float(m,b); _squared_radius_: positive; n_components_: size(k);
     embedding_: float(n,k)
-KernelPNS
-    nested_spheres_: NestedSpheres:b,s; _mean_: float(k+1); _directions_: float(k+1,k)
-    explained_variance_ratio_: float(s+1); radii_: float(s); axes_: float(s,b)
+KernelPNS | nested_spheres_: NestedSpheres:b,s; _mean_: float(k+1); _directions_: float(k+1,k);
+    explained_variance_ratio_: float(s+1); radii_: float(s); axes_: float(s,b);
     sphere_coordinates_: float(n,b); residuals_: float(n,s+1)
-RobustKernelPCA
-    inverse_alpha: number; _center_: float(b); _directions_: float(b,k)
-    dual_coef_: float(m,k); dispersions_ explained_variance_ratio_: float(k)
+RobustKernelPCA | inverse_alpha: number; _center_: float(b); _directions_: float(b,k);
+    dual_coef_: float(m,k); dispersions_ explained_variance_ratio_: float(k);
     _own_embedding_: float(o,k); _own_weights_: weights(o)
-GeodesicMixture
-    pga_: KernelPGA
-    _columns_: precomputed ? int(_)<d : int(_)<d?
-    n_modes_: size(q); _floor_: number; _assignment_: text; _mixture_: Mixture:c,q
+GeodesicMixture | pga_: KernelPGA; _columns_: precomputed ? int(_)<d : int(_)<d?;
+    n_modes_: size(q); _floor_: number; _assignment_: text; _mixture_: Mixture:c,q;
     weights_: weights(c); means_: float(c,q+1); covariances_: any; labels_: -int(_)<c
-CenterClustering
-    _decoder_: float(m,m)?; inertia_: number; labels_: -int(_)<c
-KernelKMeans
-    cluster_centers_: float(c,m); _center_squares_: float(c); _mean_diagonal_: number
-HypersphericalKMeans
-    _centers_are_inputs_: has_profile ? flag : false
-    cluster_centers_: _centers_are_inputs_ ? rows(c) : float(c,m)
+CenterClustering | _decoder_: float(m,m)?; inertia_: number; labels_: -int(_)<c
+KernelKMeans | cluster_centers_: float(c,m); _center_squares_: float(c); _mean_diagonal_: number
+HypersphericalKMeans | _centers_are_inputs_: has_profile ? flag : false;
+    cluster_centers_: _centers_are_inputs_ ? rows(c) : float(c,m);
     _squared_radius_: _centers_are_inputs_ ? -number : positive
-KernelSpectralClustering
-    extension_: affine ? AffineExtension:m,k : GraphExtension:m,k
-    eigenvalues_ residuals_: float(k); _mean_diagonal_: number; _decoder_: float(m,m)?
+KernelSpectralClustering | extension_: affine ? AffineExtension:m,k : GraphExtension:m,k;
+    eigenvalues_ residuals_: float(k); _mean_diagonal_: number; _decoder_: float(m,m)?;
     cluster_centers_: float(c,k); embedding_: -float(n,k); labels_: -int(_)<c
-ClassResidualClassifier
-    classes_: any(c); alphas_: weights(a); alpha_: number; class_alphas_: weights(c)
-    class_kernels_: [c]Kernel:d; support_: int(_); _subspaces_: [c]Subspace:d
-    _mean_diagonal_: precomputed ? number : -number
+ClassResidualClassifier | classes_: any(c); alphas_: weights(a); alpha_: number;
+    class_alphas_: weights(c); class_kernels_: [c]Kernel:d; support_: int(_);
+    _subspaces_: [c]Subspace:d; _mean_diagonal_: precomputed ? number : -number;
     _later_: dict:c,kernel
-KernelRidgeRegressionClassifier
-    sigmas_: any(_)
-NestedSpheresClassifier
-    classes_: any(c); decomposition_: KernelPNS; features_: float(_,f); _circle_: flag
-    svm_: LinearSVC:c,f; n_components_: size(f)
-KernelDenoiser
-    n_components_: size(k)
-    model_: n_components_ ? KernelPCA:k : KernelPCA?
+KernelRidgeRegressionClassifier | sigmas_: any(_)
+NestedSpheresClassifier | classes_: any(c); decomposition_: KernelPNS; features_: float(_,f);
+    _circle_: flag; svm_: LinearSVC:c,f; n_components_: size(f)
+KernelDenoiser | n_components_: size(k); model_: n_components_ ? KernelPCA:k : KernelPCA?;
     explained_variance_ratio_: float(k); noise_: number_or_nan; blend_: number
 
-AffineExtension
-    matrix: float(m,k); constant: float(k)
-GraphExtension
-    vectors: float(m,k); eigenvalues: float(k); weights inverse_roots: float(m)
+AffineExtension | matrix: float(m,k); constant: float(k)
+GraphExtension | vectors: float(m,k); eigenvalues: float(k); weights inverse_roots: float(m);
     unit_rows: flag
-Canonical
-    data: rows(m); weights: weights(m); inverse: int(t); index: int(m)<t
-FeatureMoments
-    count: positive; trace squared captured: number; mean: float(m); scatter: float(m,m)
-    input_mean: needs_inputs ? float(e) : float(e)?
+Canonical | data: rows(m); weights: weights(m); inverse: int(t); index: int(m)<t
+FeatureMoments | count: positive; trace squared captured: number; mean: float(m);
+    scatter: float(m,m); input_mean: needs_inputs ? float(e) : float(e)?;
     cross: needs_inputs ? float(m,e) : float(m,e)?
-Anchors
-    points: precomputed ? rows(m)? : rows(m)
-    indices: int(m)?; decoder: float(m,m)
-Mixture
-    weights: weights(c); means: float(c,q+1); kind: text; covariances: any
-NestedSpheres
-    basis: float(b,z); subspheres: [s]Subsphere
+Anchors | points: precomputed ? rows(m)? : rows(m); indices: int(m)?; decoder: float(m,m)
+Mixture | weights: weights(c); means: float(c,q+1); kind: text; covariances: any
+NestedSpheres | basis: float(b,z); subspheres: [s]Subsphere;
     mean_angle wrap orientation n_lost: number; axes: -float(s,b)
-Subsphere
-    axis: float(_); radius objective n_iter: number; converged: flag
-PartialFit
-    n_seen: positive; kernel: Kernel:d?
-    anchors: kernel ? Anchors:m,kernel : Anchors?
-    moments: curved ? TangentMoments:m : kernel ? FeatureMoments:m,kernel : FeatureMoments?
-    radius: -positive?
-    rows: [r]any; weights: [r]weights(_)
-Reservoir
-    vectors: float(r,m); weights: weights(r); lengths keys: float(r); threshold: number_or_nan
-TangentMoments
-    base: float(m); n_seen sample_size: positive; seed captured: number; sample: Reservoir:m
-    plain stretched: float(m+1,m+1); scaled: float(m+1)
-RidgeMap
-    center: float(e); origin: float(g); matrix: float(g,e)
-Subspace
-    kernel: Kernel:d
-    points: precomputed ? points(p)? : points(p)
-    index: precomputed ? int(p)<d : int(p)
-    triangular: flag
+Subsphere | axis: float(_); radius objective n_iter: number; converged: flag
+PartialFit | n_seen: positive; kernel: Kernel:d?; anchors: kernel ? Anchors:m,kernel : Anchors?;
+    moments: curved ? TangentMoments:m : kernel ? FeatureMoments:m,kernel : FeatureMoments?;
+    radius: -positive?; rows: [r]any; weights: [r]weights(_)
+Reservoir | vectors: float(r,m); weights: weights(r); lengths keys: float(r);
+    threshold: number_or_nan
+TangentMoments | base: float(m); n_seen sample_size: positive; seed captured: number;
+    sample: Reservoir:m; plain stretched: float(m+1,m+1); scaled: float(m+1)
+RidgeMap | center: float(e); origin: float(g); matrix: float(g,e)
+Subspace | kernel: Kernel:d; points: precomputed ? points(p)? : points(p);
+    index: precomputed ? int(p)<d : int(p); triangular: flag;
     directions: hermitian ? complex(p,_) : float(p,_)
-dict
-    judgement: -_Judgement:c; scores: -[_]float(_); training: -_Training:c,kernel
+dict | judgement: -_Judgement:c; scores: -[_]float(_); training: -_Training:c,kernel;
     parameters: -dict
-_Judgement
-    score temperature: number; residuals: float(_,c)
-_Training
-    n_rows: size(t); members: [c]int(_)<t; merged: [c]Canonical:kernel
-    chosen: [c]int(_); alone: int(_)<t; strays: any; given prepared: any?
+_Judgement | score temperature: number; residuals: float(_,c)
+_Training | n_rows: size(t); members: [c]int(_)<t; merged: [c]Canonical:kernel; chosen: [c]int(_);
+    alone: int(_)<t; strays: any; given prepared: any?
 
-Kernel
-    fitted_: true
-Radial
-    origin_: float(d)
-Radial Wrapper Polynomial
-    positive_definite: flag
-ScaledRadial DistanceGaussian
-    sigma_: positive
-_WithGamma Laplacian RBF
-    gamma_: positive
-RBF
-    sigma_: -positive
-_WithGamma
-    coef0: number
-Polynomial
-    degree: positive
-Matern
-    nu: number_or_nan
-ExtrinsicGaussian
-    kernel_: Gaussian
-ComplexGaussian
-    mean_: float(_,2)
-Wrapper
-    kernel_: Kernel:d
-Geodesic
-    _reference_: points(r); _radius_: positive; _coefficients_: float(r)
-Precomputed
-    n_features_in_: number
+Kernel | fitted_: true
+Radial | origin_: float(d)
+Radial Wrapper Polynomial | positive_definite: flag
+ScaledRadial DistanceGaussian | sigma_: positive
+_WithGamma Laplacian RBF | gamma_: positive
+RBF | sigma_: -positive
+_WithGamma | coef0: number
+Polynomial | degree: positive
+Matern | nu: number_or_nan
+ExtrinsicGaussian | kernel_: Gaussian
+ComplexGaussian | mean_: float(_,2)
+Wrapper | kernel_: Kernel:d
+Geodesic | _reference_: points(r); _radius_: positive; _coefficients_: float(r)
+Precomputed | n_features_in_: number
 
-LinearSVC
-    n_features_in_: size(f); classes_: any(c)
-    coef_: binary ? float(1,f) : float(c,f)
+LinearSVC | n_features_in_: size(f); classes_: any(c); coef_: binary ? float(1,f) : float(c,f);
     intercept_: binary ? float(1) : float(c)
-Normalizer
-    n_features_in_: -size(d); norm: text
-MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler
-    copy: flag
-MaxAbsScaler
-    max_abs_ scale_: float(d)
-MinMaxScaler
-    clip: flag; feature_range: [2]number
+Normalizer | n_features_in_: -size(d); norm: text
+MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler | copy: flag
+MaxAbsScaler | max_abs_ scale_: float(d)
+MinMaxScaler | clip: flag; feature_range: [2]number;
     scale_ min_ data_min_ data_max_ data_range_: float(d)
-RobustScaler
-    with_centering with_scaling: flag
-    center_: with_centering ? float(d) : float(d)?
+RobustScaler | with_centering with_scaling: flag; center_: with_centering ? float(d) : float(d)?;
     scale_: with_scaling ? float(d) : float(d)?
-StandardScaler
-    with_mean with_std: flag
-    mean_: with_mean ? float(d) : float(d)?
-    scale_: with_std ? float(d) : float(d)?
-    var_: float(d)?
+StandardScaler | with_mean with_std: flag; mean_: with_mean ? float(d) : float(d)?;
+    scale_: with_std ? float(d) : float(d)?; var_: float(d)?
 """
 
 _CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
@@ -282,13 +212,11 @@ def _parsed(text: str) -> Spec:
 def _parsed_tables(text: str) -> dict[str, dict[str, Spec]]:
     """Return the specifications by class and attribute."""
     tables: dict[str, dict[str, Spec]] = {}
-    for line in filter(None, text.splitlines()):
-        if not line.startswith(" "):
-            headed = [tables.setdefault(name, {}) for name in line.split()]
-            continue
-        for names, spec in (entry.split(": ", 1) for entry in line.split("; ")):
-            for table in headed:
-                table.update(dict.fromkeys(names.split(), _parsed(spec)))
+    for line in text.replace("\n    ", " ").splitlines():
+        heads, _, entries = line.partition(" | ")
+        for names, spec in (entry.split(": ", 1) for entry in entries.split("; ") if entry):
+            for head in heads.split():
+                tables.setdefault(head, {}).update(dict.fromkeys(names.split(), _parsed(spec)))
     return tables
 
 

@@ -15,8 +15,7 @@ blanks, NA, decimal commas, remarks and keywords in small letters, so there is o
 The tests compare the two where both read.
 """
 
-from .file import TPSFile
-from .reader import read_tps
+from .reader import TPSFile, read_tps
 from .writer import write_tps
 
 __all__ = ["TPSFile", "read_tps", "write_tps"]

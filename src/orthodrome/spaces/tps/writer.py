@@ -1,18 +1,18 @@
-"""Writing: TPS files that read back to the last bit, replaced whole or not at all."""
+"""Write TPS files that are read back to the last bit."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from numbers import Integral
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._core.checks import check_path, refuse_masked
+from ..._core.checks import check_numbers, check_path, refuse_masked
 from ..._core.files import write_atomically
 from ..._core.warn import warn_user
 from ..shapes import LEAST_LANDMARKS, in_form
@@ -89,38 +89,36 @@ def write_tps(
     ID=edulis_1
     SCALE=0.05
     """
-    file = check_path(path, "path", "write_tps")
+    target = Path(os.path.realpath(check_path(path, "path", "write_tps")))
     points = _checked_points(_as_specimens(landmarks), 3, "landmarks")
-    n, _, dimension = points.shape
+    n, k, dimension = points.shape
     if n == 0:
         raise ValueError("landmarks of write_tps must have at least one specimen; got none.")
-    texts = {
-        "IMAGE": _checked_lines(images, n, "images"),
-        "ID": _checked_lines(range(1, n + 1) if ids is None else ids, n, "ids"),
-        "SCALE": _scale_lines(scales, n),
-        "COMMENT": _checked_lines(comments, n, "comments"),
+    given = {
+        "curves": curves,
+        "images": images,
+        "ids": range(1, n + 1) if ids is None else ids,
+        "scales": _checked_scales(scales, n),
+        "comments": comments,
+        "other": other,
     }
-    further = _other_lines(other, n)
-    outlines = _checked_curves(curves, n, dimension)
+    columns = {name: _checked_length(values, n, name) for name, values in given.items()}
     written: list[str] = []
     for i in range(n):
-        written += [f"{'LM' if dimension == 2 else 'LM3'}={points.shape[1]}"]
-        written += _coordinate_lines(points[i])
-        if outlines[i]:
-            written += [f"CURVES={len(outlines[i])}"]
-        for curve in outlines[i]:
-            written += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
-        written += [f"{key}={text}" for key, values in texts.items() for text in values[i]]
-        written += further[i]
-    _replace_file(file, "\n".join(written) + "\n")
+        written += [f"LM{'' if dimension == 2 else dimension}={k}", *_coordinate_lines(points[i])]
+        for name, values in columns.items():
+            if values[i] is not None or name == "ids":
+                written += _FIELDS[name](values[i], counted("specimen", i), dimension)
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
+    write_atomically(target, ("\n".join(written) + "\n").encode("utf-8"))
     _warn_of_negative(points)
 
 
-# ---------------------------------------------------------------------------- checks
-
-
 def _warn_of_negative(points: NDArray[np.float64]) -> None:
-    """Warn of landmarks that :func:`read_tps` would take for missing, or refuse."""
+    """Warn of landmarks that :func:`read_tps` would take for missing, or reject."""
     below = (points < 0).all(axis=2)
     if below.any():
         specimen, landmark = (int(i) for i in np.argwhere(below)[0])
@@ -130,6 +128,9 @@ def _warn_of_negative(points: NDArray[np.float64]) -> None:
             "back with read_tps(path, negative='keep').",
             UserWarning,
         )
+
+
+# ---------------------------------------------------------------------------- arrays
 
 
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
@@ -148,158 +149,56 @@ def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
 
 
 def _checked_points(points: ArrayLike, n_axes: int, what: str) -> NDArray[np.float64]:
-    """Return points as float64; raise unless they have the axes due and no infinite value."""
+    """Return points as float64; raise unless they have `n_axes` axes and no infinite value."""
     try:
         array = np.asarray(points)
     except ValueError as problem:
         raise ValueError(f"{what} of write_tps must make one array: {problem}.") from None
-    shapes = "(m, 2) or (m, 3)"
-    if n_axes == 3:
-        shapes = "(n, k, 2), (n, k, 3) or (n, 2k) with k >= 3, or complex of shape (n, k)"
     if array.ndim != n_axes or array.shape[-1] not in (2, 3) or array.dtype.kind not in "fiu":
+        shapes = "(m, 2) or (m, 3)"
+        if n_axes == 3:
+            shapes = "(n, k, 2), (n, k, 3) or (n, 2k) with k >= 3, or complex of shape (n, k)"
         raise ValueError(
             f"{what} of write_tps must be real numbers of shape {shapes}; got {array.dtype} of "
             f"shape {array.shape}."
         )
-    array = array.astype(np.float64)
     if np.isinf(array).any():
         position = tuple(int(i) for i in np.argwhere(np.isinf(array))[0][:-1])
         raise ValueError(
             f"{what} of write_tps must not be infinite, as at index {position}; write NaN for "
             "a missing landmark."
         )
-    return array
+    return array.astype(np.float64)
+
+
+def _checked_scales(scales: ArrayLike | None, n: int) -> list[float | None] | None:
+    """Return the scales, None for NaN."""
+    if scales is None:
+        return None
+    options = {"dtype": "numeric", "ensure_2d": False, "ensure_all_finite": "allow-nan"}
+    array = check_numbers(scales, "scales", "write_tps", **options)
+    if array.shape != (n,) or array.dtype.kind not in "fiu" or (array <= 0).any():
+        raise ValueError(
+            f"scales of write_tps must be {n} positive finite numbers, NaN for none; got {array!r}."
+        )
+    return [None if math.isnan(scale) else scale for scale in array.astype(np.float64).tolist()]
 
 
 def _checked_length(values: Any, n: int, what: str) -> list[Any]:
-    try:
-        length = len(values)
-    except TypeError:  # of what has none
-        length = -1
-    if isinstance(values, str) or length != n:
-        got = f"{length} entries" if length >= 0 else repr(values)
+    """Return one entry for each specimen; None for all stands for None for each."""
+    if values is None:
+        return [None] * n
+    found = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
+    if found is None or len(found) != n:
+        got = repr(values) if found is None else f"{len(found)} entries"
         raise ValueError(
             f"{what} of write_tps must have one entry for each of the {n} specimens; got {got} "
             f"in a {type(values).__name__}."
         )
-    return list(values)
+    return found
 
 
-def _checked_lines(values: Any, n: int, what: str) -> list[list[str]]:
-    """Return the lines of text of each specimen; raise where they could not be read back."""
-    if values is None:
-        return [[] for _ in range(n)]
-    checked = []
-    for index, value in enumerate(_checked_length(values, n, what)):
-        specimen = counted("specimen", index)
-        is_number = what == "ids" and isinstance(value, Integral) and not isinstance(value, bool)
-        if what == "ids" and value in (None, ""):
-            raise ValueError(f"The id of {specimen} is {value!r}; give it a name.")
-        if not (value is None or is_number or isinstance(value, str)):
-            raise ValueError(f"{what} of write_tps must be text; got {value!r} for {specimen}.")
-        text = "" if value is None else str(value)
-        lines = text.split("\n") if what == "comments" else [text]
-        if not all(map(_is_readable, lines)):
-            raise ValueError(
-                f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
-                f"got {value!r} for {specimen}."
-            )
-        checked.append(lines if text else [])
-    return checked
-
-
-def _is_readable(line: str) -> bool:
-    """Whether a text comes back from a file as it is."""
-    # Lone surrogates have no place in UTF-8.
-    strange = any(c in "\r\n\0" or "\ud800" <= c <= "\udfff" for c in line)
-    return not strange and line == line.strip()
-
-
-def _other_lines(values: Any, n: int) -> list[list[str]]:
-    """Return the further fields of each specimen as lines; raise where they would not come back."""
-    if values is None:
-        return [[] for _ in range(n)]
-    checked = []
-    for index, fields in enumerate(_checked_length(values, n, "other")):
-        specimen = counted("specimen", index)
-        if not (fields is None or isinstance(fields, Mapping)):
-            raise ValueError(
-                f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
-                f"{specimen}."
-            )
-        pairs = [] if fields is None else list(fields.items())
-        checked.append([line for key, text in pairs for line in _field_lines(key, text, specimen)])
-    return checked
-
-
-def _field_lines(key: Any, text: Any, specimen: str) -> list[str]:
-    if not (isinstance(key, str) and isinstance(text, str)):
-        raise ValueError(
-            f"Names and values of other of write_tps must be text; got {key!r}: {text!r} for "
-            f"{specimen}."
-        )
-    if key in RESERVED:
-        raise ValueError(
-            f"other of write_tps has the name {key!r} for {specimen}, which has a meaning "
-            "of its own in a TPS file; use the parameter for it, or another name."
-        )
-    match = FIELD.fullmatch(f"{key}=")
-    if match is None or match[1] != key or key != key.upper() or not _is_readable(key):
-        raise ValueError(
-            f"Names in other of write_tps must be in capitals, begin with a letter and have no = "
-            f"and no blanks at the ends; got {key!r} for {specimen}."
-        )
-    lines = text.split("\n")
-    if not all(map(_is_readable, lines)):
-        raise ValueError(
-            f"Lines of other of write_tps must be plain text without blanks at the ends; got "
-            f"{text!r} for {key} of {specimen}."
-        )
-    return [f"{key}={line}" for line in lines]
-
-
-def _scale_lines(scales: ArrayLike | None, n: int) -> list[list[str]]:
-    if scales is None:
-        return [[] for _ in range(n)]
-    refuse_masked(scales, "scales", "write_tps")
-    try:
-        array = np.asarray(scales)
-    except ValueError:
-        raise ValueError(
-            f"scales of write_tps must be {n} numbers; got lists of unlike lengths."
-        ) from None
-    real = array.shape == (n,) and array.dtype.kind in "fiu"
-    if not real or (array <= 0).any() or np.isinf(array).any():
-        raise ValueError(
-            f"scales of write_tps must be {n} positive finite numbers, NaN for none; got {array!r}."
-        )
-    values = array.astype(np.float64).tolist()
-    return [[] if math.isnan(value) else [repr(value)] for value in values]
-
-
-def _checked_curves(values: Any, n: int, dimension: int) -> list[list[NDArray[np.float64]]]:
-    if values is None:
-        return [[] for _ in range(n)]
-    checked = []
-    for index, specimen in enumerate(_checked_length(values, n, "curves")):
-        if not (specimen is None or isinstance(specimen, Sequence | np.ndarray)):
-            raise ValueError(
-                f"curves of write_tps must hold a list of curves for each specimen, or None; got "
-                f"{specimen!r} for {counted('specimen', index)}."
-            )
-        own: list[NDArray[np.float64]] = []
-        for number, curve in enumerate(() if specimen is None else specimen):
-            what = f"{counted('curve', number)} of {counted('specimen', index)}"
-            own.append(_checked_points(curve, 2, what))
-            if own[-1].shape[1] != dimension:
-                raise ValueError(
-                    f"{what} has {own[-1].shape[1]} dimensions, its landmarks have {dimension}."
-                )
-        checked.append(own)
-    return checked
-
-
-# ---------------------------------------------------------------------------- the file
+# ---------------------------------------------------------------------------- lines of a specimen
 
 
 def _coordinate_lines(points: NDArray[np.float64]) -> list[str]:
@@ -307,12 +206,89 @@ def _coordinate_lines(points: NDArray[np.float64]) -> list[str]:
     return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
 
 
-def _replace_file(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file so that at every moment there is the old one, or the whole new one."""
-    # A symbolic link stays one: it is the file it leads to which is replaced.
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
-    write_atomically(target, text.encode("utf-8"))
+def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
+    if not isinstance(curves, Sequence | np.ndarray):
+        raise ValueError(
+            f"curves of write_tps must hold a list of curves for each specimen, or None; got "
+            f"{curves!r} for {specimen}."
+        )
+    lines = [f"CURVES={len(curves)}"] if len(curves) else []
+    for number, curve in enumerate(curves):
+        what = f"{counted('curve', number)} of {specimen}"
+        points = _checked_points(curve, 2, what)
+        if points.shape[1] != dimension:
+            raise ValueError(
+                f"{what} has {points.shape[1]} dimensions, its landmarks have {dimension}."
+            )
+        lines += [f"POINTS={len(points)}", *_coordinate_lines(points)]
+    return lines
+
+
+def _id_lines(value: Any, specimen: str, dimension: int) -> list[str]:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        value = str(value)
+    if value is None or value == "":
+        raise ValueError(f"The id of {specimen} is {value!r}; give it a name.")
+    return [f"ID={_one_line(value, 'ids', specimen)}"]
+
+
+def _image_lines(value: Any, specimen: str, dimension: int) -> list[str]:
+    return [f"IMAGE={_one_line(value, 'images', specimen)}"] if value != "" else []
+
+
+def _comment_lines(value: Any, specimen: str, dimension: int) -> list[str]:
+    lines = value.split("\n") if isinstance(value, str) else [value]
+    checked = [_one_line(line, "comments", specimen) for line in lines]
+    return [f"COMMENT={line}" for line in checked] if value else []
+
+
+def _other_lines(fields: Any, specimen: str, dimension: int) -> list[str]:
+    if not isinstance(fields, Mapping):
+        raise ValueError(
+            f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
+            f"{specimen}."
+        )
+    lines = []
+    for key, text in fields.items():
+        _check_name(key, specimen)
+        parts = text.split("\n") if isinstance(text, str) else [text]
+        lines += [f"{key}={_one_line(part, f'other[{key!r}]', specimen)}" for part in parts]
+    return lines
+
+
+def _check_name(key: Any, specimen: str) -> None:
+    """Raise a ValueError unless a name in `other` is read back as it is."""
+    _one_line(key, "names in other", specimen)
+    if key in RESERVED:
+        raise ValueError(
+            f"other of write_tps has the name {key!r} for {specimen}, which has a meaning "
+            "of its own in a TPS file; use the parameter for it, or another name."
+        )
+    match = FIELD.fullmatch(f"{key}=")
+    if match is None or match[1] != key or key != key.upper():
+        raise ValueError(
+            f"Names in other of write_tps must be in capitals, begin with a letter and have no =; "
+            f"got {key!r} for {specimen}."
+        )
+
+
+def _one_line(text: Any, what: str, specimen: str) -> str:
+    """Return a text; raise unless it is read back as it is."""
+    # UTF-8 has no lone surrogates
+    if not isinstance(text, str) or text != text.strip() or _UNREADABLE.search(text):
+        raise ValueError(
+            f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
+            f"got {text!r} for {specimen}."
+        )
+    return text
+
+
+_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")
+_FIELDS: dict[str, Callable[[Any, str, int], list[str]]] = {
+    "curves": _curve_lines,
+    "images": _image_lines,
+    "ids": _id_lines,
+    "scales": lambda scale, specimen, dimension: [f"SCALE={scale!r}"],
+    "comments": _comment_lines,
+    "other": _other_lines,
+}
