@@ -187,7 +187,7 @@ SEARCHED = [
 ]
 
 
-@every_space
+@pytest.mark.parametrize(("kernel", "make"), [DATA["shapes"], DATA["embedded"]])
 @pytest.mark.parametrize("estimator", SEARCHED, ids=repr)
 def test_pipelines_and_searches(estimator, kernel, make):
     """A search over the scale in a pipeline scores, chooses and fits as plain estimators do."""

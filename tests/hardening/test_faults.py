@@ -379,7 +379,7 @@ COMMANDS = {
 
 
 @needs("typer", "plotly", "PIL", "skimage")
-@pytest.mark.parametrize("kind", COMMANDS)
+@pytest.mark.parametrize("kind", ["embed", pytest.param("denoise", marks=pytest.mark.slow)])
 def test_outputs_of_the_command_line_on_a_full_disk(kind, tmp_path):
     """Limits below each file in turn, the page first: all are of this run, or all of another."""
     prepare, names = COMMANDS[kind]

@@ -224,6 +224,13 @@ def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
     assert not found, "\n".join(found)
 
 
+some_models = pytest.mark.parametrize(
+    "name",
+    [
+        each if each in MODELS else pytest.param(each, marks=pytest.mark.slow)
+        for each in laws.ESTIMATORS
+    ],
+)
 NOTES = {"columns": list("uvwx"), "kind": "table"}
 
 
@@ -255,7 +262,7 @@ def model_of(name, folder):
 
 @needs("typer")
 @pytest.mark.parametrize("number", [QUICK // 10, pytest.param(LONG, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", laws.ESTIMATORS)
+@some_models
 def test_changed_models_predict_or_are_refused(name, number, tmp_path):
     contents = mutants(model_of(name, tmp_path), number, of_model)
     found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents)
@@ -294,7 +301,7 @@ def with_other_arrays(content):
 
 @needs("typer")
 @pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", laws.ESTIMATORS)
+@some_models
 def test_models_whose_arrays_do_not_go_together_predict_or_are_refused(name, share, tmp_path):
     contents = list(with_other_arrays(model_of(name, tmp_path)))
     assert len(contents) > 60

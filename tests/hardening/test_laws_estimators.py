@@ -92,6 +92,10 @@ weighted_only = [name for name, each in CONFIGURATIONS.items() if each.takes_wei
 every_weighted = pytest.mark.parametrize("name", weighted_only)
 
 slow = pytest.mark.slow
+some_at_all_times = pytest.mark.parametrize(
+    "name",
+    [name if name in FIRST.values() else pytest.param(name, marks=slow) for name in CONFIGURATIONS],
+)
 #: Few digits, in each precision, of what is the same but for rounding.
 ROUNDED = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 3e-4}
 #: And of searches that end by a tolerance: pre-images, subspheres.
@@ -653,7 +657,7 @@ class CallingThreads:
     on_fit_task_end = on_fit_task_begin
 
 
-@every_configuration
+@some_at_all_times
 def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
     """Callbacks of scikit-learn are not safe to call from several threads."""
     each = CONFIGURATIONS[name]
@@ -680,11 +684,6 @@ def test_threads_mean_nothing(name, count, monkeypatch):
 
 
 # What is done after a fit -------------------------------------------------------------------------
-
-some_at_all_times = pytest.mark.parametrize(
-    "name",
-    [name if name in FIRST.values() else pytest.param(name, marks=slow) for name in CONFIGURATIONS],
-)
 
 
 def fitted_to_copies(each, data, weights):
