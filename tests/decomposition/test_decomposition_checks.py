@@ -70,7 +70,12 @@ def test_more_estimator_checks(estimator, check):
 def test_no_tag_switches_a_check_off():
     for estimator in ESTIMATORS + MORE:
         tags = estimator.__sklearn_tags__()
-        off = (tags._skip_test, tags.no_validation, tags.non_deterministic, tags.target_tags.required)
+        off = (
+            tags._skip_test,
+            tags.no_validation,
+            tags.non_deterministic,
+            tags.target_tags.required,
+        )
         assert not any(off)
         assert tags.input_tags.two_d_array
         assert tags.input_tags.sparse

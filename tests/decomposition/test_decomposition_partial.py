@@ -203,7 +203,11 @@ def test_batches_of_weight_0_count_for_nothing():
 
 TWO = [np.ones((2, D))] * 2
 BAD = {  # what is given, weights, message
-    "missing": (np.where(np.arange(10)[:, None] == 3, np.nan, data(n=10)), None, r"row (33|1003)\."),
+    "missing": (
+        np.where(np.arange(10)[:, None] == 3, np.nan, data(n=10)),
+        None,
+        r"row (33|1003)\.",
+    ),
     "infinite": (np.where(np.arange(10)[:, None] == 4, np.inf, data(n=10)), None, r"(34|1004)\."),
     "narrow": (data(n=10)[:, :-1], None, "features"),
     "late": (lambda: iter([data(n=10), data(n=10)[:, :-1]]), None, "same shape|features"),
