@@ -281,6 +281,35 @@ def test_antipodal_points_pull_nowhere():
         run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(30)), np.zeros(30, dtype=np.intp), 1)
 
 
+def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
+    """Clusters all around the sphere, where the first step of some is too long."""
+    k, size = 1000, 6
+    Y = unit(np.random.default_rng(0).standard_normal((k * size, 3)))
+    labels = np.repeat(np.arange(k), size)
+    angles = np.arccos(Y[:, 0])
+    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]  # seen from the first axis
+    gradients = pulls.reshape(k, size, 3).mean(axis=1)
+    norms = np.linalg.norm(gradients, axis=1)
+    along = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
+
+    def objective(steps):
+        t = np.broadcast_to(steps, k)[labels]
+        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * along, -1, 1))
+        return np.bincount(labels, angles**2) / size
+
+    run = module.Run(labels, np.empty((k * size, k)))
+    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], along, norms)
+    assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
+    h = 1e-4
+    curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)
+    first = np.where(curvature > 0, np.minimum(norms / np.abs(curvature), np.pi / 2), np.pi / 4)
+    halvings = np.log2(first / steps)
+    np.testing.assert_allclose(halvings, halvings.round(), rtol=0, atol=1e-4)
+    too_long = halvings > 0.5
+    assert 5 < np.count_nonzero(too_long) < 50
+    assert np.all((objective(2 * steps) > objective(0.0))[too_long])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_tolerance_ends_at_rounding(monkeypatch, dtype):
     monkeypatch.setattr(module, "_GRADIENT_TOL", -1.0)
