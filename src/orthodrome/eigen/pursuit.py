@@ -156,7 +156,7 @@ def spatial_median(
 
 
 def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tuple[Floats, int]:
-    best, highest, steps = None, -np.inf, 0
+    best, highest, steps = np.eye(1, left.shape[1])[0], -np.inf, 0
     for start in _starts(left, share, p):
         if p >= 1:
             direction, n_iter = _climb(left, share, start, p, max_iter)
@@ -166,8 +166,6 @@ def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tup
         value = float(share @ np.abs(left @ direction) ** p)
         if value > highest * (1 + 1e-12):
             best, highest, steps = direction, value, n_iter
-    if best is None:  # all points are where the centre is
-        best = np.eye(1, left.shape[1])[0]
     return best, steps
 
 
