@@ -61,8 +61,8 @@ class Hebbian(Solver):
         Approximate eigenvectors to start from, or a run to go on with; "nystroem" is
         ``start="nystroem"``, by the name that other solvers have for it.
     memory_budget : str or number, optional
-        What the rows of a block may take, 256 MiB at the most; and the whole matrix where LAPACK is
-        used instead. Default: not checked.
+        The most memory for the rows of a block, at most 256 MiB, and for the whole matrix if LAPACK
+        is used instead. Default: not checked.
     """
 
     gain: str = "et"
