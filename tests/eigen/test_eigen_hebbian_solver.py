@@ -176,10 +176,16 @@ def test_a_run_of_another_size_is_where_to_start(gain):
         np.testing.assert_allclose(pairs.values, exact, rtol=0, atol=0.05 * exact[0])
 
 
-@pytest.mark.parametrize("shape", [(300,), (299, 2), (4, 300)])
-def test_vectors_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match=r"initial of the hebbian solver must have shape \(300, m"):
-        leading(operator(), K, solver="hebbian", initial=np.ones(shape))
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        *[(np.ones(shape), r"must have shape \(300, m") for shape in ((300,), (299, 2), (4, 300))],
+        (np.full((300, 2), np.nan), "contains NaN"),
+    ],
+)
+def test_vectors_that_are_no_start_are_refused(vectors, message):
+    with pytest.raises(ValueError, match=f"initial.*{message}"):
+        leading(operator(), K, solver="hebbian", initial=vectors)
 
 
 # ------------------------------------------------------------------ beyond the rank

@@ -483,6 +483,8 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"n_components": 0}, "n_components of hebbian must be an integer >= 1; got 0"),
         ({"n_components": 2.0}, "n_components of hebbian must be an integer >= 1; got 2.0"),
         ({"n_components": None}, "n_components of hebbian"),
+        ({"n_components": 10**6}, "a matrix of 20 rows has no more components than these"),
+        ({"initial": np.full((2, 20), 1e200)}, r"components of length \S+, the powers of which"),
         ({"polish": "no"}, "polish of hebbian must be True or False; got 'no'"),
         ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
         ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),

@@ -1,4 +1,4 @@
-"""What the eigensolvers share: parameters that are checked when a solver is made."""
+"""The base class of the eigensolvers: parameters are checked when a solver is made."""
 
 from __future__ import annotations
 

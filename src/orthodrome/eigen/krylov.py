@@ -62,7 +62,7 @@ class Krylov(Solver):
         product; how many products it saves `benchmarks/bench_warm_starts.py` counts. The matrix
         must be positive semidefinite for it to be a good start; the pairs do not depend on it.
     memory_budget : str or number, optional
-        What the whole matrix may take where LAPACK is used instead; default: not checked.
+        The most memory of the whole matrix if LAPACK is used instead; default: not checked.
 
     References
     ----------

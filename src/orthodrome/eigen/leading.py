@@ -67,7 +67,7 @@ _OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
-    """Say which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
+    """Return which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
 
     With `exact` it is one that finds the pairs of the operator itself, however long that takes:
     what :func:`leading` does. Estimators change to Nyström features beyond 200,000 rows, where

@@ -61,7 +61,7 @@ class Nystroem(Solver):
         :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
         as many as asked for.
     sphere : {"unit", "angles"}, default="unit"
-        What :class:`~orthodrome.KernelPGA` does about features that are shorter than the points.
+        How :class:`~orthodrome.KernelPGA` treats features that are shorter than the points.
         "unit" brings each to unit length, which puts it back on the sphere. "angles" leaves them,
         as projections of the points on the span of the anchors, and takes the angles of the
         points themselves, which the inner products with the mean tell.
@@ -139,7 +139,7 @@ class Nystroem(Solver):
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs of the approximation, padded by zeros beyond its rank.
 
-        The residuals are bounds: what is left out has no larger norm than its trace.
+        The residuals are bounds: the norm of the part left out is at most its trace.
         """
         found = self._factor(operator, self.most_anchors(k))
         n, rank = found.factor.shape

@@ -43,7 +43,7 @@ class Eigenpairs:
         Where a solver finds the components of unit length themselves, their coefficients over the
         points: K times these is √λ times the vectors. None: the vectors divided by √λ.
     resume : object or None
-        What the solver can go on from, as ``initial``.
+        The state to continue from, as ``initial``.
     smallest : float or None
         The smallest Ritz value that the solver found, not below the smallest eigenvalue. None if
         it found the leading ones only.

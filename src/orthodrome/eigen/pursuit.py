@@ -56,19 +56,19 @@ def projection_pursuit(
         \sum_n w_n |\langle v, z_n \rangle|^p
 
     With p = 2 these are the principal directions, by an eigendecomposition. For 1 <= p < 2 the
-    iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, brought to
-    unit length, with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
+    iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, normalised,
+    with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
     (smoothed) sum is maximised by L-BFGS. Both begin at the leading principal directions and at the
     directions of the points that do best, and the best end is taken.
 
     Parameters
     ----------
     points : ndarray of shape (n, m)
-        The points, seen from their centre.
+        The points, relative to their centre.
     weights : ndarray of shape (n,)
         Weights; they are divided by their sum.
     n_directions : int
-        How many, m at the most.
+        How many, at most m.
     p : float in (0, 2], default=1.0
         The power; smaller ones are moved less by far points.
     max_iter : int, default=1000
@@ -156,7 +156,7 @@ def spatial_median(
 
 
 def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tuple[Floats, int]:
-    best, highest, steps = None, -np.inf, 0
+    best, highest, steps = np.eye(1, left.shape[1])[0], -np.inf, 0
     for start in _starts(left, share, p):
         if p >= 1:
             direction, n_iter = _climb(left, share, start, p, max_iter)
@@ -166,8 +166,6 @@ def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tup
         value = float(share @ np.abs(left @ direction) ** p)
         if value > highest * (1 + 1e-12):
             best, highest, steps = direction, value, n_iter
-    if best is None:  # all points are where the centre is
-        best = np.eye(1, left.shape[1])[0]
     return best, steps
 
 

@@ -17,7 +17,7 @@ __all__ = ["has_profile", "profile_of", "squares_of"]
 
 
 def has_profile(kernel: Kernel) -> bool:
-    """Tell whether a kernel is a function of a squared distance that is known here."""
+    """Return whether a kernel is a function of a squared distance that is known here."""
     return isinstance(kernel, (Radial, ExtrinsicGaussian, VeroneseWhitney))
 
 

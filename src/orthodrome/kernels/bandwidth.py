@@ -28,7 +28,7 @@ _LARGEST_WEIGHT = 1e100
 
 
 class Moments(NamedTuple):
-    """What a scale needs of all rows: their mean, and the mean of ‖x_i - x_j‖² over all pairs.
+    """Moments of all rows for a scale: their mean, and the mean of ‖x_i - x_j‖² over all pairs.
 
     Up to `rounding` the latter may be rounding.
     """
@@ -103,7 +103,7 @@ def mean_square(X: Any, sample_weight: NDArray[np.float64] | None = None) -> flo
 
 
 def _all_equal(X: Any) -> bool:
-    """Tell whether all rows of a sparse array are the same."""
+    """Return whether all rows of a sparse array are the same."""
     return not (X.max(axis=0) - X.min(axis=0)).count_nonzero()
 
 

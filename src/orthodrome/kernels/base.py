@@ -77,7 +77,7 @@ class Kernel(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data (what is allowed beside arrays of numbers is up to the kernel).
+            The data; some kernels take other kinds than arrays of numbers.
         y : None
             Not used. A kernel has no target, and anything but None raises a TypeError.
         sample_weight : array-like of shape (n_samples,), optional

@@ -20,7 +20,7 @@ GAINS = ("constant", "t", "et", "smd")
 
 # The automatic gains let a component turn by about so much in its first pass,
 _TURNS = 10.0
-# and a sample of average length move it by so much at the most, before the limit on each step.
+# and a sample of average length move it by at most so much, before the limit on each step.
 _STEP = 2.0
 # Of KHA-SMD: the gain of the log-gains, and how far these may go. Without a bound they wandered
 # off on some data, and the limit on steps then held all components back for the sake of one.

@@ -67,7 +67,7 @@ class HebbianResult:
         part of the samples whose step was limited; ``diverged``; ``seconds``, by phase: ``rows``
         of K', the loop over ``samples``, ``products``, and the ``estimate``.
     state : State
-        What the next pass would start from; ``hebbian(..., initial=result)`` goes on there.
+        The start of the next pass; ``hebbian(..., initial=result)`` continues from it.
     seed : int
         Of the orders in which the data are visited.
     """
@@ -172,7 +172,7 @@ def _beginning(
     if gains.automatic and (given is not None or start in ("pilot", "nystroem")):
         passes = _passes_ahead(state, operator, np.random.default_rng([seed, 3]), block_size)
         fewest, most = _HEAD_STARTS
-        if given is None or passes > fewest:  # what is given may be no better than a random start
+        if given is None or passes > fewest:  # given coefficients may be no better than random ones
             state.clock = round(min(max(passes, fewest), most) * operator.shape[0])
     return Saved(state, None, seed, [])
 

@@ -61,8 +61,8 @@ class Hebbian(Solver):
         Approximate eigenvectors to start from, or a run to go on with; "nystroem" is
         ``start="nystroem"``, by the name that other solvers have for it.
     memory_budget : str or number, optional
-        What the rows of a block may take, 256 MiB at the most; and the whole matrix where LAPACK is
-        used instead. Default: not checked.
+        The most memory for the rows of a block, at most 256 MiB, and for the whole matrix if LAPACK
+        is used instead. Default: not checked.
     """
 
     gain: str = "et"
@@ -122,7 +122,7 @@ class Hebbian(Solver):
         )
 
     def _initial(self, operator: Any, k: int) -> NDArray[Any] | HebbianResult | None:
-        """Return what :func:`hebbian` starts from, if anything is given."""
+        """Return the coefficients or the result to start from, if anything is given."""
         given, n = self.initial, operator.shape[0]
         if given is None or isinstance(given, str):
             return None
@@ -131,6 +131,7 @@ class Hebbian(Solver):
                 return given
             given = given.eigenvectors
         vectors = check_columns(given, n, "initial", "the hebbian solver")
+        vectors = check_numbers(vectors, "initial", "the hebbian solver", ensure_min_features=0)
         start = np.random.default_rng(0).standard_normal((k, n)) / n
         start[: min(k, vectors.shape[1])] = vectors.T[:k]
         return start_from(operator, start, orthonormal=True)[0]
@@ -312,9 +313,7 @@ def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
             f"component; got {A.shape}."
         )
     with np.errstate(over="ignore"):
-        length = (
-            float(np.abs(A).sum(axis=1).max()) * float(np.abs(operator.diagonal()).max()) ** 0.5
-        )
+        length = float(np.abs(A).sum(axis=1).max() * np.abs(operator.diagonal()).max() ** 0.5)
     if not length <= _LARGEST:
         raise ValueError(
             f"initial of hebbian has components of length {length:.2g}, the powers of which "

@@ -66,8 +66,9 @@ def nonzero_rows(operator: Any) -> NDArray[np.intp]:
 def _topped_up(operator: Any, A: Floats, projections: Floats, rng: np.random.Generator) -> Start:
     """Replace rows of zeros by random ones over all points, orthonormal to the rest.
 
-    The points drawn may be copies of each other. What a start has not got is lost for good: a row
-    of zeros stays one. One more sweep over K' makes sure that there is one only beyond its rank.
+    The points drawn may be copies of each other. A direction that a start lacks is never found: a
+    row of zeros stays one. One more sweep over K' makes sure that there are zeros only beyond its
+    rank.
     """
     missing = np.flatnonzero(~A.any(axis=1))
     if len(missing) == 0:

@@ -23,7 +23,7 @@ _BLOCK_SIZE = 256
 _LEAST_BLOCK = 32
 _BLOCK_BYTES = 2**28  # of the rows of K' that a block holds
 
-#: What the time of a pass is spent on: rows of K', the compiled loop over samples, and products.
+#: The phases of a pass that are timed: rows of K', the compiled loop over samples, and products.
 PHASES = ("rows", "samples", "products")
 
 Seconds = dict[str, float]
@@ -50,7 +50,7 @@ class State:
     eigenvalues : ndarray of shape (r,)
         λ of eq. (13) at the start of the pass, which sets its gains.
     damping : float
-        What the automatic gains have been multiplied by after divergences.
+        The factor of the automatic gains after divergences.
     """
 
     coefficients: Floats

@@ -57,7 +57,7 @@ class Radial(Kernel):
         """Move the origin to the mean of the data, for accurate distances, and take the norms.
 
         Sparse points stay sparse where the kernel was fitted on sparse data (the origin is then
-        0); beside dense data they become dense, since both must be measured from one origin.
+        0). With dense data they become dense, since both must be measured from one origin.
         """
         if scipy.sparse.issparse(X) and not np.any(self.origin_):
             return Prepared(X.tocsr(), finite_squared_norms(X.tocsr()))
@@ -168,7 +168,7 @@ class ScaledRadial(Radial):
         return number_as_scale(self)
 
     def _fits_float32(self, largest: float) -> bool:
-        """Tell whether squared distances up to `largest` may be measured by the scale in float32.
+        """Return whether squared distances up to `largest` may be measured by the scale in float32.
 
         With all numbers between 1e-30 and 1e30 there is room for a few factors more.
         """
@@ -182,7 +182,7 @@ def resolve_sigma(
     """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
 
     Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
-    taken. A median of 0 beside points that differ is an error. Distances up to `resolution` are
+    taken. A median of 0 is an error if some points differ. Distances up to `resolution` are
     taken to be 0.
     """
     return scale_by_rule(

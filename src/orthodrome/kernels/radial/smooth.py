@@ -158,7 +158,7 @@ class RationalQuadratic(ScaledRadial):
         return super()._fits_float32(largest) and 1e-15 < self.alpha < 1e15
 
 
-# A ratio beside which 1 is nothing, in float64 as in float32.
+# 1 is negligible compared with this ratio, in float64 and in float32.
 _FAR = 1e18
 
 
