@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -454,3 +455,23 @@ def test_a_circle_that_wraps_is_told_where_it_is_a_feature():
         narrow.set_params(features="paper").fit(X, y)
     with pytest.warns(UserWarning, match="The points take up"):
         narrow.set_params(features="scores").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"C": 1e300}, "C of NestedSpheresClassifier must be between .*; got 1e\\+300"),
+        ({"p": "cv", "cv": []}, r"must be an integer >= 2, or .* for folds; got \[\]: it has no"),
+        ({"p": "cv", "cv": "many"}, "cv of NestedSpheresClassifier must be .*; got 'many': "),
+    ],
+)
+def test_what_is_no_penalty_and_no_fold(options, words):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    with pytest.raises(ValueError, match=words):
+        NestedSpheresClassifier(2, kernel=Gaussian(), **options).fit(X, np.arange(12) % 2)
+
+
+def test_points_without_a_place_are_not_recognised():
+    nowhere = SimpleNamespace(_coordinates=lambda X: np.full((len(X), 3), np.nan))
+    labels = np.array([0, 1])
+    assert NestedSpheresClassifier()._accuracy(nowhere, None, labels, labels) == 0.0

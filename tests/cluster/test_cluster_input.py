@@ -16,44 +16,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only, same_partition
+from laws_clusterings import (
+    CLUSTERINGS,
+    estimator,
+    every_clustering,
+    hard,
+    methods_of,
+    on_gram,
+    placed,
+)
 from laws_kmeans import KINDS, cloud, every_kind
-from laws_kmeans import estimator as k_means
 from laws_sphere import unit
 from optional import optional
-from orthodrome import GeodesicMixture, KernelSpectralClustering
 from orthodrome.eigen import Dense, Krylov
 from orthodrome.kernels import Gaussian, Linear, Log, Normalized, Polynomial, Sigmoid
 
 pd = optional("pandas")
 
-CLUSTERINGS = [*KINDS, *LAPLACIANS, "mixture"]
-every_clustering = pytest.mark.parametrize("kind", CLUSTERINGS)
-hard = pytest.mark.parametrize("kind", [*KINDS, *LAPLACIANS])
-on_gram = pytest.mark.parametrize("kind", [name for name in CLUSTERINGS if name != "preimage"])
 every_laplacian = pytest.mark.parametrize("kind", LAPLACIANS)
-
-
-def estimator(kind, n_clusters=3, **options):
-    options = {"kernel": Gaussian(sigma=1.5), "n_init": 2, "random_state": 0, **options}
-    if kind in KINDS:
-        return k_means(kind, n_clusters, **options)
-    if kind == "mixture":
-        return GeodesicMixture(n_clusters, 2, **options)
-    return KernelSpectralClustering(n_clusters, laplacian=kind, **options)
-
-
-def methods_of(model):
-    """The methods that take new points."""
-    names = ("predict", "transform", "embed", "score", "predict_proba", "score_samples", "bic")
-    return [getattr(model, name) for name in names if hasattr(model, name)]
-
-
-def placed(model, X):
-    """What the model says of points: distances, coordinates or probabilities."""
-    for name in ("transform", "embed", "predict_proba"):
-        if hasattr(model, name):
-            return getattr(model, name)(X)
-    raise AssertionError(name)
 
 
 # ------------------------------------------------------------------ degenerate data

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
@@ -14,7 +13,6 @@ from laws_kmeans import (
     estimator,
     every_kind,
     geometry,
-    gram_kinds,
     sphere_kinds,
 )
 from laws_shapes import every_form, in_form, matrices, moved, near, three_leaves
@@ -50,13 +48,6 @@ from orthodrome.sphere.lloyd import lloyd, numbered_by_first
 from real_data import load_or_skip
 
 SIGMA = 1.5
-
-
-def assert_same_model(first, second, new, tol=0.0):
-    assert first.inertia_ == pytest.approx(second.inertia_, rel=tol, abs=0)
-    np.testing.assert_allclose(first.cluster_centers_, second.cluster_centers_, rtol=0, atol=tol)
-    np.testing.assert_allclose(first.transform(new), second.transform(new), rtol=0, atol=tol)
-    np.testing.assert_array_equal(first.predict(new), second.predict(new))
 
 
 # ------------------------------------------------------------------ against others
@@ -262,55 +253,6 @@ def test_bounding_box_places_lie_in_the_box(monkeypatch):
 # ------------------------------------------------------------------ weights and order
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(sigma="median")], ids=repr)
-@every_kind
-def test_weights_are_repetition(kind, kernel):
-    X, new = cloud(80), cloud(40, seed=1)
-    w = np.random.default_rng(2).integers(0, 4, size=len(X))
-    weighted = estimator(kind, 4, kernel=kernel).fit(X, sample_weight=w)
-    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), w))
-    repeated = estimator(kind, 4, kernel=kernel).fit(X[copies])
-    assert_same_model(weighted, repeated, new)
-    np.testing.assert_array_equal(weighted.labels_[copies], repeated.labels_)
-    np.testing.assert_array_equal(weighted.labels_[w == 0], weighted.predict(X[w == 0]))
-    sigma = clone(kernel).fit(np.repeat(X, w, axis=0)).sigma_
-    assert weighted.kernel_.sigma_ == pytest.approx(sigma, rel=1e-12)
-
-
-@every_kind
-def test_a_row_of_weight_zero_changes_nothing(kind):
-    X = cloud(80)
-    far = np.concatenate([X, [[30.0, 0.0, 0.0]], X[:1]])
-    model = estimator(kind, 4).fit(far, sample_weight=np.append(np.ones(80), [0, 0]))
-    plain = estimator(kind, 4).fit(X)
-    assert_same_model(model, plain, cloud(20, seed=1))
-    np.testing.assert_array_equal(model.labels_[:80], plain.labels_)
-    assert model.labels_[80] == plain.predict(far[80:81])[0]
-    assert model.labels_[81] == plain.labels_[0]
-
-
-@every_kind
-def test_the_order_of_rows_does_not_matter(kind):
-    X, new = cloud(80), cloud(40, seed=1)
-    w = np.random.default_rng(2).uniform(1, 2, len(X))
-    order = np.random.default_rng(4).permutation(len(X))
-    plain = estimator(kind, 5).fit(X, sample_weight=w)
-    permuted = estimator(kind, 5).fit(X[order], sample_weight=w[order])
-    assert_same_model(plain, permuted, new)
-    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-
-
-@gram_kinds
-def test_the_order_of_a_gram_matrix_does_not_matter(kind):
-    X = np.repeat(cloud(50), 1 + np.arange(50) % 2, axis=0)
-    matrix = gaussian(X, sigma=SIGMA)
-    order = np.random.default_rng(4).permutation(len(X))
-    plain = estimator(kind, 4, kernel="precomputed").fit(matrix)
-    permuted = estimator(kind, 4, kernel="precomputed").fit(matrix[np.ix_(order, order)])
-    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-    assert permuted.inertia_ == plain.inertia_
-
-
 @every_kind
 def test_weights_times_a_constant(kind):
     X = cloud(80)
@@ -319,50 +261,7 @@ def test_weights_times_a_constant(kind):
     assert two.inertia_ == pytest.approx(2 * one.inertia_, rel=1e-12)
 
 
-@every_kind
-def test_clusters_are_numbered_by_their_first_point_when_sorted(kind):
-    X = blobs()
-    order = np.lexsort(X.T[::-1])
-    for seed in range(3):
-        model = estimator(kind, random_state=seed).fit(X)
-        assert list(dict.fromkeys(model.labels_[order].tolist())) == [0, 1, 2]
-        np.testing.assert_array_equal(model.X_fit_, X[order])
-
-
-@every_kind
-def test_the_seed_decides(kind):
-    X = cloud(120, d=4)
-    for make in (lambda seed: seed, np.random.RandomState, np.random.default_rng):
-        fits = [estimator(kind, 6, n_init=1, random_state=make(seed)).fit(X) for seed in (7, 7, 8)]
-        np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
-        assert fits[0].inertia_ == fits[1].inertia_
-        assert not np.array_equal(fits[0].labels_, fits[2].labels_)
-    estimator(kind, random_state=None).fit(X)
-
-
 # ------------------------------------------------------------------ one result, however computed
-
-
-WAYS = {
-    "memory": {"storage": "memory"},
-    "disk": {"storage": "disk", "memory_budget": "1KiB"},
-    "recompute": {"storage": "recompute", "memory_budget": "1KiB"},
-    "small budget": {"memory_budget": "1KiB"},
-    "callable": {"kernel": lambda A, B: gaussian(A, B, SIGMA)},
-    "embedded": {"kernel": Embedded(np.asarray, Gaussian(sigma=SIGMA))},
-    "normalized": {"kernel": Normalized(Gaussian(sigma=SIGMA))},
-}
-
-
-@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
-@gram_kinds
-def test_storage_and_kind_of_kernel_do_not_matter(kind, options):
-    X, new = cloud(300), cloud(40, seed=1)
-    expected = estimator(kind, 5).fit(X)
-    model = estimator(kind, 5, **options).fit(X)
-    assert_same_model(model, expected, new, 1e-7)
-    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-12)
-    np.testing.assert_array_equal(model.labels_, expected.labels_)
 
 
 @pytest.mark.parametrize("most", [1, 1500])
@@ -374,56 +273,6 @@ def test_starts_one_after_the_other_or_side_by_side(kind, most, monkeypatch):
     alone = estimator(kind, 5, n_init=4).fit(X)
     np.testing.assert_array_equal(alone.labels_, together.labels_)
     assert alone.inertia_ == pytest.approx(together.inertia_, rel=1e-12)
-
-
-@pytest.mark.parametrize("radius", [1.0, 2.5])
-@gram_kinds
-def test_gram_matrix_or_data(kind, radius):
-    X, new = blobs(80), blobs(40, seed=1)
-    w = np.random.default_rng(2).integers(0, 3, size=len(X))
-    K = radius * gaussian(X, sigma=SIGMA)
-    given = estimator(kind, kernel="precomputed").fit(K, sample_weight=w)
-    best = estimator(kind).fit(X, sample_weight=w)
-    factor = radius if kind == "flat" else 1.0
-    assert given.inertia_ == pytest.approx(factor * best.inertia_, rel=1e-9)
-    cross = radius * gaussian(new, X, SIGMA)
-    both = np.concatenate([given.labels_, given.predict(cross)])
-    assert same_partition(both, np.concatenate([best.labels_, best.predict(new)]))
-    found, expected = np.sort(given.transform(cross)), np.sort(best.transform(new))
-    np.testing.assert_allclose(found, np.sqrt(factor) * expected, rtol=0, atol=1e-6)
-    assert given.score(K, sample_weight=w) == pytest.approx(-given.inertia_, rel=1e-9)
-    assert given.X_fit_ is None
-    assert given.n_features_in_ == len(X)
-
-
-@gram_kinds
-def test_sparse_is_dense(kind):
-    X, new = np.maximum(cloud(80), 0) + 0.0, np.maximum(cloud(40, seed=1), 0)
-    dense = estimator(kind, 4).fit(X)
-    for convert in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
-        sparse = estimator(kind, 4).fit(convert(X))
-        np.testing.assert_array_equal(sparse.labels_, dense.labels_)
-        assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-9)
-        np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
-        np.testing.assert_allclose(
-            sparse.transform(convert(new)), dense.transform(new), rtol=0, atol=1e-6
-        )
-    given = estimator(kind, 4, init=scipy.sparse.csr_array(X[:4])).fit(scipy.sparse.csr_array(X))
-    np.testing.assert_array_equal(given.labels_, estimator(kind, 4, init=X[:4]).fit(X).labels_)
-
-
-@every_kind
-def test_float32(kind):
-    X, new = cloud(90, dtype=np.float32), cloud(40, dtype=np.float32, seed=1)
-    model, double = estimator(kind, 4).fit(X), estimator(kind, 4).fit(X.astype(np.float64))
-    np.testing.assert_array_equal(model.labels_, double.labels_)
-    assert model.transform(new).dtype == np.float32
-    assert model.inertia_ == pytest.approx(double.inertia_, rel=1e-4)
-    np.testing.assert_allclose(
-        model.transform(new), double.transform(new.astype(np.float64)), rtol=0, atol=5e-3
-    )
-    if kind == "preimage":
-        assert model.cluster_centers_.dtype == np.float32
 
 
 # ------------------------------------------------------------------ limits

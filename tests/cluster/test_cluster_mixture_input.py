@@ -113,16 +113,6 @@ def test_any_scale_gives_numbers(sigma, kind):
     assert_all_finite(model, X)
 
 
-# ------------------------------------------------------------------ forms of data
-
-
-def test_float32():
-    X = blobs()
-    exact, coarse = estimator().fit(X), estimator().fit(X.astype(np.float32))
-    np.testing.assert_array_equal(coarse.labels_, exact.labels_)
-    np.testing.assert_allclose(coarse.lower_bound_, exact.lower_bound_, atol=1e-3)
-
-
 # ------------------------------------------------------------------ errors
 
 

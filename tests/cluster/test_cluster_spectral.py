@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.manifold import spectral_embedding
 
@@ -22,7 +20,7 @@ from laws_cluster import (
 )
 from orthodrome import KernelPCA, KernelSpectralClustering
 from orthodrome.eigen import Hebbian
-from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
+from orthodrome.kernels import Gaussian, Polynomial
 from orthodrome.metrics import variation_of_information
 from real_data import load_or_skip
 
@@ -137,23 +135,6 @@ def test_usps_is_clustered_as_by_exact_kernel_pca():
 # ------------------------------------------------------------------ weights and order
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(sigma="median"), KERNEL], ids=repr)
-@every_solver
-@every_laplacian
-def test_weights_are_repetition(laplacian, solver, kernel):
-    X, new = blobs(), blobs(40, seed=1)
-    w = np.random.default_rng(2).integers(0, 4, size=len(X))
-    weighted = fit(X, laplacian, kernel=kernel, sample_weight=w, **solver)
-    copies = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), w))
-    repeated = fit(X[copies], laplacian, kernel=kernel, **solver)
-    assert_same_model(weighted, repeated, new, 1e-12)
-    np.testing.assert_array_equal(weighted.labels_[copies], repeated.labels_)
-    np.testing.assert_array_equal(weighted.embedding_[copies], repeated.embedding_)
-    np.testing.assert_array_equal(weighted.labels_[w == 0], weighted.predict(X[w == 0]))
-    sigma = clone(kernel).fit(np.repeat(X, w, axis=0)).sigma_
-    assert weighted.kernel_.sigma_ == pytest.approx(sigma, rel=1e-12)
-
-
 @every_laplacian
 def test_weights_against_the_naive_twin(laplacian):
     X = blobs(60)
@@ -193,42 +174,6 @@ def test_clusters_are_a_fixed_point_of_k_means(laplacian):
 
 
 @every_laplacian
-def test_a_row_of_weight_zero_has_the_label_of_its_twin(laplacian):
-    X = blobs()
-    w = np.ones(len(X) + 1)
-    w[-1] = 0
-    model = fit(np.concatenate([X, X[:1]]), laplacian, sample_weight=w)
-    plain = fit(X, laplacian)
-    assert model.labels_[-1] == plain.labels_[0]
-    np.testing.assert_array_equal(model.embedding_[-1], plain.embedding_[0])
-    np.testing.assert_array_equal(model.labels_[:-1], plain.labels_)
-
-
-@every_solver
-@every_laplacian
-def test_the_order_of_rows_does_not_matter(laplacian, solver):
-    X, new = blobs(), blobs(40, seed=1)
-    w = np.random.default_rng(2).random(len(X)) + 1
-    order = np.random.default_rng(4).permutation(len(X))
-    plain = fit(X, laplacian, sample_weight=w, **solver)
-    permuted = fit(X[order], laplacian, sample_weight=w[order], **solver)
-    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-    np.testing.assert_array_equal(permuted.embedding_, plain.embedding_[order])
-    np.testing.assert_array_equal(permuted.embed(new), plain.embed(new))
-
-
-@every_laplacian
-def test_the_order_of_a_gram_matrix_does_not_matter(laplacian):
-    X = np.repeat(blobs(80), 1 + np.arange(80) % 2, axis=0)
-    matrix = gaussian(X, sigma=SIGMA)
-    order = np.random.default_rng(4).permutation(len(X))
-    plain = fit(matrix, laplacian, kernel="precomputed")
-    permuted = fit(matrix[np.ix_(order, order)], laplacian, kernel="precomputed")
-    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-    np.testing.assert_array_equal(permuted.embedding_, plain.embedding_[order])
-
-
-@every_laplacian
 def test_weights_times_a_constant(laplacian):
     """Of a centred matrix only the eigenvalues change; of a graph, since copies see each other."""
     X = blobs()
@@ -244,50 +189,6 @@ def test_weights_times_a_constant(laplacian):
 # ------------------------------------------------------------------ one result, however computed
 
 
-@every_laplacian
-def test_gram_matrix_or_data(laplacian):
-    X, new = blobs(), blobs(40, seed=1)
-    w = np.random.default_rng(2).integers(0, 3, size=len(X))
-    data = fit(X, laplacian, sample_weight=w)
-    given = fit(gaussian(X, sigma=SIGMA), laplacian, kernel="precomputed", sample_weight=w)
-    np.testing.assert_allclose(given.embedding_, data.embedding_, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(
-        given.embed(gaussian(new, X, SIGMA)), data.embed(new), rtol=0, atol=1e-9
-    )
-    assert same_partition(given.labels_, data.labels_)
-    both = np.concatenate([given.labels_, given.predict(gaussian(new, X, SIGMA))])
-    assert same_partition(both, np.concatenate([data.labels_, data.predict(new)]))
-    assert given.X_fit_ is None
-    assert given.n_features_in_ == len(X)
-
-
-WAYS = {
-    "memory": {"storage": "memory"},
-    "disk": {"storage": "disk"},
-    "recompute": {"storage": "recompute"},
-    "small budget": {"memory_budget": "1KiB"},
-    "krylov": {"solver": "krylov", "tol": 1e-12},
-    "callable": {"kernel": lambda A, B: gaussian(A, B, SIGMA)},
-    "embedded": {"kernel": Embedded(np.asarray, KERNEL)},
-    "normalized": {"kernel": Normalized(KERNEL)},
-    "rbf": {"kernel": "rbf"},
-}
-
-
-@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
-@every_laplacian
-def test_storage_solver_and_kind_of_kernel_do_not_matter(laplacian, options):
-    X, new = blobs(600), blobs(40, seed=1)
-    if options.get("kernel") == "rbf":
-        X, new = X * np.sqrt(2 / 3), new * np.sqrt(2 / 3)  # its γ is 1/3
-        expected = fit(X, laplacian, kernel=Gaussian(sigma=np.sqrt(1.5)), solver="dense")
-    else:
-        expected = fit(X, laplacian, solver="dense")
-    model = fit(X, laplacian, **options)
-    assert_same_model(model, expected, new, 1e-9)
-    np.testing.assert_array_equal(model.labels_, expected.labels_)
-
-
 @pytest.mark.parametrize("kernel", [KERNEL, Gaussian(), "precomputed"], ids=str)
 @every_laplacian
 def test_hebbian_labels(laplacian, kernel):
@@ -298,54 +199,6 @@ def test_hebbian_labels(laplacian, kernel):
     model = fit(X, laplacian, kernel=kernel, solver="hebbian", tol=0.05, max_iter=100)
     assert model.solver_ == "hebbian"
     assert variation_of_information(exact.labels_, model.labels_) < 0.25
-
-
-@every_laplacian
-def test_sparse_is_dense(laplacian):
-    X, new = np.maximum(blobs(), 0), np.maximum(blobs(40, seed=1), 0)
-    dense = fit(X, laplacian)
-    for convert in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
-        sparse = fit(convert(X), laplacian)
-        np.testing.assert_array_equal(sparse.labels_, dense.labels_)
-        np.testing.assert_allclose(sparse.embedding_, dense.embedding_, rtol=0, atol=1e-10)
-        np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
-        np.testing.assert_array_equal(sparse.predict(new), dense.predict(new))
-
-
-@every_solver
-@every_laplacian
-def test_float32(laplacian, solver):
-    X, new = blobs(dtype=np.float32), blobs(40, dtype=np.float32, seed=1)
-    model, double = fit(X, laplacian, **solver), fit(X.astype(np.float64), laplacian, **solver)
-    assert model.embedding_.dtype == model.eigenvalues_.dtype == np.float32
-    assert model.embed(new).dtype == model.cluster_centers_.dtype == np.float32
-    np.testing.assert_allclose(model.embedding_, double.embedding_, rtol=0, atol=1e-4)
-    np.testing.assert_allclose(model.embed(new), double.embed(new.astype(float)), rtol=0, atol=1e-4)
-    np.testing.assert_array_equal(model.labels_, double.labels_)
-
-
-@every_laplacian
-def test_the_seed_decides(laplacian):
-    X = np.random.default_rng(0).standard_normal((120, 4))  # no groups: k-means has many ends
-    seeds = [7, np.random.RandomState(7), 8]
-    fits = [fit(X, laplacian, n_clusters=6, n_init=1, random_state=seed) for seed in seeds]
-    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
-    assert not np.array_equal(fits[0].labels_, fits[2].labels_)
-    seeds = [np.random.default_rng(seed) for seed in (7, 7, 8)]
-    fits = [fit(X, laplacian, n_clusters=6, n_init=1, random_state=seed) for seed in seeds]
-    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
-    assert not np.array_equal(fits[0].labels_, fits[2].labels_)
-    fit(X, laplacian, random_state=None)
-
-
-@every_laplacian
-def test_clusters_are_numbered_by_their_first_point_when_sorted(laplacian):
-    X = blobs()
-    for seed in range(3):
-        model = fit(X, laplacian, random_state=seed)
-        labels = model.labels_[np.lexsort(X.T[::-1])]
-        assert list(dict.fromkeys(labels.tolist())) == [0, 1, 2]
-        np.testing.assert_array_equal(model.X_fit_, X[np.lexsort(X.T[::-1])])
 
 
 # ------------------------------------------------------------------ new points

@@ -90,11 +90,6 @@ def test_the_page_says_who_is_better(experiment):
     assert "best number in 0 of 1 settings" in worse
 
 
-def test_the_committed_page_is_that_of_the_committed_rows(experiment):
-    rows = experiment.read_rows(FOLDER / "denoising.csv")
-    assert (FOLDER / "denoising.md").read_text("utf-8") == experiment.page(rows)
-
-
 @pytest.mark.slow
 def test_a_quick_run(experiment, tmp_path, monkeypatch):
     for name in ("camera_256", "cmu_walk_35"):

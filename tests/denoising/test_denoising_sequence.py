@@ -1,6 +1,7 @@
 """Laws of SequenceDenoiser."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -167,21 +168,14 @@ def test_the_walk_of_the_paper():
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_every_source_of_random_numbers(make):
-    t = np.linspace(0, 6, 60)[:, None]
-    noisy = np.stack([np.cos(t + np.arange(3)), np.sin(t + np.arange(3))], axis=2)
-    noisy = noisy + 0.1 * np.random.default_rng(0).standard_normal(noisy.shape)
-    one, other = (
-        SequenceDenoiser(3, max_train=30, random_state=make(5)).denoise(noisy) for _ in range(2)
-    )
-    np.testing.assert_array_equal(one, other)
-    with pytest.raises(ValueError, match="random_state of SequenceDenoiser must be an integer"):
-        SequenceDenoiser(3, random_state="seed").denoise(noisy)
-
-
-def test_an_image_takes_a_generator():
-    image = np.random.default_rng(0).random((20, 20))
-    one, other = (
-        PatchDenoiser(4, 2, 3, noise=0.1, random_state=np.random.default_rng(1)).denoise(image)
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(one, other)
+    _, noisy = noisy_walk(n=60, joints=3)
+    image = noisy[:20, :, 0].repeat(7, axis=1)
+    for denoiser, data in (
+        (SequenceDenoiser(3, max_train=30), noisy),
+        (PatchDenoiser(4, 2, 3, noise=0.1), image),
+    ):
+        one, other = (replace(denoiser, random_state=make(5)).denoise(data) for _ in range(2))
+        np.testing.assert_array_equal(one, other)
+        name = type(denoiser).__name__
+        with pytest.raises(ValueError, match=f"random_state of {name} must be an integer"):
+            replace(denoiser, random_state="seed").denoise(data)
