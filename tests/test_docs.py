@@ -35,8 +35,8 @@ PAGES = sorted(
 )
 MARKDOWN = [page for page in PAGES if page.suffix == ".md"]
 
-# Not public: what the estimators share, and what the command line is made of.
-NOT_PUBLIC = {"base", "cli", "plan", "runs"}
+# Not public: what the estimators share.
+NOT_PUBLIC = {"base", "plan"}
 
 
 def name_of(path: Path) -> str:
