@@ -17,6 +17,7 @@ from bounded import in_child, killed_at, lines_of
 from optional import needs
 from orthodrome import KernelPCA, load, save
 from orthodrome.app import main
+from orthodrome.app.inputs import read_image, write_image
 from orthodrome.datasets import _download
 from orthodrome.datasets import load as load_set
 from orthodrome.datasets._fingerprint import arrays_sha256
@@ -27,7 +28,6 @@ from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
 from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
-from orthodrome.app.inputs import read_image, write_image
 from orthodrome.spaces import read_tps, write_tps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")

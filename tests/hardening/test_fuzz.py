@@ -21,11 +21,11 @@ from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
 from orthodrome import GeodesicMixture, KernelPCA, app, load, save
 from orthodrome._core.machine import machine
+from orthodrome.app.inputs import read_data, read_image
+from orthodrome.app.memory import available_memory
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
-from orthodrome.app.inputs import read_data, read_image
-from orthodrome.app.memory import available_memory
 from orthodrome.spaces import read_tps
 
 with contextlib.suppress(ImportError):
