@@ -21,7 +21,6 @@ SECTIONS = (
     "Digits: ten classes in two dimensions",
     "Wine: three cultivars in two dimensions",
     "Directions: kernel PCA and kernel PGA",
-    "Which solver, and why",
     "How to do this again",
 )
 FAR = ".* a quarter of a great circle or more"

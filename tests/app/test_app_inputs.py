@@ -195,6 +195,15 @@ def test_ragged_rows_are_found_in_unused_columns(write):
     assert len(read_data(write("c.csv", text.replace("3,y", "3,4,")), columns=["a"])) == 2
 
 
+@pytest.mark.parametrize("line", range(2, 9))
+def test_ragged_rows_are_found_in_every_chunk(write, monkeypatch, line):
+    monkeypatch.setattr(tables, "_CHUNK_CELLS", 4)
+    for cells in ("1", "1,2,3"):
+        lines = ["a,b", *["1,2"] * 8]
+        lines[line - 1] = cells
+        refused(write("a.csv", "\n".join(lines)), f"line {line}: the line has {len(cells[::2])}")
+
+
 def test_huge_finite_values_are_kept(write):
     data = read_data(write("a.csv", "a,b\n1e308,1e308\n1,2\n"))
     assert data.X[0].tolist() == [1e308, 1e308]

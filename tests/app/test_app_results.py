@@ -98,20 +98,10 @@ def test_centers_without_preimages_are_intrinsic():
     assert make_model(Choice("kmeans", kernel="gaussian"), SQUARE).centers == "preimage"
 
 
-@pytest.mark.parametrize(
-    ("path", "columns", "words"),
-    [
-        ("b.npy", ("a",), "b.npy: it has no column 'b'."),
-        ("b.csv", ("b", "a"), "b.csv: its columns are in another order"),
-        ("b.csv", ("a", "c"), "it has no column 'b' and has 'c', which the model does not have."),
-        ("b.csv", ("a", "b", "c"), "b.csv: it has 'c', which the model does not have."),
-    ],
-)
-def test_other_columns_are_refused(path, columns, words):
-    with pytest.raises(InputError, match=re.escape(words)):
-        check_same_columns(("a", "b"), replace(SQUARE, path=path, columns=columns))
-    # arrays have no names to compare
-    check_same_columns(("a", "b"), replace(SQUARE, path="b.NPY", columns=("x1", "x2")))
+def test_other_columns_are_refused():
+    check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1", "x2")))
+    with pytest.raises(InputError, match=r"b\.npy: it has 1 columns .* fitted to 2\.$"):
+        check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1",)))
 
 
 def test_warnings_are_noted_once_and_those_for_developers_never():

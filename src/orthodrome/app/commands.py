@@ -212,9 +212,8 @@ def demo(**shared: Any) -> None:
     """PCA, kernel PCA and kernel PGA side by side, as one HTML page.
 
     Uses data that ship with scikit-learn (digits, wine) and simulated directions. Shows
-    embeddings, spectra, pre-images and how they were computed, and writes the figures as PNG files
-    next to the page. The last line on stdout is the path of the page. Needs no network and takes
-    less than a minute.
+    embeddings, spectra and pre-images, and writes the figures as PNG files next to the page. The
+    last line on stdout is the path of the page. Needs no network and takes less than a minute.
     """
     from .demo import run_demo
     from .session import command_line, print_paths

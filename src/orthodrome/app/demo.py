@@ -23,7 +23,6 @@ from .._core.files import writable_folder
 from .._core.machine import machine, versions
 from ..datasets import make_von_mises_fisher
 from ..decomposition import KernelPCA
-from ..eigen import choose_solver
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
@@ -127,7 +126,6 @@ def run_demo(
             _compared("Digits: ten classes in two dimensions", digits),
             _compared("Wine: three cultivars in two dimensions", wine),
             _directions_section(directions, settings),
-            _solvers({"digits": digits, "wine": wine, "directions": directions}),
             _again(command, settings),
         ]
         lead = _LEAD.format(seconds=time.perf_counter() - started)
@@ -300,30 +298,6 @@ def _spectrum(method: str, found: Embedding) -> Picture:
 
 
 # ---------------------------------------------------------------------------- how it was done
-
-
-def _solvers(compared: dict[str, Comparison]) -> Section:
-    rows = []
-    for name, found in compared.items():
-        choice = choose_solver(len(found.data), found.n_components)
-        for each in found.methods:
-            if each.method != "pca":
-                fit = f"{name}, {TITLES[each.method]}"
-                rows.append([fit, choice.solver, choice.reason, f"{each.seconds:.2f}"])
-    return Section(
-        "Which solver, and why",
-        [
-            Text(
-                'With solver="auto" the library chooses the eigensolver; '
-                "orthodrome.eigen.choose_solver returns the choice and the reason."
-            ),
-            Table(
-                "The embeddings of this page. The first use of a kernel also loads compiled code.",
-                ["fit", "solver", "why", "seconds"],
-                rows,
-            ),
-        ],
-    )
 
 
 def _again(command: Sequence[str], settings: Settings) -> Section:

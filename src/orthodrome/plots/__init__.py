@@ -6,16 +6,16 @@
 :func:`sphere`                  unit vectors of R³ on a globe, such as kernel PGA's
 :func:`shapes`                  planar shapes of each class, with their means
 :func:`shape_modes`             how shapes change along the modes of a decomposition
-:func:`karcher_objective`       where the squared distances to all points of the plane are least
+:func:`karcher_objective`       the objective of the Karcher mean over the plane
 :func:`spectrum`                the variance that each component explains, and their sum
-:func:`neighborhood`            which part of the nearest neighbours embeddings keep
-:func:`confusion`               which classes are taken for which
+:func:`neighborhood`            fraction of nearest neighbours preserved
+:func:`confusion`               confusion matrix
 :func:`curves`                  several curves over one axis
-:func:`images`                  rows of small images, such as pre-images beside originals
+:func:`images`                  rows of small images, such as pre-images and originals
 ==============================  ==================================================================
 
-Every function returns the matplotlib Figure. None touches pyplot: nothing needs a display, and
-nothing stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
+Every function returns the matplotlib Figure. None uses pyplot: no display is needed, and no figure
+stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
 ``fig.savefig(…)``. ``plots.report`` writes figures, tables and text as one HTML page, and
 ``plots.interactive`` has a scatter for it that can be explored there.
 """

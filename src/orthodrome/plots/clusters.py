@@ -59,9 +59,9 @@ def clusters(
         Points, or an embedding of them, d >= 2; the first two columns are drawn.
     labels : array-like of shape (n_samples,)
         The cluster of each point. Each has a colour and a marker, in the order of the labels; the
-        first hundred pairs are different. The legend has a line for each with its number of points;
-        where there are more than fit beside the axes, 16 at most, for the largest, and one for all
-        others.
+        first hundred pairs differ. The legend has a line for each with its number of points; if
+        there are more than fit next to the axes (at most 16), it lists the largest and one line
+        for all others.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colour of their clusters. Where the labels are integers, row
         j is the centre of cluster j, also of one without points; other labels are in sorted order.

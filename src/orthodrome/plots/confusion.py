@@ -1,4 +1,4 @@
-"""Confusion matrices: which classes are taken for which."""
+"""Confusion matrices."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["confusion"]
 
-# One hue from light to dark: lightness alone tells the values, to all colour visions.
+# One hue from light to dark, which works for all colour visions.
 _SCALE = "Blues"
-_FEW = 8  # classes whose cells have room for the share under the count
+_FEW = 8  # classes whose cells have room for the percentage below the count
 _NUMBERED = 40  # classes whose cells have room for a count
 _DARK = 0.179  # luminance where black and white stand out alike: (L + 0.05)² = 1.05 · 0.05
 _SHARES = {
@@ -41,11 +41,11 @@ def confusion(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    r"""Draw how many points of each class are taken for which class.
+    r"""Draw a confusion matrix.
 
-    A row is a true class and a column a predicted one; right answers are on the diagonal, which
-    is outlined. Cells have their counts, and of up to eight classes their shares in percent;
-    empty cells stay empty. Colour is the share.
+    A row is a true class and a column a predicted one; correct predictions are on the diagonal,
+    which is outlined. Cells show counts and, for up to eight classes, percentages; empty cells
+    stay empty. Colour shows the fraction.
 
     Parameters
     ----------
@@ -56,8 +56,9 @@ def confusion(
     labels : array-like of shape (n_classes,), optional
         All classes, in the order in which they are drawn; sorted if absent.
     normalize : {"true", "pred", "all"} or None, default="true"
-        What shares are of: all points of the true class (the diagonal has each class's recall),
-        all of the predicted class (its precision), or all points. Counts alone if None.
+        What the fractions refer to: all points of the true class (the diagonal then shows each
+        class's recall), all of the predicted class (its precision), or all points. Only counts if
+        None.
     ax : matplotlib Axes, optional
         Where to draw; a new figure, larger for more classes, if absent.
     title : str, optional
@@ -121,25 +122,22 @@ def _check_classes(
     if _kind(classes) != _kind(true) and classes.size:
         raise ValueError(
             "labels of confusion must be of the kind of y_true, text, numbers or dates; got "
-            f"{classes.dtype} beside {true.dtype}."
+            f"{classes.dtype} and {true.dtype}."
         )
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
         raise ValueError("labels of confusion must be a list of different classes.")
-    strange = found[~np.isin(found, classes)]
-    if len(strange):
+    unknown = found[~np.isin(found, classes)]
+    if len(unknown):
         raise ValueError(
             f"labels of confusion must hold every class of y_true and y_pred; "
-            f"{strange[0].item()!r} is absent."
+            f"{unknown[0].item()!r} is absent."
         )
     return classes
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    """Return what labels are: those of one kind can be sorted together."""
-    for name, kinds in {"text": "U", "bytes": "S", "dates": "M", "durations": "m"}.items():
-        if labels.dtype.kind in kinds:
-            return name
-    return "numbers"
+    """Return the kind of labels; those of one kind can be sorted together."""
+    return labels.dtype.kind if labels.dtype.kind in "USMm" else "number"
 
 
 def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
@@ -152,7 +150,7 @@ def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
-    """Return what colours the cells; 0 in the row or the column of a class without points."""
+    """Return the values of the cells; 0 in the row or column of a class without points."""
     values = counts.astype(np.float64)
     if normalize is None:
         return values
@@ -185,7 +183,7 @@ def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _percent(share: float) -> str:
-    """Return whole percents, and neither 0% of something nor 100% of not all."""
+    """Return whole percents; never 0% for a part or 100% for less than all."""
     if 0 < share < 0.005:
         return "<1%"
     return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
@@ -202,7 +200,7 @@ def _outline_diagonal(ax: Axes, n: int) -> None:
 
 
 def _name_classes(ax: Axes, names: list[str]) -> None:
-    """Write the classes along both axes: wrapped where there is room for lines, else shortened."""
+    """Label both axes with the classes, wrapped if there is room, else shortened."""
     few = len(names) <= _FEW
     shown = [_fit(name, 16 if few else 22, lines=3 if few else 1) for name in names]
     places = np.arange(len(names))

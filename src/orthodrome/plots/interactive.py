@@ -1,11 +1,11 @@
 """An embedding that can be explored in the page: a block of :mod:`orthodrome.plots.report`.
 
-plotly.js stands inside the page, once however many scatters there are, and no request leaves it.
-The data travel as JSON that no script runs, and become text by ``textContent`` or, in the labels
-that plotly draws, with its few tags escaped; no name or label can act on the page. Under the
-page's policy only scripts with the right hash run: plotly's and the one beside this file. Points
-are drawn as SVG, which prints sharply; plotly's WebGL traces compile their code while they run,
-which the policy forbids, so that of very many points a sample is drawn.
+plotly.js is inside the page, once for all scatters, and no request leaves the page. The data are
+JSON that is not executed, and become text by ``textContent`` or, in the labels that plotly draws,
+with its tags escaped, so no name or label can inject markup. The page's policy runs only scripts
+with the right hash: plotly's and scatter.js. Points are drawn as SVG, which prints sharply;
+plotly's WebGL traces compile code at run time, which the policy forbids, so a sample is drawn if
+there are very many points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .report import Assets
 
 __all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
 
-MAX_POINTS = 10_000  # as many as SVG draws and hides again while one looks on
+MAX_POINTS = 10_000  # SVG draws and hides as many without a noticeable delay
 _MAX_CLASSES = 99  # with the rest, as many as there are different pairs of colour and marker
 _MAX_AXES = 10  # coordinates to choose from
 _MAX_FEATURES = 4  # features in the text of a point
@@ -259,7 +259,7 @@ class Scatter:
         }
 
     def _fields(self) -> list[tuple[str, Any]]:
-        """Return what the text of a point says beside its class and coordinates: names, values."""
+        """Return names and values for the text of a point, besides its class and coordinates."""
         fields: list[tuple[str, Any]] = list((self.details or {}).items())
         if self.features is not None and self.columns is not None:
             columns = np.asarray(self.features)[:, :_MAX_FEATURES].T

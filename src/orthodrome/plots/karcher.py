@@ -1,4 +1,4 @@
-"""The objective of a Karcher mean over the plane of the data, and where its least value is."""
+"""The objective of a Karcher mean over the plane of the data, and its minimum."""
 
 from __future__ import annotations
 

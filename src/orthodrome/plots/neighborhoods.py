@@ -1,4 +1,4 @@
-"""Neighbourhood preservation: which part of the nearest neighbours an embedding keeps."""
+"""Fraction of nearest neighbours that embeddings preserve."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def neighborhood(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    r"""Draw which fraction of the κ nearest neighbours each embedding keeps, over all κ.
+    r"""Draw the fraction of the κ nearest neighbours that each embedding preserves, for all κ.
 
-    A thin line is what a random embedding keeps on average, :math:`\kappa / (N - 1)`.
+    A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""One self-contained HTML page: text, figures, tables and code, and no request to anywhere.
+"""One self-contained HTML page: text, figures, tables and code, without external requests.
 
-A page is a list of sections, a section a list of blocks, and a block knows its own HTML; a new
-kind of block needs an ``html`` method and, if it needs styles or scripts on the page, a method
-``assets``. All text is escaped where it becomes HTML, so that nothing from the data (a column's or
-a class's name) can act on the page; scripts run only by the hash of what the blocks declare.
+A page is a list of sections, a section a list of blocks, and a block renders its own HTML; a new
+kind of block needs an ``html`` method and, if it needs styles or scripts, a method ``assets``. All
+text is escaped, so nothing from the data (a column's or a class's name) can inject markup; only
+scripts that blocks declare run, by their hash.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Note:
-    """A paragraph that stands out: a limit, a caveat, what the numbers do not say."""
+    """A highlighted paragraph: a limit or a caveat."""
 
     text: str
 
@@ -112,7 +112,7 @@ class Picture:
     Attributes
     ----------
     name : str
-        Name of its file, without ending, where it is also written beside the page.
+        Name of its file, without ending, if it is also written next to the page.
     data : bytes
         The PNG file, or a GIF file that moves.
     alt : str
@@ -222,7 +222,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: Sequence[Block] = field(default_factory=tuple)
@@ -246,12 +246,12 @@ def write_report(
     lead: str = "",
     pictures_beside: bool = False,
 ) -> Path:
-    """Write a page, whole or not at all.
+    """Write a page atomically.
 
     Parameters
     ----------
     path : str or path
-        The file to write; its folder is made if need be.
+        The file to write; its folder is made if it is missing.
     title : str
         Title of the page.
     sections : sequence of Section

@@ -155,6 +155,11 @@ class Selection:
     label: int | None
     ids: int | None
 
+    @property
+    def texts(self) -> list[int]:
+        """The columns that are read as text."""
+        return [i for i in (self.label, self.ids) if i is not None]
+
 
 def choose_columns(
     path: str, names: Sequence[str], label: str | None, columns: Sequence[str] | None

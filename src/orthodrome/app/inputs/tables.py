@@ -6,7 +6,7 @@ import math
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,7 @@ class _Columns:
     """The chosen columns of a table."""
 
     numbers: NDArray[np.float64]
-    labels: list[str]
-    ids: list[str]
+    texts: dict[int, list[str]]  # labels and names of the rows, by position
     decimal: str
 
 
@@ -69,18 +68,21 @@ def read_table(
     notes = list(table.notes)
     if found.decimal == ",":
         notes.append("Numbers were read with decimal commas.")
-    named = selection.ids is not None
-    return Data(
+    data = Data(
         table.path,
         "table",
         found.numbers,
         tuple(table.names[i] for i in selection.features),
-        tuple(found.ids) if named else numbered_rows(len(found.numbers)),
-        None if selection.label is None else np.array(found.labels, dtype=np.str_),
-        None if selection.label is None else table.names[selection.label],
-        table.names[selection.ids or 0] or "(no name)" if named else None,
-        tuple(notes),
+        numbered_rows(len(found.numbers)),
+        notes=tuple(notes),
     )
+    if selection.label is not None:
+        labels = np.array(found.texts[selection.label], dtype=np.str_)
+        data = replace(data, labels=labels, label_name=table.names[selection.label])
+    if selection.ids is not None:
+        name = table.names[selection.ids] or "(no name)"
+        data = replace(data, ids=tuple(found.texts[selection.ids]), id_name=name)
+    return data
 
 
 def text_columns(path: Path) -> tuple[TextTable, list[tuple[int, list[str]]]]:
@@ -121,7 +123,7 @@ def _chunks(table: TextTable, selection: Selection, decimal: str) -> _Columns:
     # before 3.1, the default parser is off by a last bit now and then
     old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
     numbers: list[NDArray[np.float64]] = []
-    texts: dict[int, list[str]] = {i: [] for i in (selection.label, selection.ids) if i is not None}
+    texts: dict[int, list[str]] = {i: [] for i in selection.texts}
     with table.open() as file, warnings.catch_warnings():
         warnings.simplefilter("error")
         if table.has_header:
@@ -145,12 +147,10 @@ def _chunks(table: TextTable, selection: Selection, decimal: str) -> _Columns:
             if last not in features and (chunk[last] == "").any():
                 raise ValueError("perhaps a short line")
     found = np.ascontiguousarray(np.concatenate(numbers))
-    labels = texts.get(-1 if selection.label is None else selection.label, [])
+    labels = [] if selection.label is None else texts[selection.label]
     if not np.isfinite(found).all() or any(map(is_no_label, labels)):
         raise ValueError("a missing or infinite value")
-    return _Columns(
-        found, labels, texts.get(-1 if selection.ids is None else selection.ids, []), decimal
-    )
+    return _Columns(found, texts, decimal)
 
 
 # ---------------------------------------------------------------------------- record by record
@@ -177,28 +177,27 @@ class _Reading:
         self.n_rows = 0
 
     def run(self) -> _Columns:
-        positions, label, ids = self.selection.features, self.selection.label, self.selection.ids
+        positions = self.selection.features
         pick: Any = itemgetter(*positions)
         if len(positions) == 1:
             pick = itemgetter(slice(positions[0], positions[0] + 1))
-        numbers, labels, names = array("d"), [], []
+        numbers = array("d")
+        texts: dict[int, list[str]] = {i: [] for i in self.selection.texts}
         for line, cells in self.table.records():
             self.n_rows += 1
             numbers.extend(self._numbers(line, pick(cells)))
-            if label is not None:
-                labels.append(restore_formula(cells[label].strip()))
-                if is_no_label(labels[-1]):
-                    where = self._place(line, self.table.names[label])
+            for i, column in texts.items():
+                column.append(restore_formula(cells[i].strip()))
+                if i == self.selection.label and is_no_label(column[-1]):
+                    where = self._place(line, self.table.names[i])
                     raise InputError(f"{where}: there is no label. Complete it, or remove the row.")
-            if ids is not None:
-                names.append(restore_formula(cells[ids].strip()))
         if not self.n_rows:
             raise InputError(
                 f"{self.table.path} has a header and no rows of data. Its columns are "
                 f"{listed(self.table.names)}."
             )
         X = np.frombuffer(numbers, dtype=np.float64).reshape(self.n_rows, -1).copy()
-        return _Columns(X, labels, names, self.decimal)
+        return _Columns(X, texts, self.decimal)
 
     def _place(self, line: int, column: str) -> str:
         return f"{self.table.path}, line {line} (data row {self.n_rows}), column {shown(column)}"
