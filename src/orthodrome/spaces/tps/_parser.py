@@ -68,9 +68,7 @@ def name_and_text(source: Any) -> tuple[str, str]:
             "open it with encoding='latin-1'."
         ) from None
     except IsADirectoryError:
-        raise ValueError(
-            f"{name} is a folder, not a TPS file; give the path of a file."
-        ) from None
+        raise ValueError(f"{name} is a folder, not a TPS file; give the path of a file.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
     return name, _decoded(content) if isinstance(content, bytes) else content
