@@ -32,7 +32,7 @@ PAGES = sorted(
     if not page.relative_to(DOCS).as_posix().startswith((*GENERATED, "_templates"))
 )
 MARKDOWN = [page for page in PAGES if page.suffix == ".md"]
-NOT_PUBLIC = {"app", "base", "plan"}
+NOT_PUBLIC = {"base", "plan"}
 ROOMS = sorted(
     room.name
     for room in pkgutil.iter_modules(orthodrome.__path__)

@@ -50,7 +50,7 @@ def test_texts_have_letters():
     """NumPy would make such a text, and Python end with SystemError where it is looked at."""
     letters = struct.pack("<2I", ord("a"), 0x110000)
     found = archive(("X.npy", described("<U2", (1,), letters)))
-    with pytest.raises(ValueError, match="its texts have letters that there are none of"):
+    with pytest.raises(ValueError, match="its texts have invalid letters"):
         found["X"]
     assert archive(("X.npy", described("<U1", (1,), letters[:4])))["X"].tolist() == ["a"]
 

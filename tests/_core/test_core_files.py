@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,6 +131,26 @@ def test_names_as_long_as_the_system_takes(tmp_path):
     for name in ("x" * 250, "é" * 125):
         write_atomically(tmp_path / name, b"whole")
         assert (tmp_path / name).read_bytes() == b"whole"
+
+
+def test_old_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # as if killed
+    monkeypatch.setattr(os, "replace", lambda *_: None)
+    write_atomically(tmp_path / "a", b"left")
+    write_atomically(tmp_path / "b", b"left")
+    monkeypatch.undo()
+    old, others = sorted(tmp_path.iterdir()), ["a.tmp", ".a.orthodrome-part"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    write_atomically(tmp_path / "a", b"")
+    assert len(os.listdir(tmp_path)) == 5  # they are young
+    for file in (*old, *(tmp_path / name for name in others)):
+        os.utime(file, (0, 0))
+    write_atomically(tmp_path / "a", b"")
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        ["a", *others, *(file.name for file in old if file.exists())]
+    )
+    assert [file.exists() for file in old].count(True) == 1  # that of the other file
 
 
 def test_writers_of_one_file_do_not_meet(tmp_path):

@@ -250,7 +250,7 @@ def test_killed(gain, seconds, where, tmp_path):
     check_same_run(resumed, run(matrix(), gain=gain))
     assert operator.n_rows == COMPARED + rows_from(n_pass, 0 if seconds is None else block)
     # the dead process leaves at most a hidden file, which is removed when it is old
-    left = [name for name in os.listdir(tmp_path) if not name.startswith(".run.")]
+    left = [name for name in os.listdir(tmp_path) if not name.endswith(".orthodrome-part")]
     assert sorted(left) == ["matrix.npy", "run"]
     for name in set(os.listdir(tmp_path)) - set(left):
         os.utime(tmp_path / name, (0, 0))

@@ -1,8 +1,8 @@
-"""NumPy's files, read with care: a header is believed as far as the file is long, and no further.
+"""Read NumPy's files without trusting their headers.
 
-``numpy.load`` makes room for the numbers that a header promises before it looks for them, and what
-it raises on a damaged file is of a dozen kinds, some of them no subclasses of ValueError or
-OSError. Here the sizes come first, nothing is unpickled, and what is wrong is a ValueError.
+``numpy.load`` allocates the memory that a header asks for before it reads, and raises many kinds of
+errors on damaged files. Here sizes are checked first, nothing is unpickled, and every fault is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ _READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_SUFFIX = ".npy"
 _HIGHEST_LETTER = 0x10FFFF
 _PIECE = 2**20
 # Deflate makes at most 1032 bytes of one; a few more are in the frame of a short member.
@@ -33,7 +32,7 @@ _MOST_PER_BYTE, _FRAME = 1032, 64
 
 @dataclass(frozen=True)
 class ArrayHeader:
-    """What an array is: shape, order and dtype, and where in its file the numbers begin."""
+    """Shape, order and dtype of an array, and where in its file the numbers begin."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -58,13 +57,13 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
     try:
         reader = _READERS[np.lib.format.read_magic(file)]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a header as Python 2 wrote it is as good
+            warnings.simplefilter("ignore")  # a header of Python 2 is accepted
             shape, fortran_order, dtype = reader(file)
-    except Exception as error:  # NumPy's parser of Python: from TokenError to MemoryError
+    except Exception as error:  # NumPy's parser raises from TokenError to MemoryError
         raise ValueError(f"it has no header of an array ({error})") from error
     if dtype.hasobject:
         raise ValueError("it holds pickled Python objects")
-    # NumPy 2.0 counts the bytes of long texts beyond the largest integer, to below 0.
+    # NumPy 2.0 gives long texts a negative size.
     is_sized = dtype.itemsize > 0 or (dtype.itemsize == 0 and 0 in shape)
     if any(length < 0 for length in shape) or not is_sized:
         raise ValueError(f"its header promises an array of {dtype} of shape {shape}")
@@ -90,21 +89,20 @@ class Arrays:
     Raises
     ------
     ValueError
-        If it is no archive of arrays, or says that it unpacks to more than it can.
+        If it is no archive of arrays, or promises more than it can hold.
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        with _damage_told():
+        with _corruption_reported():
             self._archive = zipfile.ZipFile(file)
-            members = self._archive.infolist()
         self._members: dict[str, zipfile.ZipInfo] = {}
-        for member in members:
+        for member in self._archive.infolist():
             _check_member(member)
-            name = member.filename.removesuffix(_SUFFIX)
+            name = member.filename.removesuffix(".npy")
             if name in self._members:
                 raise ValueError(f"its member {member.filename!r} is there twice")
             self._members[name] = member
-        if sum(member.compress_size for member in members) > size:
+        if sum(member.compress_size for member in self._members.values()) > size:
             raise ValueError("its members are larger than itself")
 
     @property
@@ -117,25 +115,24 @@ class Arrays:
         return self._members[name].file_size
 
     def header(self, name: str) -> ArrayHeader:
-        """Return what an array is, without reading its numbers."""
-        with _damage_told(), self._archive.open(self._members[name]) as file:
-            return read_header(file, self._members[name].file_size)
+        """Return the header of an array, without reading its numbers."""
+        with _corruption_reported(), self._archive.open(self._members[name]) as file:
+            return read_header(file, self.unpacked_size(name))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        with _damage_told(), self._archive.open(self._members[name]) as file:
-            header = read_header(file, self._members[name].file_size)
-            return _numbers(file, header)
+        with _corruption_reported(), self._archive.open(self._members[name]) as file:
+            return _numbers(file, read_header(file, self.unpacked_size(name)))
 
 
 def _check_member(member: zipfile.ZipInfo) -> None:
-    """Refuse a member that cannot be what ``numpy.savez`` writes."""
+    """Raise a ValueError for a member that ``numpy.savez`` cannot have written."""
     if member.flag_bits & 0x1:
         raise ValueError(f"its member {member.filename!r} is encrypted")
     most = member.compress_size
     if member.compress_type == zipfile.ZIP_DEFLATED:
         most = _MOST_PER_BYTE * most + _FRAME
     elif member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"its member {member.filename!r} is compressed in a foreign way")
+        raise ValueError(f"its member {member.filename!r} has an unknown compression")
     if member.file_size > most:
         raise ValueError(
             f"its member {member.filename!r} is said to unpack to {member.file_size} bytes, which "
@@ -144,27 +141,24 @@ def _check_member(member: zipfile.ZipInfo) -> None:
 
 
 def _numbers(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
-    flat = np.empty(math.prod(header.shape), dtype=header.dtype)
-    room, filled = flat.view(np.uint8) if flat.nbytes else np.empty(0, np.uint8), 0
-    while filled < len(room):
-        content = file.read(min(len(room) - filled, _PIECE))
-        if not content:
-            raise ValueError(f"it ends after {filled} of {len(room)} bytes of numbers")
-        room[filled : filled + len(content)] = np.frombuffer(content, np.uint8)
-        filled += len(content)
+    content = bytearray(header.nbytes)
+    view, filled = memoryview(content), 0
+    while filled < len(content):
+        count = file.readinto(view[filled : filled + _PIECE])  # type: ignore[attr-defined]
+        if not count:
+            raise ValueError(f"it ends after {filled} of {len(content)} bytes of numbers")
+        filled += count
     file.read(1)  # at the end of a member zipfile compares its checksum
-    if header.dtype.kind == "U" and flat.size and _highest_letter(flat) > _HIGHEST_LETTER:
-        raise ValueError("its texts have letters that there are none of")
+    flat = np.ndarray(math.prod(header.shape), header.dtype, content)
+    if header.dtype.kind == "U" and flat.size:
+        letters = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
+        if letters.max() > _HIGHEST_LETTER:
+            raise ValueError("its texts have invalid letters")
     return flat.reshape(header.shape, order="F" if header.fortran_order else "C")
 
 
-def _highest_letter(texts: NDArray[Any]) -> int:
-    letters = texts.view(np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
-    return int(letters.max())
-
-
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _corruption_reported() -> Iterator[None]:
     """Turn whatever zipfile, zlib and NumPy raise on damaged bytes into a ValueError."""
     try:
         yield

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +33,8 @@ __all__ = [
 Content = bytes | Callable[[IO[bytes]], object]
 
 _PIECE = 2**20
+_PART = ".orthodrome-part"  # suffix of temporary files
+_LONG_AGO = 86400.0  # seconds
 
 
 def refuse_special(path: str | os.PathLike[str]) -> None:
@@ -48,7 +52,8 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
     """Write several files, each atomically; if the content of one cannot be written, none is.
 
     The contents are written to temporary files in the same folders first. Links are followed, and
-    a file that is replaced keeps its permissions.
+    a file that is replaced keeps its permissions. Temporary files of processes that were killed
+    more than a day ago are removed.
     """
     parts: list[tuple[Path, Path]] = []
     try:
@@ -56,7 +61,7 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
             refuse_special(path)
             with _errors_name(path):
                 target = _target(path)
-                part = target.with_name(f".{secrets.token_hex(8)}.orthodrome-part")
+                part = target.with_name(f"{_part_stem(target)}{secrets.token_hex(8)}{_PART}")
                 parts.append((part, target))
                 _write(part, target, content)
         for path, (part, target) in zip(files, parts, strict=True):
@@ -66,6 +71,21 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
         for part, _ in parts:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+    for _, target in parts:
+        _remove_leftovers(target)
+
+
+def _part_stem(target: Path) -> str:
+    """Return how the names of temporary files for a file begin; a digest is short enough."""
+    return f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}."
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files that killed processes left long ago."""
+    for part in target.parent.glob(f"{_part_stem(target)}*{_PART}"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > _LONG_AGO:
+                part.unlink()
 
 
 @contextmanager

@@ -5,7 +5,7 @@
     file with other bytes is accepted if its arrays are the same.
 ``arrays_sha256``
     SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`): the check that
-    decides. ``tests/datasets/record_fingerprints.py`` records it from a data folder.
+    decides. The error of :func:`load` for other arrays names the hash that was found.
 ``columns``
     The header of a table, separated by spaces; it names the fields of files without header.
 ``sources``

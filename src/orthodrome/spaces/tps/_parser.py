@@ -1,10 +1,11 @@
-"""From the text of a TPS file to its specimens; errors name the line."""
+"""Parse the text of a TPS file; errors name the line."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -30,12 +31,12 @@ _COMMA_NUMBER = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _MISSING = {"NA", "NAN", "?"}
 _REMARK = ("#", '"', "//")
-# What follows coordinates on their line; no number has any of these signs.
+# A remark after coordinates; no number contains these characters.
 _REMARK_BEHIND = re.compile(r"""\s*(#|"|//).*""", re.DOTALL)
 _SAME_KEY = {"COMMENTS": "COMMENT", "OUTLINES": "CURVES", "LM3": "LM"}
-# What tells specimens apart; a remark at the head of a file does not.
+# Fields that identify a specimen.
 _IDENTITY = frozenset({"ID", "IMAGE", "SCALE"})
-# The names with a meaning of their own; fields of any other name are kept as they are.
+# Names with a meaning; fields of other names are kept as they are.
 RESERVED = _IDENTITY | {"COMMENT", "LM", "CURVES", "POINTS"} | set(_SAME_KEY)
 _LONGEST_SHOWN = 60
 
@@ -50,28 +51,26 @@ def counted(thing: str, index: int) -> str:
 
 def name_and_text(source: Any) -> tuple[str, str]:
     """Return what errors call a file, and its text."""
-    if hasattr(source, "read"):
-        name = str(getattr(source, "name", "<text>"))
-        try:
+    try:
+        if hasattr(source, "read"):
+            name = str(getattr(source, "name", "<text>"))
             content = source.read()
-        except UnicodeDecodeError as problem:
-            raise ValueError(
-                f"{name} is not in the encoding it was opened with ({problem}); give its path, or "
-                "open it with encoding='latin-1'."
-            ) from None
-    else:
-        if not isinstance(source, str | os.PathLike):
+        elif isinstance(source, str | os.PathLike):
+            name = str(Path(source))
+            content = Path(source).read_bytes()
+        else:
             raise ValueError(
                 f"path of read_tps must be a path or an open text file; got {source!r}."
             )
-        file = Path(source)
-        name = str(file)
-        if file.is_dir():
-            raise ValueError(f"{name} is a folder, not a TPS file; give the path of one file.")
-        try:
-            content = file.read_bytes()
-        except FileNotFoundError:
-            raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
+    except UnicodeDecodeError as problem:
+        raise ValueError(
+            f"{name} is not in the encoding it was opened with ({problem}); give its path, or "
+            "open it with encoding='latin-1'."
+        ) from None
+    except IsADirectoryError:
+        raise ValueError(f"{name} is a folder, not a TPS file; give the path of a file.") from None
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
     return name, _decoded(content) if isinstance(content, bytes) else content
 
 
@@ -83,7 +82,7 @@ def _decoded(content: bytes) -> str:
 
 
 class Lines:
-    """The lines that say something, with their numbers in the file, and errors that name them."""
+    """The lines that are still to be read, with their numbers, and errors that name them."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -99,23 +98,11 @@ class Lines:
                     number, "the file holds zero bytes, so it is binary or UTF-16; save it as UTF-8"
                 )
         stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
-        self._telling = [line for line in stripped if line[1] and not line[1].startswith(_REMARK)]
-        self._position = 0
+        self.left = deque(line for line in stripped if line[1] and not line[1].startswith(_REMARK))
 
-    def peek(self) -> tuple[int, str] | None:
-        """Return the next line and its number; None at the end."""
-        if self._position == len(self._telling):
-            return None
-        return self._telling[self._position]
-
-    def __iter__(self) -> Lines:
-        return self
-
-    def __next__(self) -> tuple[int, str]:
-        if (line := self.peek()) is None:
-            raise StopIteration
-        self._position += 1
-        return line
+    def peek(self) -> tuple[int, str]:
+        """Return the number and the text of the next line; the text is empty at the end."""
+        return self.left[0] if self.left else (self.last, "")
 
     def error(self, number: int, reason: str) -> ValueError:
         """Return the error of a line: file, number, reason, and the line, shortened."""
@@ -174,7 +161,7 @@ class Specimen:
 
 
 class Parser:
-    """Makes specimens of lines: one pass, one line at a time."""
+    """Makes specimens from lines in one pass."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -186,7 +173,8 @@ class Parser:
 
     def specimens(self) -> list[Specimen]:
         """Read all lines."""
-        for number, text in self._lines:
+        while self._lines.left:
+            number, text = self._lines.left.popleft()
             match = FIELD.fullmatch(text)
             if match is None:
                 raise self._lines.error(number, self._stray(text))
@@ -252,17 +240,17 @@ class Parser:
             )
         count = self._read_count(specimen.fields["CURVES"], "CURVES", number)
         for index in range(count):
-            following = self._lines.peek()
-            match = None if following is None else FIELD.fullmatch(following[1])
-            if following is None or match is None or match[1].upper() != "POINTS":
+            opening, text = self._lines.peek()
+            match = FIELD.fullmatch(text)
+            if match is None or match[1].upper() != "POINTS":
                 raise self._lines.error(
-                    self._lines.last if following is None else following[0],
+                    opening,
                     f"CURVES={count} on line {number} promises {count} blocks that begin with "
                     f"POINTS=; here number {index + 1} is due",
                 )
-            next(self._lines)
-            points = self._read_count(match[2], "POINTS", following[0])
-            specimen.curves.append(self._read_points(specimen, "POINTS", points, following[0]))
+            self._lines.left.popleft()
+            points = self._read_count(match[2], "POINTS", opening)
+            specimen.curves.append(self._read_points(specimen, "POINTS", points, opening))
 
     def _read_count(self, value: str, keyword: str, number: int) -> int:
         if not _COUNT.fullmatch(value):
@@ -273,15 +261,15 @@ class Parser:
         rows: list[list[float]] = []
         numbers: list[int] = []
         while len(rows) < count:
-            following = self._lines.peek()
-            if following is None or "=" in _without_remark(following[1]):
-                raise self._lines.error(
-                    self._lines.last if following is None else following[0],
-                    f"{keyword}={count} on line {opening} promises {count} lines of coordinates; "
-                    f"there are {len(rows)} before this {'end' if following is None else 'line'}",
-                )
-            number, text = next(self._lines)
+            number, text = self._lines.peek()
             coordinates = _without_remark(text)
+            if not text or "=" in coordinates:
+                raise self._lines.error(
+                    number,
+                    f"{keyword}={count} on line {opening} promises {count} lines of coordinates; "
+                    f"there are {len(rows)} before this {'line' if text else 'end'}",
+                )
+            self._lines.left.popleft()
             rows.append(self._read_coordinates(coordinates, specimen.dimension, keyword, number))
             numbers.append(number)
         return Points(np.array(rows, dtype=np.float64).reshape(-1, specimen.dimension), numbers)
