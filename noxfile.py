@@ -37,7 +37,19 @@ def run_away(session: nox.Session, *requirements: str) -> None:
     session.install(*requirements, "pytest-xdist", "hypothesis", str(wheel))
     session.chdir(away)
     ignored = [f"--ignore=tests/{name}" for name in NOT_IN_WHEEL]
-    command = ["pytest", "-q", "-n", "auto", "-m", "not slow", *ignored, *session.posargs, "tests"]
+    command = [
+        "pytest",
+        "-q",
+        "-n",
+        "auto",
+        "--dist",
+        "worksteal",
+        "-m",
+        "not slow",
+        *ignored,
+        *session.posargs,
+        "tests",
+    ]
     session.run(*command, env=ENVIRONMENT)
 
 
@@ -59,5 +71,15 @@ def oldest(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the quick tests with another Python and all development dependencies."""
     session.install("-c", "constraints.txt", "-e", ".[plot,cli,image,dev]")
-    command = ["pytest", "-q", "-n", "auto", "-m", "not slow", *session.posargs]
+    command = [
+        "pytest",
+        "-q",
+        "-n",
+        "auto",
+        "--dist",
+        "worksteal",
+        "-m",
+        "not slow",
+        *session.posargs,
+    ]
     session.run(*command, env=ENVIRONMENT)
