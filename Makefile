@@ -16,7 +16,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.orthodrome-installed
 DOCS_STAMP := $(VENV)/.orthodrome-docs-installed
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS)
+TEST := SCIPY_ARRAY_API=1 MPLBACKEND=Agg $(ONE_THREAD) $(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
 # "ok", or nothing where python3 is absent, too old, or (Debian) split from its venv package.
 python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
@@ -81,7 +81,7 @@ docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build
 
 clean: ## remove .venv, reports, caches and builds
 	rm -rf $(VENV) docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences
-	rm -rf benchmarks/.peers .nox .coverage report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf benchmarks/.peers .nox .coverage* report reproduction build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An editable install remembers its folder: after the checkout has been moved or copied, install again.

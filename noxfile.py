@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # These test files of the repository, not the package.
 NOT_IN_WHEEL = ("experiments", "test_architecture.py", "test_benchmarks.py", "test_docs.py")
+PYTEST = ("pytest", "-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow")
 ENVIRONMENT = {
     "SCIPY_ARRAY_API": "1",
     "MPLBACKEND": "Agg",
@@ -37,8 +38,7 @@ def run_away(session: nox.Session, *requirements: str) -> None:
     session.install(*requirements, "pytest-xdist", "hypothesis", str(wheel))
     session.chdir(away)
     ignored = [f"--ignore=tests/{name}" for name in NOT_IN_WHEEL]
-    command = ["pytest", "-q", "-n", "auto", "-m", "not slow", *ignored, *session.posargs, "tests"]
-    session.run(*command, env=ENVIRONMENT)
+    session.run(*PYTEST, *ignored, *session.posargs, "tests", env=ENVIRONMENT)
 
 
 @nox.session
@@ -59,5 +59,4 @@ def oldest(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the quick tests with another Python and all development dependencies."""
     session.install("-c", "constraints.txt", "-e", ".[plot,cli,image,dev]")
-    command = ["pytest", "-q", "-n", "auto", "-m", "not slow", *session.posargs]
-    session.run(*command, env=ENVIRONMENT)
+    session.run(*PYTEST, *session.posargs, env=ENVIRONMENT)

@@ -216,14 +216,17 @@ def of_radial_blocks(dtype: Any) -> Iterator[Any]:
     X = clouds(dtype)
     rows = [vector(row) for row in X]
     with digits(60):
+        pairs = [
+            (i, j, squared_distance(rows[i], rows[j]))
+            for i, j in zip(*np.triu_indices(len(X), 1), strict=True)
+        ]
         for sigma in (1e-3, 1.0, 30.0):
             for name, (make, profiles, _) in FAMILIES.items():
                 if name == "matern":
                     continue
                 for kernel, profile in zip(make(sigma), profiles, strict=True):
                     block = kernel(X)
-                    for i, j in zip(*np.triu_indices(len(X), 1), strict=True):
-                        s = squared_distance(rows[i], rows[j])
+                    for i, j, s in pairs:
                         right = profile(s, exact(sigma)) if s else 1
                         yield abs(exact(block[i, j]) - right)
 

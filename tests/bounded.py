@@ -1,6 +1,5 @@
 """Work in a forked child: with a bound on its time, memory or files, or to be killed there."""
 
-import base64
 import json
 import os
 import resource
@@ -67,7 +66,7 @@ def in_child(
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of forks with threads
         child = os.fork()
     if child == 0:
-        code = 70
+        code, most = 70, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         try:
             os.close(reading)
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
@@ -78,57 +77,30 @@ def in_child(
             if file_size is not None:
                 handler = signal.SIG_DFL if dies_of_file_size else signal.SIG_IGN
                 signal.signal(signal.SIGXFSZ, handler)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, most))
             result = work()
-            # its file could not be written where files may not grow
-            answer = {"result": result, "lines": _lines_seen() if file_size is None else None}
             with os.fdopen(writing, "wb") as pipe:
-                pipe.write(json.dumps(answer).encode())
+                pipe.write(json.dumps(result).encode())
             code = 0
         except BaseException:
             traceback.print_exc()
         finally:
+            if file_size is not None:  # coverage may write its file
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
             os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         received = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    answer = json.loads(received) if received and code == 0 else {"result": None, "lines": None}
-    _add_lines(answer["lines"])
-    return Outcome(code, answer["result"])
-
-
-def _lines_seen() -> str | None:
-    """What coverage has seen of this process, if it looks: a child's is lost where it ends."""
-    looking = _coverage()
-    if looking is None:
-        return None
-    looking.stop()
-    try:
-        return base64.b64encode(looking.get_data().dumps()).decode()
-    except sys.modules["coverage"].CoverageException:  # a child that may not open files any more
-        return None
-
-
-def _add_lines(seen: str | None) -> None:
-    looking = _coverage()
-    if looking is None or seen is None:
-        return
-    data = sys.modules["coverage"].CoverageData(no_disk=True)
-    data.loads(base64.b64decode(seen))
-    looking.get_data().update(data)
+    return Outcome(code, json.loads(received) if received and code == 0 else None)
 
 
 def without_coverage() -> None:
-    """In a child that is interrupted: coverage has a lock which no interrupt may leave held."""
-    looking = _coverage()
-    if looking is not None:
-        looking.stop()
-
-
-def _coverage() -> Any:
+    """Stop coverage in a child that is interrupted, which could leave its lock held."""
     module = sys.modules.get("coverage")
-    return None if module is None else module.Coverage.current()
+    measuring = module and module.Coverage.current()
+    if measuring:
+        measuring.stop()
 
 
 def _addresses() -> int:

@@ -149,19 +149,6 @@ def test_centres_and_references_by_default(kernel, make):
             assert set(model.predict(make(seed=1))) == {0, 1, 2}
 
 
-@every_space
-def test_weights_are_repetitions(kernel, make):
-    X = make()
-    times = np.random.default_rng(0).integers(1, 4, 30)
-    rows = np.repeat(np.arange(30), times)
-    for model in (KernelPGA(2, kernel), KernelPNS(2, kernel), RobustKernelPCA(2, kernel)):
-        weighted = clone(model).fit(X, sample_weight=times)
-        repeated = clone(model).fit(X[rows])
-        np.testing.assert_allclose(
-            np.abs(weighted.embedding_[rows]), np.abs(repeated.embedding_), atol=1e-6
-        )
-
-
 # ------------------------------------------------------------------ clone, pipeline, grid search
 
 SIGMAS = (0.5, 2.0)
