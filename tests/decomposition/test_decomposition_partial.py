@@ -256,7 +256,7 @@ def test_rows_that_overflow_are_refused_before_they_wait(kernel):
 def test_a_first_batch_that_fails_leaves_nothing():
     fresh = KernelPCA(K)
     for bad in (np.full((10, D), np.nan), 1e200 * data(n=10)):
-        with pytest.raises(ValueError, match="NaN|so large"):
+        with pytest.raises(ValueError, match=r"NaN|so large"):
             fresh.partial_fit(bad)
         assert not hasattr(fresh, "n_features_in_")
         with pytest.raises(NotFittedError):
