@@ -118,19 +118,29 @@ OF_VECTORS = [
 
 
 @pytest.mark.parametrize("kernel", OF_VECTORS)
+@pytest.mark.parametrize("weights", [None, np.arange(120) % 4], ids=["equal", "weighted"])
+@every_solver
+@every_estimator
 @pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
-def test_float32_in_float32_out(kernel):
-    X = np.abs(training(dtype=np.float32))
-    for Estimator in (KernelPCA,) if kernel in OFF_THE_SPHERE else (KernelPCA, KernelPGA):
-        for solver in ("dense", "krylov"):
-            options = {"kernel": suited(kernel, Estimator), "solver": solver, "random_state": 0}
-            model = Estimator(K, **options).fit(X)
-            own = "sphere_coordinates_" if Estimator is KernelPGA else "intercept_"
-            for name in ("eigenvalues_", "eigenvectors_", "embedding_", "dual_coef_", own):
-                assert getattr(model, name).dtype == np.float32, name
-            assert model.explained_variance_ratio_.dtype == np.float32
-            assert model.transform(X).dtype == np.float32
-            assert model.transform(X.astype(np.float64)).shape == (len(X), K)
+def test_every_kernel_in_both_precisions(Estimator, solver, weights, kernel):
+    if Estimator is KernelPGA and kernel in OFF_THE_SPHERE:
+        return
+    X, p = positive()[0], np.ones(120) if weights is None else weights
+    p = p / p.sum() if Estimator is KernelPGA else p
+    kernel = suited(kernel, Estimator)
+    model = Estimator(K, kernel=kernel, **solver).fit(X, sample_weight=weights)
+    assert_same(model.transform(X), model.embedding_, 1e-9)
+    covariance = (model.embedding_.T * p) @ model.embedding_
+    assert_same(covariance, np.diag(model.eigenvalues_), 1e-10)
+    assert np.all(p @ model.embedding_**3 > -1e-12)  # the signs
+    single = Estimator(K, kernel=kernel, solver=solver["solver"], random_state=0)
+    single.fit(X.astype(np.float32), sample_weight=weights)
+    own = "sphere_coordinates_" if Estimator is KernelPGA else "intercept_"
+    for name in ("eigenvalues_", "eigenvectors_", "embedding_", "dual_coef_", own):
+        assert getattr(single, name).dtype == np.float32, name
+    assert single.explained_variance_ratio_.dtype == np.float32
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert single.transform(X).shape == (len(X), K)
 
 
 # ------------------------------------------------------------------ kernels
@@ -274,9 +284,9 @@ def test_tiny_sigma(Estimator, solver, kernel):
 def test_huge_sigma(Estimator, solver):
     """Feature vectors that coincide to rounding give zeros and a warning."""
     X = training()
-    for sigma in (1e9, 1e12):
+    for sigma, by in ((1e9, solver), (1e12, solver), (1e9, {"solver": "nystroem"})):
         with pytest.warns(UserWarning, match="All components are zero.*smaller scale"):
-            model = Estimator(K, kernel=Gaussian(sigma=sigma), **solver).fit(X)
+            model = Estimator(K, kernel=Gaussian(sigma=sigma), **by).fit(X)
         for zero in (model.embedding_, model.eigenvalues_, model.transform(X)):
             np.testing.assert_array_equal(zero, 0)
     # below that it tends to linear PCA
@@ -379,35 +389,6 @@ def test_anything_finite_gives_something_finite(Estimator, X, kernel, k):
 # ------------------------------------------------------------------ errors
 
 
-def with_entry(value):
-    X = training()
-    X[3, 1] = value
-    return X
-
-
-BAD_DATA = {
-    "NaN": (with_entry(np.nan), "NaN"),
-    "inf": (with_entry(np.inf), "infinity"),
-    "complex": (training() * 1j, "[Cc]omplex"),
-    "strings": (np.array([["a", "b"], ["c", "d"]]), "convert string to float"),
-    "objects": (np.array([[1, "b"], [2, "d"]], dtype=object), "convert string to float"),
-    "1-D": (training()[:, 0], "Expected 2D array, got 1D"),
-    "3-D": (training()[None], "dim 3"),
-    "scalar": (np.float64(3.0), "got scalar"),
-    "no rows": (np.empty((0, 3)), "0 sample"),
-    "no columns": (np.empty((4, 0)), "0 feature"),
-}
-
-
-@pytest.mark.parametrize(("X", "message"), BAD_DATA.values(), ids=BAD_DATA)
-@every_estimator
-def test_bad_data(Estimator, X, message):
-    with pytest.raises(ValueError, match=message):
-        Estimator(K).fit(X)
-    with pytest.raises(ValueError, match=rf"{message}|features"):
-        Estimator(K).fit(training()).transform(X)
-
-
 @every_estimator
 def test_bad_matrices(Estimator):
     for matrix, message in (
@@ -424,9 +405,7 @@ def test_bad_matrices(Estimator):
 
 BAD_PARAMETERS = [  # OWNER stands for the name of the class
     ({"n_components": 0}, "n_components of OWNER must be an integer >= 1.*got 0"),
-    ({"n_components": -2}, "n_components of OWNER.*got -2"),
     ({"n_components": 1.0}, "n_components of OWNER.*fraction between 0 and 1.*got 1.0"),
-    ({"n_components": 2.5}, "n_components of OWNER.*got 2.5"),
     ({"n_components": np.nan}, "n_components of OWNER.*got nan"),
     ({"n_components": "all"}, "n_components of OWNER.*or None; got 'all'"),
     ({"n_components": True}, "n_components of OWNER.*got True"),
@@ -444,14 +423,11 @@ BAD_PARAMETERS = [  # OWNER stands for the name of the class
     ({"memory_budget": "lots"}, "memory_budget of Kernel.* must be a number of bytes or a string"),
     ({"memory_budget": "2 parsecs"}, "unknown unit 'parsecs'"),
     ({"memory_budget": -1}, "memory_budget of Kernel.* must be finite and at least one byte"),
-    ({"memory_budget": None}, "memory_budget of Kernel.* must be a number of bytes"),
     ({"storage": "ram"}, "storage of OWNER must be one of 'auto', 'memory'"),
     ({"inverse_alpha": 0.0}, "inverse_alpha of OWNER must be a finite number > 0"),
     ({"n_anchors": 0}, "n_anchors of OWNER must be an integer >= 1; got 0"),
-    ({"n_anchors": 2.5}, "n_anchors of OWNER must be an integer >= 1"),
     ({"random_state": "seed"}, "random_state .* got 'seed'"),
     ({"verbose": -1}, "verbose of OWNER must be an integer >= 0"),
-    ({"verbose": "yes"}, "verbose of OWNER must be an integer >= 0"),
 ]
 
 

@@ -402,8 +402,6 @@ def test_leading_beyond_the_rank_and_without_a_positive_diagonal():
     np.testing.assert_allclose(found.values[2:], 0.0)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(5), atol=1e-12)
     assert not leading(np.zeros((4, 4)), 2, solver="nystroem").values.any()
-    with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
-        leading(DenseGram(np.ones((4, 4)) - np.eye(4)), 2, solver="nystroem")
     late = np.zeros((40, 40))
     late[38, 39] = late[39, 38] = 1.0  # beyond the rows that are looked at first
     with pytest.raises(ValueError, match=r"not positive definite .* row 38 "):

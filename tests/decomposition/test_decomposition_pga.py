@@ -1,5 +1,7 @@
 """Kernel PGA: the paper's eigenproblem, a twin in explicit coordinates, and the geometry."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -19,19 +21,7 @@ from orthodrome import KernelPCA, KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import Krylov, leading
 from orthodrome.gram import Combined, DenseGram, Tangent
-from orthodrome.kernels import (
-    RBF,
-    Chi2,
-    Cosine,
-    Embedded,
-    Exponential,
-    Gaussian,
-    Laplacian,
-    Matern,
-    Normalized,
-    Polynomial,
-    RationalQuadratic,
-)
+from orthodrome.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 from orthodrome.sphere import karcher_mean
 
 WEIGHTS = np.random.default_rng(51).integers(0, 4, size=120)
@@ -220,38 +210,6 @@ def test_sphere_coordinates_and_variances(solver, weights):
     assert whole.explained_variance_ratio_.sum() == pytest.approx(1.0, rel=1e-10)
 
 
-KERNELS = {
-    "gaussian": Gaussian(),
-    "rbf": RBF(gamma=0.05),
-    "exponential": Exponential(),
-    "matern 3/2": Matern(nu=1.5),
-    "matern 2": Matern(nu=2.0),
-    "rational quadratic": RationalQuadratic(alpha=0.7),
-    "laplacian": Laplacian(),
-    "cosine": Cosine(),
-    "polynomial": Normalized(Polynomial(degree=2)),
-    "normalized linear": Normalized("linear"),
-    "chi2": Chi2(gamma=0.2),
-    "normalized chi2": Normalized(Chi2(gamma=0.2)),
-    "embedded": Embedded(np.sqrt, Gaussian()),
-    "callable": lambda A, B: Gaussian(sigma=3.0)(A, B),
-    "precomputed": "precomputed",
-}
-
-
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@weighted_or_not
-@every_solver
-def test_every_kernel(solver, weights, kernel):
-    X, p = np.abs(training()), probabilities(weights)
-    X = Matern().fit(X)(X) if kernel == "precomputed" else X
-    pga = KernelPGA(4, kernel=kernel, **solver).fit(X, sample_weight=weights)
-    assert_same(pga.transform(X), pga.embedding_, 1e-9)
-    covariance = (pga.embedding_.T * p) @ pga.embedding_
-    assert_same(covariance, np.diag(pga.eigenvalues_), 1e-10)
-    assert np.all(p @ pga.embedding_**3 > -1e-12)  # the signs
-
-
 RADIAL = [Gaussian(), Exponential(), Matern(nu=2.5), RationalQuadratic()]
 
 
@@ -289,6 +247,8 @@ def test_not_converged_if_the_mean_or_the_solver_is_not(options, sources):
     assert [message.split(":")[0] for message in messages] == sources
     assert {warning.filename for warning in caught} == {__file__}
     assert np.all(np.isfinite(pga.transform(held_out())))
+    for message in messages:
+        assert re.search(r"\((largest relative residual|gradient norm) \d\.\de[+-]\d+", message)
     if sources[0] == "KernelPGA":
         assert pga.mean_n_iter_ == 1
         # tol belongs to the eigensolver, and does not help the mean

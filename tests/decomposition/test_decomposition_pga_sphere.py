@@ -200,18 +200,6 @@ def test_a_row_of_weight_0_may_lie_anywhere_but_at_the_antipode():
 # ------------------------------------------------------------------ degenerate data
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "linear", "exponential"])
-@pytest.mark.parametrize("n", [1, 2, 7])
-def test_points_that_coincide(n, kernel):
-    rows = np.repeat(X[:1], n, axis=0)
-    model = KernelPGA(K, kernel=kernel).fit(rows)
-    assert_finite(model, model.transform(unit(held_out())))
-    np.testing.assert_array_equal(model.embedding_, 0)
-    np.testing.assert_allclose(model.mean_cosines_, 1.0, rtol=1e-15)
-    assert model.geodesic_variance_ <= 1e-15
-    assert_same(model.inverse_transform(model.embedding_), rows, 1e-12)
-
-
 @every_solver
 def test_points_at_the_mean_and_duplicates(solver):
     """A symmetric cross with its centre, three times: the centre is the mean, exactly at 0."""

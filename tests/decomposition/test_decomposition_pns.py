@@ -1,6 +1,5 @@
 """Kernel principal nested spheres: on the whole Gram matrix, and by Nyström anchors."""
 
-import pickle
 import sys
 import warnings
 from functools import cache
@@ -12,17 +11,9 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_sphere import rotation, unit
-from optional import needs, optional
-from orthodrome import KernelPCA, KernelPNS, load, save
-from orthodrome.coordinates import (
-    anchor_coordinates,
-    choose_anchors,
-    isometric_coordinates,
-    principal_coordinates,
-)
+from orthodrome import KernelPCA, KernelPNS
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import Krylov, Nystroem
-from orthodrome.gram import DenseGram
 from orthodrome.kernels import (
     Exponential,
     Gaussian,
@@ -33,7 +24,6 @@ from orthodrome.kernels import (
 )
 from orthodrome.sphere import nested_spheres
 
-pd = optional("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 
 KERNEL = Gaussian(sigma=2.0)
@@ -206,21 +196,12 @@ def test_a_gram_matrix_is_its_kernel():
     )
 
 
-FORMS = {
-    "list": lambda X: X.tolist(),
-    "fortran": np.asfortranarray,
-    "pandas": lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
-    "sparse": scipy.sparse.csr_array,
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_forms_of_data(form):
-    """Sparse data are not centred, so that rounding differs."""
-    X, expected = cloud(), fitted()
-    found = KernelPNS(2, KERNEL).fit(form(X))
+def test_sparse_data():
+    """They are not centred, so that rounding differs."""
+    X, expected = scipy.sparse.csr_array(cloud()), fitted()
+    found = KernelPNS(2, KERNEL).fit(X)
     np.testing.assert_allclose(found.embedding_, expected.embedding_, atol=1e-4)
-    np.testing.assert_allclose(found.transform(form(X)), expected.embedding_, atol=1e-4)
+    np.testing.assert_allclose(found.transform(X), expected.embedding_, atol=1e-4)
 
 
 def test_float32():
@@ -231,40 +212,7 @@ def test_float32():
     np.testing.assert_allclose(model.explained_variance_ratio_[:2], exact[:2], atol=0.01)
 
 
-@needs("skops")
-@pytest.mark.parametrize("n_anchors", [None, 12])
-def test_files_and_names(n_anchors, tmp_path):
-    X = cloud()
-    model = KernelPNS(2, KERNEL, n_anchors=n_anchors, random_state=0).fit(X)
-    save(model, tmp_path / "model.orthodrome")
-    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.orthodrome")):
-        np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    back = model.inverse_transform(model.embedding_)
-    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1)
-    assert list(model.get_feature_names_out()) == ["kernelpns0", "kernelpns1"]
-
-
 # ------------------------------------------------------------------ degenerate and wrong
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_points(n):
-    model = KernelPNS(kernel=KERNEL).fit(cloud(n))
-    assert np.all(np.isfinite(model.embedding_))
-    np.testing.assert_allclose(model.transform(cloud(n)), model.embedding_, atol=1e-9)
-
-
-def test_equal_points():
-    model = KernelPNS(2, KERNEL).fit(np.full((5, 2), 3.0))
-    np.testing.assert_allclose(model.embedding_, 0, atol=1e-12)
-    assert model.n_components_ == 1
-
-
-@pytest.mark.parametrize("sigma", [1e-2, 1e2, 1e4])
-def test_any_scale_gives_finite_numbers(sigma):
-    model = KernelPNS(2, Gaussian(sigma=sigma)).fit(cloud(20))
-    assert np.all(np.isfinite(model.embedding_))
-    assert np.all((model.radii_ > 0) & (model.radii_ <= np.pi / 2))
 
 
 def test_points_around_most_of_the_circle_give_a_warning():
@@ -282,12 +230,8 @@ BAD = [
     ({"p": 3.0}, r"p of KernelPNS must be in \(0, 2\]"),
     ({"sphere": "large"}, "sphere of KernelPNS must be one of 'small'"),
     ({"negligible": -0.1}, "negligible of KernelPNS"),
-    ({"memory_budget": "lots"}, "lots"),
-    ({"verbose": -1}, "verbose of KernelPNS"),
     ({"kernel": Polynomial()}, r"k\(x, x\)"),
-    ({"kernel": "gausian"}, "gausian"),
     ({"solver": "krylov"}, "solver of KernelPNS must be"),
-    ({"solver": "exact"}, "solver of KernelPNS must be"),
     ({"solver": Krylov()}, "solver of KernelPNS must be"),
     ({"solver": None}, "solver of KernelPNS must be"),
     ({"n_anchors": 0, "solver": "nystroem"}, "n_anchors of KernelPNS"),
@@ -399,23 +343,6 @@ def test_few_anchors_are_nested_spheres_of_unit_features(dtype):
     np.testing.assert_allclose(ours.transform(X), ours.embedding_, atol=tol)
 
 
-def test_principal_coordinates_descend_and_drop_empty_directions():
-    Y = unit(np.random.default_rng(0).standard_normal((30, 3)) + np.array([2, 0, 0]))
-
-    def principal(rows, n_anchors):
-        kernel = Linear().fit(rows)
-        anchors = choose_anchors(kernel, rows, n_anchors)
-        return principal_coordinates(anchor_coordinates(kernel, rows, anchors, unit=True))
-
-    found = principal(Y, 30)
-    assert np.all(np.diff(np.diagonal(found.points.T @ found.points)) <= 0)
-    exact = isometric_coordinates(DenseGram(Y @ Y.T))
-    np.testing.assert_allclose(np.abs(found.points), np.abs(exact.points), atol=1e-10)
-    constant = np.pad(np.ones((30, 1)), [(0, 0), (0, 1)])
-    assert principal(constant, 30).points.shape == (30, 2)
-    assert principal(Y[:, :2], 3).decoder.shape == (2, 2)
-
-
 def test_matrices_sparse_rows_shapes_and_points_as_anchors():
     X, new = on_sphere(), on_sphere(25, seed=1)
     options = {"sphere": "great"}
@@ -446,12 +373,16 @@ def test_when_anchors_are_used(monkeypatch):
 
 
 @pytest.mark.parametrize("counts", [[1], [7], [5, 3], [5, 3, 1]], ids=str)
-def test_repeated_points_with_anchors(counts):
+def test_few_and_repeated_points(counts):
     places = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
     X = np.repeat(places[: len(counts)], counts, axis=0)
     ours, exact = (fit(X, 1 + np.arange(len(X)), solver=s) for s in ("nystroem", "dense"))
     np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-7)
     assert ours.n_anchors_ == len(counts)
+    np.testing.assert_allclose(exact.transform(X), exact.embedding_, atol=1e-9)
+    if len(counts) == 1:
+        np.testing.assert_allclose(exact.embedding_, 0, atol=1e-12)
+        assert exact.n_components_ == 1
 
 
 def test_antipodes():

@@ -1,17 +1,14 @@
-"""The protocol of estimators: parameters, frames, warnings, seeds, callbacks and workers.
+"""The protocol of estimators: parameters, frames, seeds, callbacks and workers.
 
 Threads and forked processes are tested for all estimators in tests/hardening.
 """
 
 import pickle
-import re
-import warnings
 
 import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -19,25 +16,13 @@ from sklearn.preprocessing import StandardScaler
 
 from laws_decomposition import assert_same, every_estimator, held_out, training
 from optional import optional
-from orthodrome import KernelPCA, KernelPGA
+from orthodrome import KernelPCA
 from orthodrome._core.progress import ProgressBar, reporting
-from orthodrome.kernels import Embedded, Gaussian, Normalized, Polynomial
+from orthodrome.kernels import Gaussian
 
 pd = optional("pandas")
 
 # ------------------------------------------------------------------ parameters and copies
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", Normalized(Polynomial(2)), Embedded(np.abs)])
-@pytest.mark.parametrize("weights", [None, np.arange(120.0)], ids=["equal", "weighted"])
-@every_estimator
-def test_pickles_keep_every_bit(Estimator, kernel, weights):
-    X, new = training(), held_out()
-    model = Estimator(3, kernel=kernel).fit(X, sample_weight=weights)
-    again, Z = pickle.loads(pickle.dumps(model)), model.transform(new)
-    np.testing.assert_array_equal(again.transform(new), Z)
-    np.testing.assert_array_equal(again.score(new), model.score(new))
-    np.testing.assert_array_equal(again.inverse_transform(Z[:3]), model.inverse_transform(Z[:3]))
 
 
 @every_estimator
@@ -106,30 +91,7 @@ def test_data_frames(Estimator):
         Estimator(2).fit(training()).transform(training()[:, :4])
 
 
-# ------------------------------------------------------------------ convergence, seeds
-
-
-@every_estimator
-def test_non_convergence_is_one_warning_with_figures_and_advice(Estimator):
-    """One from each iteration that was stopped; on the sphere, that of the mean comes first."""
-    message = (
-        rf"{Estimator.__name__} \(krylov\): stopped at max_iter "
-        r"\(largest relative residual \d\.\de[+-]\d+, tol=0\)\. Raise max_iter, or loosen tol"
-    )
-    model = Estimator(5, solver="krylov", tol=0, max_iter=1, random_state=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(training(n=800))
-    assert {warning.category for warning in caught} == {ConvergenceWarning}
-    assert {warning.filename for warning in caught} == {__file__}
-    *mean, last = (str(warning.message) for warning in caught)
-    assert re.match(message, last)
-    assert len(mean) == (Estimator is KernelPGA)
-    for text in mean:
-        assert re.match(r"KernelPGA: the Karcher mean .*gradient norm \d.*Raise max_iter\.$", text)
-    assert not model.converged_
-    assert model.n_iter_ == 1
-    assert np.all(np.isfinite(model.transform(held_out())))
+# ------------------------------------------------------------------ seeds, workers
 
 
 @every_estimator

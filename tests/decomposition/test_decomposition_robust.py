@@ -190,14 +190,6 @@ def test_bad_parameters_are_named(parameters, message):
         RobustKernelPCA(**parameters).fit(cloud(10))
 
 
-@pytest.mark.parametrize("n", [1, 2])
-@every_center
-def test_few_points(n, center):
-    model = RobustKernelPCA(2, Normalized(Polynomial()), center=center).fit(cloud(n))
-    assert np.all(np.isfinite(model.embedding_))
-    assert np.all(np.isfinite(model.explained_variance_ratio_))
-
-
 @pytest.mark.parametrize("sigma", [1e8, 1e12])
 @every_center
 def test_points_that_coincide_to_rounding_have_no_variance(center, sigma):

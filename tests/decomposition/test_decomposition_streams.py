@@ -339,14 +339,3 @@ def test_nothing_is_read_as_a_whole(estimator):
     fitted = estimator.fit(X)
     with pytest.raises(ValueError, match="would be read into memory as a whole"):
         fitted.kernel_.diag(Guarded(X))
-
-
-def test_names_of_columns():
-    pandas = pytest.importorskip("pandas")
-    X = data(n=3000)
-    frames = [pandas.DataFrame(part, columns=list("abcd")) for part in (X[:900], X[900:])]
-    ours = model(KernelPCA).fit(frames)
-    assert list(ours.feature_names_in_) == list("abcd")
-    assert_same(ours.transform(frames), ours.transform(pandas.concat(frames)), 1e-10)
-    with pytest.raises(ValueError, match="same columns"):
-        model(KernelPCA).fit([frames[0], frames[1][list("bacd")]])
