@@ -20,7 +20,7 @@ def readme_blocks(language):
 
 
 def test_readme_examples_run(capsys, tmp_path, monkeypatch):
-    for package in ("skimage", "dask", "skops"):
+    for package in ("skimage", "dask"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # some of them write files
     printed = []
@@ -67,7 +67,7 @@ def test_readme_examples_run(capsys, tmp_path, monkeypatch):
 
 
 def test_readme_commands_run(capsys, tmp_path, monkeypatch):
-    for package in ("typer", "plotly", "skops", "pandas"):
+    for package in ("typer", "plotly", "pandas"):
         pytest.importorskip(package)
     text = (ROOT / "README.md").read_text("utf-8")
     lines = [shlex.split(line) for line in re.findall(r"^    orthodrome (.*)$", text, re.MULTILINE)]

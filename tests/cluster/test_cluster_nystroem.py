@@ -20,7 +20,6 @@ from laws_cluster import (
     same_partition,
     up_to_sign,
 )
-from optional import needs
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
@@ -288,7 +287,6 @@ def test_what_is_refused(kind):
     assert not few.converged_
 
 
-@needs("skops")
 @every_kind
 def test_files_and_a_fit_after_another(kind, tmp_path):
     X, new = blobs(), blobs(50, seed=1)

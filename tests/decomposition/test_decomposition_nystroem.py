@@ -247,7 +247,6 @@ def test_only_anchors_are_kept_of_the_data(Estimator, sphere, kernel, tmp_path):
     assert np.all(np.isfinite(Z))
     of_rows = {name for name, value in vars(model).items() if np.shape(value)[:1] == (N,)}
     assert of_rows <= {"embedding_", "eigenvectors_", "mean_cosines_"}
-    pytest.importorskip("skops")
     save(model, tmp_path / "model.skops")
     for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.skops")):
         np.testing.assert_array_equal(again.transform(new), Z)

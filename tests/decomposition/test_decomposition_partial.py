@@ -308,7 +308,6 @@ def test_fit_and_clone_start_anew():
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("rows", [40, 500])
 def test_copies_continue_as_the_original(computed, rows, tmp_path):
-    pytest.importorskip("skops")
     X, ours = data(), drawn()
     ours.partial_fit(X[:rows])
     if computed:
