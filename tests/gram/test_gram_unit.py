@@ -128,6 +128,22 @@ def test_terms_of_wrapped_operators():
     assert Combined(gram, weights).term_size() == 0
 
 
+def test_combinations_of_many_points_take_products():
+    """Rows of K are evaluated only where there are no more of them than combinations."""
+
+    class Watched(DenseGram):
+        most = 0
+
+        def rows(self, indices):
+            self.most = max(self.most, len(indices))
+            return super().rows(indices)
+
+    for W in (np.ones((3, 40)), np.ones(40)):
+        gram = Watched(np.eye(40))
+        assert Combined(gram, W).rows([1, 2]).shape == (2, len(W))
+        assert gram.most <= 2
+
+
 # Points that coincide -----------------------------------------------------------------------------
 
 

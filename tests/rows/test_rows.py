@@ -10,7 +10,7 @@ import scipy.sparse
 from orthodrome import KernelPCA
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 from orthodrome.rows import as_rows, kind_of
-from orthodrome.rows.base import rows_named, spread_rows
+from orthodrome.rows.base import rows_at, rows_named, spread_rows
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -140,6 +140,8 @@ def test_rows_are_spread_evenly_whatever_their_period(weights):
         assert np.array_equal(counts, np.ones(256))
         # of 256 draws each kind has 16 on average; that one has fewer than 4 is improbable
         assert np.bincount(kinds[rows], minlength=16).min() >= 4
+    # no row of weight 0, not even where rounding reaches the end of the sum
+    assert rows_at(np.array([0.0, 0.3, 0.1, 0.0]), np.array([0.0, 0.9, 1.0])).tolist() == [1, 2, 2]
     # with hardly more rows than draws, each is met once on average
     total = np.zeros(6)
     for seed in range(4_000):
