@@ -15,15 +15,7 @@ from .._core.unit import ANTIPODAL
 from ..rows import Rows
 from ..rows.dask_blocks import rows_of
 from ._descent import bend_ratios
-from ._laws import (
-    COVARIANCES,
-    EPS,
-    Distances,
-    Mixture,
-    angles_from_means,
-    scatter,
-    tangent_frame_at,
-)
+from ._laws import COVARIANCES, EPS, Distances, Mixture, mean_angles, scatter, tangent_frame_at
 
 __all__ = ["Cloud", "Expected", "scatters_of"]
 
@@ -175,7 +167,7 @@ class _Evidence:
 def _spread(points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
     """Return sums of the weights, and of squared tangent coordinates at the pole."""
     points, w = _block(points, weights)
-    _, stretches = angles_from_means(points[:, 0])
+    _, stretches = mean_angles(points[:, 0])
     return w.sum(), w @ (stretches[:, None] * points[:, 1:]) ** 2
 
 
