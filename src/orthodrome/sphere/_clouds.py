@@ -15,8 +15,7 @@ from .._core.unit import ANTIPODAL
 from ..rows import Rows
 from ..rows.dask_blocks import rows_of
 from ._descent import bend_ratios
-from ._laws import COVARIANCES, EPS, Distances, Mixture, scatter, tangent_frame_at
-from .maps import log_at_pole
+from ._laws import COVARIANCES, EPS, Distances, Mixture, mean_angles, scatter, tangent_frame_at
 
 __all__ = ["Cloud", "Expected", "scatters_of"]
 
@@ -168,7 +167,8 @@ class _Evidence:
 def _spread(points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
     """Return sums of the weights, and of squared tangent coordinates at the pole."""
     points, w = _block(points, weights)
-    return w.sum(), w @ log_at_pole(points) ** 2
+    _, stretches = mean_angles(points[:, 0])
+    return w.sum(), w @ (stretches[:, None] * points[:, 1:]) ** 2
 
 
 # ---------------------------------------------------------------------------- all points

@@ -13,7 +13,7 @@ from .._core.types import Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines
 from .maps import exp_at_pole
 
-__all__ = ["COVARIANCES", "EPS", "Distances", "Mixture", "Spectrum", "scatter", "tangent_frame_at"]
+__all__ = ["COVARIANCES", "Distances", "Mixture", "Spectrum", "scatter", "tangent_frame_at"]
 
 EPS = float(np.finfo(np.float64).eps)
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -228,7 +228,7 @@ class Distances:
             # the frame is orthogonal to the mean: differences keep the digits of near points
             whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
             np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
-        angles, stretches = _angles(cosines)
+        angles, stretches = mean_angles(cosines)
         squares *= stretches
         squares *= stretches
         for number, spectrum in enumerate(spectra):
@@ -239,7 +239,8 @@ class Distances:
         return cls(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
 
 
-def _angles(cosines: Floats) -> tuple[Floats, Floats]:
+def mean_angles(cosines: Floats) -> tuple[Floats, Floats]:
+    """Return θ and θ/sin θ, which is 0 at the antipode."""
     angles, stretches = angles_from_cosines(cosines)
     stretches[cosines <= ANTIPODAL * EPS - 1] = 0.0
     return angles, stretches
@@ -247,7 +248,7 @@ def _angles(cosines: Floats) -> tuple[Floats, Floats]:
 
 def scatter(points: Floats, shares: Floats, mean: Floats) -> Floats:
     """Return Σ P t tᵀ in the frame at the mean."""
-    _, stretches = _angles(points @ mean)
+    _, stretches = mean_angles(points @ mean)
     scaled = points - mean  # near points keep their digits
     scaled *= (stretches * np.sqrt(shares))[:, None]
     frame = tangent_frame_at(mean)

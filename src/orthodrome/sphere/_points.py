@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._core.checks import check_numbers
 from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.types import Floats
-from .._core.unit import angles_from_cosines, angles_from_halves, check_unit_length
+from .._core.unit import angles_from_cosines, angles_from_halves
 from ..gram import GramOperator, squared_radius
 
 __all__ = ["Coefficients", "Coordinates", "Space", "Vector"]
@@ -98,13 +97,6 @@ class Coordinates:
         self.n, self.size = points.shape
         self.dtype = np.dtype(dtype)
         self.eps = float(np.finfo(dtype).eps)
-
-    @classmethod
-    def checked(cls, points: ArrayLike) -> Coordinates:
-        """Take what a user gives."""
-        given = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
-        check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
-        return cls(given, given.dtype)
 
     def combine(self, weights: Floats) -> Vector:
         return self.at(weights @ self.points)

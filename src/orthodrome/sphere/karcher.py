@@ -10,10 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.checks import check_callback, check_integer, check_positive, check_sample_weight
+from .._core.checks import (
+    check_callback,
+    check_integer,
+    check_numbers,
+    check_positive,
+    check_sample_weight,
+)
 from .._core.status import Status
 from .._core.threads import single_threaded_blas
-from .._core.unit import check_no_antipodes
+from .._core.types import Floats
+from .._core.unit import check_no_antipodes, check_unit_length
 from .._core.warn import warn_user
 from ..gram import GramOperator
 from ._descent import descend, first_point
@@ -135,29 +142,32 @@ def karcher_mean(
     check_positive(tol, "tol", "karcher_mean", or_zero=True)
     check_integer(max_iter, "max_iter", "karcher_mean")
     check_callback(callback, "karcher_mean")
+    if not isinstance(points, GramOperator):
+        points = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
+        check_unit_length(np.einsum("ij,ij->i", points, points), points.dtype, "points")
+    weights = check_sample_weight(sample_weight, points.shape[0], "karcher_mean")
     result = find_mean(
-        points, sample_weight, tol=tol, max_iter=max_iter, initial=initial, callback=callback
+        points, weights, tol=tol, max_iter=max_iter, initial=initial, callback=callback
     )
     warn_about_mean(result, "karcher_mean:", tol)
     return result
 
 
 def find_mean(
-    points: GramOperator | ArrayLike,
-    sample_weight: ArrayLike | None,
+    points: GramOperator | NDArray[Any],
+    weights: Floats | None,
     *,
     tol: float,
     max_iter: int,
     initial: ArrayLike | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> KarcherMean:
-    """Find the Karcher mean, as :func:`karcher_mean` does, without a warning."""
+    """Find the Karcher mean, as :func:`karcher_mean` does, without checks of input or warnings."""
     space: Space
     if isinstance(points, GramOperator):
         space = Coefficients(points)
     else:
-        space = Coordinates.checked(points)
-    weights = check_sample_weight(sample_weight, space.n, "karcher_mean")
+        space = Coordinates(points, points.dtype)
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():
         found = descend(space, p, first_point(space, p, initial), tol, max_iter, callback)
