@@ -254,10 +254,15 @@ def test_memory_is_of_the_right_order(monkeypatch, n, command):
 
 def test_times_are_extrapolated_by_the_plan(monkeypatch):
     """Cubic in the rows with LAPACK, quadratic with products, linear with coordinates."""
-    seconds = {32: 0.5, 500: 1.5, 2000: 1.5}
+    seconds = {32: 0.5, 250: 0.5, 500: 1.5, 1000: 1.0, 2000: 1.5}
     monkeypatch.setattr(forecast, "_probe", lambda d, c, p, size: {"decomposition": seconds[size]})
     X = np.random.default_rng(0).normal(size=(1000, 2))
-    for n, expected in ((1000, 0.5 + 2**3), (3000, 0.5 + 6**2), (300_000, 0.5 + 150)):
+    cubic, quadratic, linear = 8 / 7, 4 / 3, 1.0  # seconds for as many rows as in the sample
+    for n, expected in (
+        (1000, 1.5 + cubic * (2**3 - 1)),
+        (3000, 1.5 + quadratic * (6**2 - 1)),
+        (300_000, 1.5 + linear * (150 - 1)),
+    ):
         data = table(np.resize(X, (n, 2)))
         plan = plan_of(data, None, 2)
         found = estimate(data, plan, command="embed", kernel=None, count=2)

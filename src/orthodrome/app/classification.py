@@ -102,7 +102,7 @@ class Classification(Result):
             names, counts = np.unique(trial.predicted, return_counts=True)
             rows = [[str(name), int(count)] for name, count in zip(names, counts, strict=True)]
             blocks.append(Table("Predictions", ["class", "rows"], rows))
-        return [*sections, again(self, how, self._lines(how))]
+        return [*sections, again(self.model, self.seconds, how, self._lines(how))]
 
     def _scores(self) -> list[Block]:
         trial = self.trial

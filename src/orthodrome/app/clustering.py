@@ -114,7 +114,10 @@ class Clustering(Result):
                 sections.append(shapes_section(self.data, names, "The shapes of each cluster"))
         own = "model" if last_step(self.model) is self.model else "model[-1]"
         use = ("model.fit(data.X)", f"clusters = {own}.labels_")
-        return [*sections, again(self, how, python_lines(self.model, how.reading, *use))]
+        return [
+            *sections,
+            again(self.model, self.seconds, how, python_lines(self.model, how.reading, *use)),
+        ]
 
     def _agreement(self, agreed: Agreement) -> Section:
         named = zip(agreed.labels, agreed.counts.tolist(), strict=True)

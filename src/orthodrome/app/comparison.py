@@ -143,7 +143,11 @@ class Comparison(Result):
             for each in self.methods
         ]
         lines = python_lines(self.model, how.reading, "coordinates = model.fit_transform(data.X)")
-        return [Section("Comparison", blocks), *scatters, again(self, how, lines)]
+        return [
+            Section("Comparison", blocks),
+            *scatters,
+            again(self.model, self.seconds, how, lines),
+        ]
 
     def _table(self) -> Table:
         rows = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..denoising import PatchDenoiser
 from ..plots import images
 from ..plots._matplotlib import house_style
-from ..plots.report import Note, Picture, Section, Table, Text
+from ..plots.report import Block, Note, Picture, Section, Table, Text
 from .inputs import InputError
 from .inputs.images import encoded_image
 from .pages import How, again
@@ -68,13 +68,13 @@ class Denoising:
         kind = "given" if self.given else "estimated"
         header = ["channel", f"{kind} noise (of 255)", "components"]
         height, width = self.image.shape[:2]
-        blocks = [
+        blocks: list[Block] = [
             Text(f"{self.path}, {width} x {height} pixels."),
             *map(Note, self.notes),
             Table("Channels, each cleaned separately", header, rows),
             *self._pictures(),
         ]
-        return [Section("Image", blocks), again(self, how, self._lines(how))]  # type: ignore[arg-type]
+        return [Section("Image", blocks), again(self.model, self.seconds, how, self._lines(how))]
 
     def _pictures(self) -> list[Picture]:
         removed = 0.5 + (self.image - self.cleaned) / 2

@@ -84,7 +84,7 @@ class Embedding(Result):
             if self.data.kind == "shapes":
                 sections += shape_modes_section(model)
         lines = python_lines(self.model, how.reading, "coordinates = model.fit_transform(data.X)")
-        return [*sections, again(self, how, lines)]
+        return [*sections, again(self.model, self.seconds, how, lines)]
 
     def _neighbors(self, quality: Quality) -> Picture:
         sample = quality.n_points < len(self.data)

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .._core.memory import format_bytes, parse_bytes
-from ..eigen import Nystroem
 from ..gram.tiled import stored_bytes
 from ..kernels import as_kernel
 from ..plan import Plan, Request, make_plan
@@ -27,7 +26,7 @@ from .inputs import Data
 from .memory import resident_memory
 from .models import Choice, last_step, make_model
 from .pages import How
-from .results import Result, drawn, rows_of
+from .results import drawn, rows_of
 
 __all__ = ["Estimate", "estimate", "format_seconds", "plan_of"]
 
@@ -132,16 +131,19 @@ def estimate(
         ("kpga", "--method kpga --components") if command == "embed" else ("mixture", "-k")
     )
     choice = Choice(method, kernel, parameters={"n_components": count})
-    first = _probe(data, choice, plan, _TINY)  # loads compiled code and plotting
-    tiny = _probe(data, choice, plan, _TINY)
     size = min(len(data), _ANCHOR_SAMPLE if plan.face == "coordinates" else _SAMPLE)
-    sample = _probe(data, choice, plan, size)
-    start = (started or _IMPORTS) + max(sum(first.values()) - sum(tiny.values()), 0.0)
+    half = max(size // 2, 1)
+    loading = _probe(data, choice, plan, _TINY)  # loads compiled code and plotting
+    times = {m: _probe(data, choice, plan, m) for m in (half, size)}
+    start = (started or _IMPORTS) + max(sum(loading.values()) - sum(times[half].values()), 0.0)
     parts = {"start": start, "reading": data.read_seconds}
-    for name, seconds in sample.items():
+    for name, seconds in times[size].items():
         power, n = _growth(name, plan, len(data))
-        grown = max(seconds - tiny[name], 0.0) * max((n / size) ** power - 1, 0.0)
-        parts[name] = seconds + grown
+        most = seconds / size**power
+        slope = max(seconds - times[half][name], 0.0) / max(size**power - half**power, 1)
+        # noise may make the smaller sample the slower one
+        slope = min(slope, most) or most
+        parts[name] = seconds + slope * max(n**power - size**power, 0)
     extra = _bytes(plan, data, command)
     return Estimate(
         command=command,
@@ -166,7 +168,7 @@ def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float
     run: Any = embed if choice.method == "kpga" else cluster
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run itself will warn
-        found: Result = run(sample, replace(choice, parameters=parameters))
+        found = run(sample, replace(choice, parameters=parameters))
         begin = time.perf_counter()
         render_report("", found.sections(How(["orthodrome"])))
         written = time.perf_counter()
@@ -190,7 +192,7 @@ def _bytes(plan: Plan, data: Data, command: str) -> int:
     n, itemsize = len(data), data.X.dtype.itemsize
     budget = parse_bytes(plan.request.memory_budget)
     if plan.face == "coordinates":
-        own = isinstance(plan.solver, Nystroem) and plan.name != "nystroem"
+        own = plan.name == "coordinates"  # those of the kernel itself
         d = data.X.shape[1] if own else min(n, plan.solver.most_anchors(plan.k))
         kept = n * d * itemsize if n * d * itemsize <= budget else 0
         found = kept + 8 * d * d * _COORDINATE_SQUARES + 8 * n * _COORDINATE_VECTORS

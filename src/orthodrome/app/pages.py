@@ -93,9 +93,9 @@ def shape_modes_section(model: Any) -> list[Section]:
     return [Section("Modes", [picture])]
 
 
-def again(found: Result, how: How, lines: str) -> Section:
+def again(model: Any, seconds: dict[str, float], how: How, lines: str) -> Section:
     """Return the command, the Python lines, the parameters, the versions and the times."""
-    own = last_step(found.model)
+    own = last_step(model)
     rows = [
         [name, str(getattr(own, name))] for name in sorted(inspect.signature(type(own)).parameters)
     ]
@@ -107,9 +107,7 @@ def again(found: Result, how: How, lines: str) -> Section:
             rows.append([f"{name} found", str(getattr(own, name))])
     facts = [[name, version] for name, version in versions(*PACKAGES)]
     facts.append(["machine", machine()])
-    facts += [
-        [f"seconds: {name.replace('_', ' ')}", f"{s:.2f}"] for name, s in found.seconds.items()
-    ]
+    facts += [[f"seconds: {name.replace('_', ' ')}", f"{s:.2f}"] for name, s in seconds.items()]
     return Section(
         "How to do this again",
         [

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,6 @@ from ..persist.files import packed
 from .inputs import Data
 from .inputs.text import escape_formula
 from .models import Choice, last_step
-
-if TYPE_CHECKING:
-    from ..plots.report import Section
-    from .pages import How
 
 __all__ = [
     "Report",
@@ -46,7 +42,11 @@ def silent(fraction: float, task: str) -> None:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a command; each command has a subclass."""
+    """The result of a command.
+
+    Each command has a subclass, with ``summary()``, facts for JSON and lines for people, and
+    ``sections(how)`` of its page.
+    """
 
     #: The name of its table, if it writes one.
     file: ClassVar[str] = ""
@@ -57,16 +57,8 @@ class Result:
     notes: tuple[str, ...]
     seconds: dict[str, float]
 
-    def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return facts for JSON, and lines for people."""
-        raise NotImplementedError
-
     def table(self) -> str:
         """Return the table as CSV."""
-        raise NotImplementedError
-
-    def sections(self, how: How) -> list[Section]:
-        """Return the sections of the page."""
         raise NotImplementedError
 
     def files(self) -> dict[str, bytes]:
