@@ -424,20 +424,29 @@ def header(text: str, data: bytes = b"") -> bytes:
     ("content", "reason"),
     [
         (b"", "."),
-        (b"\x93NUMPY\x09\x00" + bytes(120), "unknown format"),
-        (npy(np.arange(9.0))[:-8], "the size of"),
+        (b"\x93NUMPY\x09\x00" + bytes(120), "array in it is damaged"),
+        (npy(np.arange(9.0))[:-8], "its header promises 72 bytes"),
         (npy(np.arange(9.0)) + bytes(8), "the size of"),
         (
             header("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }"),
-            "the size of",
+            "its header promises 80000000000000 bytes",
         ),
-        (header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"), "the size of"),
-        (header("{'descr': '<U0', 'fortran_order': False, 'shape': (9999999,), }"), "dtype"),
-        (header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"12345678"), "dtype"),
+        (
+            header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"),
+            "its header promises",
+        ),
+        (
+            header("{'descr': '<U0', 'fortran_order': False, 'shape': (9999999,), }"),
+            "promises an array of",
+        ),
+        (
+            header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"12345678"),
+            "pickled",
+        ),
         (header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (0,), }"), "dtype"),
         (
             header("{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }", bytes(8)),
-            "a header that save does not write",
+            "has size 1; other parts of the model have",
         ),
         (header("__import__('os').system('false')"), "."),
     ],

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import math
-import warnings
 from collections.abc import Callable, Collection
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
@@ -18,15 +16,11 @@ from zipfile import ZIP_STORED, ZipFile
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._core.arrays import read_header
 from .allowed import OBJECTS, SCALARS, SPARSE, is_plain, name_of
 from .encode import LOCATIONS, PROTOCOL, Node
 
 __all__ = ["check_parameters", "checked_sizes", "decode", "parameter_names"]
-
-_READERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 _ARRAY = "numpy.ndarray"
 _KEY_TYPES: dict[str, type] = {"builtins.str": str, "builtins.int": int}
@@ -188,26 +182,19 @@ def checked_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
 
 def _read_array(content: bytes, name: str = _ARRAY) -> Any:
     """Return an array of plain numbers or text, after checking its header and size."""
-    stream = io.BytesIO(content)
-    reader = _READERS.get(np.lib.format.read_magic(stream))
-    if reader is None:
-        raise ValueError("an array in it is of an unknown format")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            shape, fortran_order, dtype = reader(stream)
-    except Warning as warning:  # of a header as Python 2 wrote it
-        raise ValueError("an array in it has a header that save does not write") from warning
-    scalar = name != _ARRAY
+        header = read_header(io.BytesIO(content), len(content))
+    except ValueError as error:
+        raise ValueError(f"an array in it is damaged: {error}") from error
+    shape, dtype, scalar = header.shape, header.dtype, name != _ARRAY
     if not is_plain(dtype) and not (scalar and dtype == np.float16):
         raise ValueError(f"an array in it has dtype {dtype}, which save does not write")
-    size, start = math.prod(shape) * dtype.itemsize, stream.tell()
-    if any(length < 0 for length in shape) or start + size != len(content):
+    if header.offset + header.nbytes != len(content):
         raise ValueError("the size of an array in it does not agree with its header")
     if scalar and (shape != () or name_of(dtype.type) != name):
         raise ValueError(f"a value in it is not the {name} that it says")
-    found = np.frombuffer(content, dtype, offset=start).copy()
-    return found.reshape(shape, order="F" if fortran_order else "C")
+    found = np.frombuffer(content, dtype, offset=header.offset).copy()
+    return found.reshape(shape, order="F" if header.fortran_order else "C")
 
 
 def _read_sparse(content: bytes, kind: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -188,14 +188,17 @@ def _checked_length(values: Any, n: int, what: str) -> list[Any]:
     """Return one entry for each specimen; None for all stands for None for each."""
     if values is None:
         return [None] * n
-    found = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
-    if found is None or len(found) != n:
-        got = repr(values) if found is None else f"{len(found)} entries"
+    try:
+        length = -1 if isinstance(values, str) else len(values)
+    except TypeError:  # it has none
+        length = -1
+    if length != n:
+        got = repr(values) if length < 0 else f"{length} entries"
         raise ValueError(
             f"{what} of write_tps must have one entry for each of the {n} specimens; got {got} "
             f"in a {type(values).__name__}."
         )
-    return found
+    return list(values)
 
 
 # ---------------------------------------------------------------------------- lines of a specimen
