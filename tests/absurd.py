@@ -19,17 +19,6 @@ from bounded import MEBIBYTE, TooSlow, in_child
 from orthodrome.gram import CrossOperator, GramOperator
 from orthodrome.kernels import Gaussian
 
-__all__ = [
-    "ABSURD",
-    "ALLOWED",
-    "assert_nothing_found",
-    "complaint",
-    "complaints_of",
-    "is_finite",
-    "odd_arrays",
-    "quiet",
-]
-
 PACKAGE = str(Path(orthodrome.__file__).parent)
 SECONDS_EACH = 5.0  # of computing, for a fit to a few points
 #: What is given to every parameter. Some of it is right for some of them, and is taken then.

@@ -22,8 +22,6 @@ from sklearn.svm import LinearSVC
 import plain
 from degenerate import Case
 
-__all__ = ["check_answers"]
-
 Array = NDArray[np.float64]
 
 

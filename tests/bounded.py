@@ -13,16 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = [
-    "Outcome",
-    "TooSlow",
-    "complaints",
-    "in_child",
-    "killed_at",
-    "lines_of",
-    "without_coverage",
-]
-
 MEBIBYTE = 2**20
 
 

@@ -13,8 +13,6 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
-__all__ = ["mutants", "of_gzip", "of_model", "of_png", "of_zip", "plain"]
-
 _NUMBERS = (b"-1", b"0", b"9" * 12, b"1e999", b"nan", b"inf", b"0x7f", b"1_0", b"\xef\xbc\x91")
 _WORDS = (b"\x00", b"\xff" * 4, b"\x00" * 8, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\n", b"\r")
 _SIGNS = (b"'", b'"', b",", b";", b"\t", b"=", b"#", b"{", b"}", b"(", b"[[[[", b"\xef\xbb\xbf")

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["needs", "optional"]
-
 
 def optional(name: str) -> Any:
     """Import a package; in its absence what first asks something of it is skipped."""

@@ -16,26 +16,6 @@ mpmath = optional("mpmath")
 
 Vector = list[Any]
 
-__all__ = [
-    "Vector",
-    "angle",
-    "combined",
-    "digits",
-    "dot",
-    "eigenvalues",
-    "exact",
-    "exp_map",
-    "karcher_mean",
-    "log_map",
-    "matrix",
-    "norm",
-    "off",
-    "smaller",
-    "squared_distance",
-    "unit",
-    "vector",
-]
-
 
 def digits(number: int) -> Any:
     """A context in which mpmath computes with so many digits."""

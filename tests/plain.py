@@ -11,25 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "angles",
-    "centered",
-    "chain_of_spheres",
-    "circular_mean",
-    "gaussian",
-    "karcher_mean",
-    "log_map",
-    "logarithms",
-    "mixture_densities",
-    "normalized_graph",
-    "perturbation",
-    "ridge_residual",
-    "shapes",
-    "squared_distances",
-    "stretch",
-    "tangents",
-]
-
 Array = NDArray[np.float64]
 
 # Kernels ------------------------------------------------------------------------------------------
