@@ -138,6 +138,8 @@ def test_sparse_is_dense(kind):
         np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
         found = placed(sparse, convert(new))
         np.testing.assert_allclose(found, placed(dense, new), rtol=0, atol=1e-6)
+        if kind in LAPLACIANS:
+            np.testing.assert_allclose(sparse.embedding_, dense.embedding_, rtol=0, atol=1e-10)
     if kind in ("flat", "intrinsic"):
         given = fit(kind, convert(X), init=scipy.sparse.csr_array(X[:3]))
         np.testing.assert_array_equal(given.labels_, fit(kind, X, init=X[:3]).labels_)
