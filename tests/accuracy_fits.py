@@ -277,7 +277,7 @@ def of_residuals_of_small_circles(dtype: Any) -> Iterator[Any]:
         circle = fit_subsphere(points, np.ones(12))
         with digits(60):
             for found, split, point in zip(
-                circle.residuals(points), circle.split(points)[2], points, strict=True
+                circle.residuals(points), circle.split(points)[1], points, strict=True
             ):
                 right = angle(vector(point), vector(circle.axis)) - exact(circle.radius)
                 yield abs(exact(found) - right)

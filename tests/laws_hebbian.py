@@ -231,7 +231,7 @@ class Counted(GramOperator):
         limit: float = np.inf,
         interrupt: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(operator.shape, operator.dtype)
+        super().__init__(shape=operator.shape, dtype=operator.dtype)
         self.operator, self._limit, self._interrupt = operator, limit, interrupt
         self.asked: list[NDArray] = []  # which rows, call by call
         self.n_products = 0

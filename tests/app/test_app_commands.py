@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("plotly")
-pytest.importorskip("skops")
 pytest.importorskip("pandas")
 
 from browser import external, opened
@@ -334,13 +333,6 @@ def test_what_was_read_stands_on_the_page(here, capsys):
     printed = run(capsys, "embed", "commas.csv")
     assert "decimal commas" in printed.err
     assert "decimal commas" in (here / "embedding/report.html").read_text("utf-8")
-
-
-def test_nothing_is_written_without_what_the_model_needs(trees, here, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skops.io", None)
-    printed = run(capsys, "embed", trees, "--label", "kind", code=1)
-    assert "orthodrome[persist]" in printed.err
-    assert not (here / "embedding").exists()
 
 
 # ---------------------------------------------------------------------- bad input

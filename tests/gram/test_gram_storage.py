@@ -179,7 +179,7 @@ def test_a_full_disk_is_an_error_with_advice(monkeypatch):
     usage = collections.namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10, 9, 1000))
     X = data(600)
-    with pytest.raises(OSError, match=r"has 1000 B free; set TMPDIR .*storage='recompute'"):
+    with pytest.raises(OSError, match=r"1000 B are free.*set TMPDIR .*storage='recompute'"):
         TiledGram(Gaussian().fit(X), X, "disk")
 
 
