@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import orthodrome
+from orthodrome.base import KernelEstimator
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "orthodrome"
 
@@ -85,6 +88,19 @@ def test_imports_point_left_only():
         for violation in violations(path.read_text("utf-8"), path.relative_to(package).as_posix())
     ]
     assert not found, "\n".join(found)
+
+
+def depth(kind):
+    """How many estimators of the package an estimator inherits from in a row, mixins left out."""
+    bases = [base for base in kind.__bases__ if issubclass(base, KernelEstimator)]
+    return 1 + max(map(depth, bases)) if bases else 0
+
+
+def test_estimators_inherit_at_most_twice():
+    kinds = [getattr(orthodrome, name) for name in orthodrome.__all__]
+    estimators = [kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "fit")]
+    assert len(estimators) > 10
+    assert {kind.__name__: depth(kind) for kind in estimators if depth(kind) > 2} == {}
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,15 @@ import numpy as np
 from ._core.memory import format_bytes
 from .eigen import Nystroem, Options, choose_solver, resolve_solver
 from .gram import choose_storage
+from .gram.factory import storage_within
 from .gram.tiled import stored_bytes
 from .kernels import Kernel, Precomputed
 from .rows import ArrayRows, Rows
 
 __all__ = ["Plan", "Request", "make_plan"]
 
-# Components that are solved for first if a part of the variance is asked for.
+# Components that are solved for first if a part of the variance is asked for, as in
+# `solve_components`.
 _FIRST = 16
 
 # Use a kernel's own coordinates up to this many, and only with this many rows for each. Otherwise
@@ -43,6 +45,8 @@ class Request:
         Whether "auto" must not use coordinates.
     own : bool
         Whether "auto" may use a kernel's own coordinates.
+    passes : int
+        About how many passes over the coordinates of all rows the method makes.
     """
 
     owner: str
@@ -56,6 +60,7 @@ class Request:
     random_state: Any = None
     exact: bool = False
     own: bool = True
+    passes: int = 2
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Request:
@@ -94,7 +99,8 @@ class Plan:
     k : int
         How many components are computed first.
     storage : str
-        Where the Gram matrix, or the vectors, live.
+        Where the Gram matrix, or the vectors, live. "auto" for vectors if a tolerance decides how
+        many coordinates there are.
     passes : int
         About how many passes over the Gram matrix, or over the rows, the fit makes.
     memory : int
@@ -132,23 +138,23 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     asks for them, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and if a
     solver of the Gram matrix is asked for, the Gram matrix is used.
     """
-    n, wanted, automatic = rows.shape[0], request.n_components, request.solver == "auto"
+    n, wanted = rows.shape[0], request.n_components
     few = min(int(wanted) if isinstance(wanted, numbers.Integral) else _FIRST, n)
     k = n if wanted is None else few
-    free = automatic and not request.exact and request.n_anchors is None
-    if free and request.own and kernel.has_coordinates and len(rows.shape) == 2:
-        d = rows.shape[1]
-        if n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES:
-            solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
-            reason = f"the kernel has {d} coordinates, and there are many more rows, {n}"
-            return _on_vectors(rows, "coordinates", solver, d, k, reason, request)
     in_blocks = not isinstance(rows, ArrayRows)
-    found = request.resolved(n, few, "nystroem" if in_blocks and free else None)
+    automatic = request.solver == "auto" and not request.exact
+    if automatic and request.n_anchors is None and _use_own_coordinates(rows, kernel, request):
+        d = rows.shape[1]
+        solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
+        reason = f"the kernel has {d} coordinates, and there are many more rows, {n}"
+        return _on_vectors(rows, "coordinates", solver, d, k, reason, request)
+    found = request.resolved(n, few, "nystroem" if in_blocks and automatic else None)
     if isinstance(found, Nystroem):
-        reason = f"n_anchors={request.n_anchors} is given"
-        if not automatic:
+        if request.solver != "auto":
             reason = "asked for"
-        elif request.n_anchors is None:
+        elif request.n_anchors is not None:
+            reason = f"n_anchors={request.n_anchors} is given"
+        else:
             reason = "the rows are read in blocks" if in_blocks else choose_solver(n, few).reason
         m = min(n, found.most_anchors(few))
         return _on_vectors(rows, found.name, found, m, k, reason, request)
@@ -161,19 +167,39 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     return _on_gram(rows, kernel, found if k == few else request.resolved(n, k), k, request)
 
 
+def _use_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
+    """Return whether the kernel's own coordinates are to be used."""
+    if not (request.own and kernel.has_coordinates and len(rows.shape) == 2):
+        return False
+    n, d = rows.shape
+    return n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES
+
+
 def _on_vectors(
     rows: Rows, name: str, solver: Nystroem, m: int, k: int, reason: str, request: Request
 ) -> Plan:
     """Return the plan of a fit to m coordinates of each row."""
-    memory = rows.shape[0] * m * rows.dtype.itemsize
-    return Plan("coordinates", name, solver, k, request.storage, 2, memory, reason, request)
+    storage, memory = request.storage, rows.shape[0] * m * rows.dtype.itemsize
+    if rows.lazy:
+        storage = "recompute"
+    elif solver.tol is None and (storage != "memory" or solver.n_anchors is not None):
+        # otherwise there may be fewer coordinates
+        slow, what = getattr(rows, "serial", False), "the features take"
+        storage, why = storage_within(request.memory_budget, storage, memory, what, slow=slow)
+        reason = f"{reason}; {why}"
+    passes = request.passes
+    if storage == "recompute":
+        memory = 8 * m * m
+    else:  # one to choose anchors, one to compute the coordinates
+        passes = 2
+    return Plan("coordinates", name, solver, k, storage, passes, memory, reason, request)
 
 
 def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) -> Plan:
     """Return the plan of a fit to the Gram matrix."""
     n, size, name = rows.shape[0], rows.dtype.itemsize, getattr(solver, "name", "")
     wanted, reason = request.n_components, "asked for"
-    if getattr(solver, "checkpoint", None) is not None and 0 < (wanted or 1) < 1:
+    if getattr(solver, "checkpoint", None) is not None and isinstance(wanted, float):
         raise ValueError(
             f"n_components of {request.owner} must be an integer with a checkpoint, which keeps "
             f"one run; a fraction takes several. Got {wanted!r}."
@@ -188,5 +214,6 @@ def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) 
     if storage == "memory":
         memory += stored_bytes(n, size)
     passes = 1 if name == "dense" else getattr(solver, "n_passes", _KRYLOV_PASSES)
-    tol = getattr(solver, "tol", 1e-8)
+    tol = getattr(solver, "tol", None)
+    tol = 1e-8 if tol is None else float(tol)
     return Plan("gram", name, solver, k, storage, passes, memory, reason, request, tol)

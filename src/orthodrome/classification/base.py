@@ -591,10 +591,6 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """
         return softmax_of_residuals(self.class_residuals(X), self.temperature_)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
-        return hasattr(self, "kernel_")
-
 
 def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     """Return validated data as float64; of a precomputed matrix the precision stays what it is.

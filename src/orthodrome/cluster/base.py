@@ -72,10 +72,6 @@ class FitsClusters:
         """Find the clusters and return the label of each training point."""
         return self.fit(X, sample_weight=sample_weight).labels_.copy()
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ only
-        return hasattr(self, "kernel_")
-
 
 def for_all_rows(
     values: NDArray[Any], canonical: Canonical, of_new: Callable[[NDArray[np.intp]], Any]

@@ -1,7 +1,7 @@
 """Coordinates of points in feature space: by anchors, or by the eigenvectors of a Gram matrix."""
 
 from .anchors import Anchors, choose_anchors
-from .blocks import AnchorMap, Block, CoordinateMap
+from .blocks import AnchorMap, Block
 from .gram import CoordinateCross, CoordinateGram, CoordinateRows
 from .isometry import (
     Isometry,
@@ -18,7 +18,6 @@ __all__ = [
     "Block",
     "CoordinateCross",
     "CoordinateGram",
-    "CoordinateMap",
     "CoordinateRows",
     "Coordinates",
     "Isometry",

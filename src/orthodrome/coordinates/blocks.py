@@ -18,7 +18,7 @@ from ..kernels.base import rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured
 
-__all__ = ["AnchorMap", "Block", "CoordinateMap", "check_in_span"]
+__all__ = ["AnchorMap", "Block", "check_in_span"]
 
 # Kernel values that a thread holds at a time: what fits a cache.
 _BLOCK_BYTES = 2**22
@@ -125,9 +125,6 @@ class AnchorMap:
 
 
 #: The map from rows to vectors that methods on coordinates take.
-CoordinateMap = AnchorMap
-
-
 class Block:
     """Points of one block as vectors of R^m.
 

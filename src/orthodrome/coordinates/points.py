@@ -19,7 +19,7 @@ from ..rows.dask_blocks import blocks_of, computed
 from .anchors import Anchors
 from .blocks import AnchorMap, Block
 
-__all__ = ["Coordinates", "Sample", "anchor_coordinates", "refuse_large_coordinates"]
+__all__ = ["Coordinates", "Sample", "anchor_coordinates"]
 
 
 def anchor_coordinates(
@@ -229,13 +229,6 @@ def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
 def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     own = np.full(block.n, np.nan) if block.own is None else block.own
     return block.vectors(), block.captured, own
-
-
-def refuse_large_coordinates(
-    n: int, m: int, dtype: Any, memory_budget: str | float, storage: str
-) -> None:
-    """Raise if so many vectors are to be in memory, and do not fit."""
-    _storage(n, min(n, m), dtype, memory_budget, storage)
 
 
 def _storage(

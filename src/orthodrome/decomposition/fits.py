@@ -17,7 +17,7 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
-from ..coordinates import Anchors, Block, CoordinateMap, Coordinates
+from ..coordinates import AnchorMap, Anchors, Block, Coordinates
 from ..eigen import Dense, Eigenpairs, Hebbian, leading
 from ..eigen.components import (
     make_components,
@@ -184,6 +184,7 @@ def fit_coordinates(
     request = plan.request
     with single_threaded_blas():
         kernel = fitted_kernel(kernel, rows)
+        progress.advance(0.1, "kernel")
         radius = geometry.radius_of(kernel, rows)
         k = request.n_components if isinstance(request.n_components, numbers.Integral) else 1
         unit = geometry.on_sphere and plan.solver.sphere == "unit"
@@ -208,7 +209,7 @@ def fit_coordinates(
 
 
 def find_axes(
-    by: CoordinateMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
+    by: AnchorMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
 ) -> Found:
     """Return the principal axes, whose signs are still to be chosen."""
     eps, shared = (float(np.finfo(kind).eps) for kind in (by.dtype, np.float64))
@@ -298,7 +299,7 @@ def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
 
 
 def attributes_of(
-    found: Found, by: CoordinateMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
+    found: Found, by: AnchorMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
 ) -> dict[str, Any]:
     """Return the fitted attributes that are not about rows, and warn if anchors are too few."""
     origin, dtype, solver = found.origin, by.dtype, plan.solver
@@ -328,7 +329,7 @@ def attributes_of(
         "_columns_": anchors.indices if points is None else None,
         "anchor_indices_": anchors.indices,
         "n_anchors_": count,
-        "_squared_radius": getattr(by, "radius", None) or 1.0,
+        "_squared_radius": by.radius or 1.0,
         "_ridge_": None,
     }
 
@@ -340,7 +341,7 @@ def attributes_of(
 class _RidgeSums:
     """Moments of coordinates and inputs about points near their means."""
 
-    by: CoordinateMap
+    by: AnchorMap
     function: Any
     n_components: int
     geometry: Geometry
@@ -364,7 +365,7 @@ class _RidgeSums:
 
 
 def _ridge(
-    rows: Rows, by: CoordinateMap, kernel: Kernel, geometry: Geometry, function: Any, alpha: float
+    rows: Rows, by: AnchorMap, kernel: Kernel, geometry: Geometry, function: Any, alpha: float
 ) -> RidgeMap:
     """Return the map back to inputs by ridge regression of all rows.
 

@@ -12,7 +12,7 @@ from .._core.types import Floats
 from .._core.unit import (
     angles_from_cosines,
 )
-from ..coordinates import Block, CoordinateMap, Coordinates
+from ..coordinates import AnchorMap, Block, Coordinates
 from ..eigen import CenteredSums, Components, FeatureMoments, affine_map, tangent_frame
 from ..gram import (
     Centered,
@@ -104,6 +104,8 @@ class Flat:
     #: Whether eigenvalues are divided by the sum of the weights.
     variances = False
     on_sphere = False
+    #: About how many passes over the coordinates of all rows a fit makes.
+    passes = 2
 
     def wrap(
         self, gram: GramOperator, weights: Floats | None, max_iter: int
@@ -162,7 +164,7 @@ class Flat:
         """Return the function of blocks that gives coordinates."""
         return FlatRows(axes, -origin.point @ axes)
 
-    def attributes(self, by: CoordinateMap, origin: Origin, axes: Floats) -> dict[str, Any]:
+    def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return what maps new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {
@@ -208,6 +210,7 @@ class Sphere:
 
     variances = True
     on_sphere = True
+    passes = 8
 
     def wrap(
         self, gram: GramOperator, weights: Floats | None, max_iter: int
@@ -216,7 +219,7 @@ class Sphere:
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
         mean = find_mean(unit, weights, tol=_MEAN_TOL[np.dtype(np.float64)], max_iter=max_iter)
-        warn_about_mean(mean, "KernelPGA: the Karcher mean")
+        warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
         tangent = Tangent(unit, mean.point, mean.cosines)
         kept = {
             "mean_n_iter_": mean.n_iter,
@@ -248,7 +251,7 @@ class Sphere:
     def look(self, points: Coordinates, max_iter: int) -> Origin:
         """Return the Karcher mean and the covariance of the Log maps there."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
-        warn_about_mean(mean, "KernelPGA: the Karcher mean")
+        warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
         count, second, angles, stretched, trace, captured = points.reduce(LogSums(mean.point))
         total = float(angles / count)
         return Origin(
@@ -275,7 +278,7 @@ class Sphere:
         """Return the function of blocks that gives coordinates."""
         return SphereRows(np.column_stack([axes, origin.point]))
 
-    def attributes(self, by: CoordinateMap, origin: Origin, axes: Floats) -> dict[str, Any]:
+    def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return what maps new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {

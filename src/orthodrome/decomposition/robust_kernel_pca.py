@@ -179,7 +179,8 @@ class RobustKernelPCA(ExplicitDecomposition):
             return spatial_median(points, weights)
         unit = points / np.linalg.norm(points, axis=1, keepdims=True)
         mean = find_mean(unit, weights, tol=1e-12, max_iter=200)
-        warn_about_mean(mean, "RobustKernelPCA: the Karcher mean")
+        advice = "Choose another center, or another scale (sigma) of the kernel."
+        warn_about_mean(mean, "RobustKernelPCA: the Karcher mean", advice=advice)
         return np.asarray(mean.point, dtype=np.float64)
 
     def _embedded(self, points: Floats) -> Floats:

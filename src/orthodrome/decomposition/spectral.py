@@ -121,7 +121,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
     def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
         """Fit to validated rows, on behalf of the estimator that is called `owner`."""
-        plan = make_plan(rows, kernel, Request.of(self, owner=owner))
+        plan = make_plan(rows, kernel, Request.of(self, owner=owner, passes=self._geometry.passes))
         if self.verbose:
             print(f"plan: {plan}")  # noqa: T201
         if plan.face == "gram":

@@ -1,4 +1,4 @@
-"""Training rows as clusterings use them: distinct rows, and their Gram matrix or coordinates."""
+"""Training points: distinct rows with their Gram matrix, or coordinates by anchors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from .._core.status import Status, warn_unless_converged
 from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import AnchorMap, Anchors, CoordinateGram, Coordinates
 from ..coordinates.pivots import PARTS
-from ..coordinates.points import refuse_large_coordinates
 from ..eigen import Nystroem
 from ..gram import Scaled, gram_operator, squared_radius
 from ..kernels import Kernel, Precomputed
@@ -209,13 +208,10 @@ def points_by_anchors(
 
     Kernel values are divided by the radius. `unit` scales the coordinates to unit length.
     """
-    storage, budget = plan.request.storage, plan.request.memory_budget
+    storage, budget = plan.storage, plan.request.memory_budget
     scale, weights = 1.0 / (radius or 1.0), rows.columns.get("weights")
     if isinstance(kernel, Precomputed):
         rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) * scale)
-    if solver.n_anchors is not None and solver.tol is None and not rows.lazy:
-        # before the choice of anchors, which takes long
-        refuse_large_coordinates(rows.shape[0], solver.n_anchors, rows.dtype, budget, storage)
     anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
     own = plan.name == "coordinates"
     by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)

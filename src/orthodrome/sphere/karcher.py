@@ -187,19 +187,21 @@ def find_mean(
     )
 
 
-def warn_about_mean(mean: Any, what: str, tol: float | None = None) -> None:
+def warn_about_mean(
+    mean: Any, what: str, tol: float | None = None, advice: str | None = None
+) -> None:
     """Warn if a mean was not found, or if points are so far from it that it need not be unique.
 
-    `tol` is the tolerance, if the caller of `what` can change it.
+    `tol` is the tolerance, if the caller of `what` can change it; `advice` replaces that of the
+    status.
     """
     status = mean.status
     if not status.converged:
         detail = f"gradient norm {mean.gradient_norm:.1e} after {mean.n_iter} steps"
-        advice = status.advice
         if tol is not None:
             detail = f"{detail}, tol={tol:g}"
-        elif status is Status.MAX_ITER:
-            advice = "Raise max_iter."
+        if advice is None or status is not Status.MAX_ITER:
+            advice = status.advice
         warn_user(f"{what} {status.value} ({detail}). {advice}", ConvergenceWarning)
     if mean.n_far:
         warn_user(
