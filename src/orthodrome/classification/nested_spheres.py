@@ -205,7 +205,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
-        """Fit; what fails on the way may leave anything behind."""
+        """Fit. Not exception-safe; the caller restores the state."""
         owner = type(self).__name__
         self._check_parameters()
         X = self._kernel_object().validate(X, estimator=self)

@@ -111,7 +111,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         return self
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit; what fails on the way may leave anything behind."""
+        """Fit. Not exception-safe; the caller restores the state."""
         self._check_parameters()
         kernel = self._kernel_object()
         refuse_unread(X, self)
@@ -284,7 +284,7 @@ def explicit_points(
 
 
 def _warn_if_left_out(left_out: float, points: Floats, kernel: Kernel) -> None:
-    """Warn where coordinates lack much of the variance, which is near rounding beside lengths."""
+    """Warn if the coordinates lack much of the variance, because it is near rounding."""
     size = float(np.einsum("ij,ij->", points, points))
     if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
         return  # rows that differ by rounding, and nobody knows whether the points do

@@ -68,7 +68,7 @@ Geometry = Flat | Sphere
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit has found.
+    """The result of a fit.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class _ThirdMoments:
 
 
 def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
-    """Tell whether what is fitted for each row is kept here: if the rows are, or if it fits."""
+    """Return whether attributes with one row for each sample are kept."""
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return True
     k, budget = found.axes.shape[1], plan.request.memory_budget
@@ -270,9 +270,9 @@ def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
 
 
 def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:
-    """Tell whether coordinates and eigenvectors of all rows may be kept.
+    """Return whether coordinates and eigenvectors of all rows may be kept.
 
-    What counts is what there is while they are computed, in float64 with a column beside them.
+    They need most memory while they are computed: in float64, with one more column.
     """
     needed = n * (8 * (k + 1) + 2 * k * np.dtype(dtype).itemsize)
     return needed <= _PART_FOR_ROWS * parse_bytes(memory_budget)
@@ -369,7 +369,7 @@ def _ridge(
 ) -> RidgeMap:
     """Return the map back to inputs by ridge regression of all rows.
 
-    That of shapes and matrices, which become vectors only beside others, is that of some rows.
+    For shapes and matrices, which are vectors only relative to others, a sample of rows is used.
     """
     k = function.axes.shape[1] if isinstance(geometry, Flat) else function.frame.shape[1] - 1
     most = _FEW if kernel.takes_vectors else SAMPLE

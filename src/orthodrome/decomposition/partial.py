@@ -194,7 +194,7 @@ class _Sums:
 
 
 def _refuse_overflow(kernel: Kernel, X: Any) -> None:
-    """Raise where rows are too large for the kernel, before they wait beside others."""
+    """Raise if rows are too large for the kernel, before they are stored with others."""
     if not kernel._unresolved():
         kernel.fit_validated(X).prepare(X)
     elif isinstance(kernel, Radial):
