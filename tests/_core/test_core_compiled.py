@@ -52,6 +52,20 @@ def test_a_function_without_a_file_is_compiled_all_the_same():
     check(compiled(namespace["double"]))
 
 
+def add_and_fail(array):
+    array[0] += 1
+    raise ValueError("no")
+
+
+def test_a_loop_that_fails_is_not_repeated():
+    loop, array = compiled(add_and_fail), np.zeros(1)
+    for n_calls in (1, 2):
+        with pytest.raises(ValueError, match="no"):
+            loop(array)
+        assert array == n_calls
+    assert loop.cached
+
+
 def test_where_numba_compiles_nothing_the_function_is_left(monkeypatch):
     """As with NUMBA_DISABLE_JIT=1."""
     monkeypatch.setattr(

@@ -88,6 +88,29 @@ def test_of_several_files_none_is_written_if_one_cannot_be(tmp_path):
     assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
 
 
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_files_that_were_replaced_are_put_back(tmp_path, monkeypatch, failing, error):
+    for name in ("b", "c"):
+        (tmp_path / name).write_bytes(b"old")
+    replace, targets = os.replace, [tmp_path / name for name in "abc"]
+
+    def fail_once(source, target):
+        if target == targets[failing] and fail:
+            raise fail.pop()("no")
+        replace(source, target)
+
+    fail = [error]
+    monkeypatch.setattr(os, "replace", fail_once)
+    with pytest.raises(error):
+        write_together(dict.fromkeys(targets, b"new"))
+    assert sorted(tmp_path.iterdir()) == targets[1:]
+    assert [target.read_bytes() for target in targets[1:]] == [b"old", b"old"]
+    write_together(dict.fromkeys(targets, b"new"))
+    assert sorted(tmp_path.iterdir()) == targets
+    assert {target.read_bytes() for target in targets} == {b"new"}
+
+
 def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"")
@@ -115,6 +138,28 @@ def test_a_new_file_has_the_rights_of_any_and_an_old_one_keeps_its_own(tmp_path)
         write_atomically(file, look)
         assert rights(file) == mode
         assert not seen[-1] & ~mode  # nor could more people read it on the way
+
+
+@posix
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_replaced_file_is_not_opened_to_another_group(tmp_path, monkeypatch, refused):
+    """It keeps its group, or nobody's group may read it."""
+    file, others = tmp_path / "file", [group for group in os.getgroups() if group != os.getegid()]
+    file.write_bytes(b"old")
+    group = 12345 if os.geteuid() == 0 else (*others, None)[0]
+    if group is None:
+        pytest.skip("needs a second group")
+    os.chown(file, -1, group)
+    file.chmod(0o664)
+
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "no")
+
+    if refused:
+        monkeypatch.setattr(os, "chown", refuse)
+    write_atomically(file, b"new")
+    assert (file.stat().st_gid == group) is not refused
+    assert rights(file) == (0o604 if refused else 0o664)
 
 
 @posix

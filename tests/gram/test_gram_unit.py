@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from laws_sphere import DTYPES, cap
 from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent, squared_radius
@@ -128,20 +129,47 @@ def test_terms_of_wrapped_operators():
     assert Combined(gram, weights).term_size() == 0
 
 
-def test_combinations_of_many_points_take_products():
-    """Rows of K are evaluated only where there are no more of them than combinations."""
+class Watched(DenseGram):
+    """Count the rows and products that are taken."""
 
-    class Watched(DenseGram):
-        most = 0
+    n_rows = n_products = 0
 
-        def rows(self, indices):
-            self.most = max(self.most, len(indices))
-            return super().rows(indices)
+    def rows(self, indices):
+        self.n_rows += len(indices)
+        return super().rows(indices)
 
-    for W in (np.ones((3, 40)), np.ones(40)):
-        gram = Watched(np.eye(40))
-        assert Combined(gram, W).rows([1, 2]).shape == (2, len(W))
-        assert gram.most <= 2
+    def _matmat(self, V):
+        self.n_products += 1
+        return super()._matmat(V)
+
+
+@pytest.mark.parametrize("W", [np.ones((3, 40)), scipy.sparse.csr_array(np.ones((3, 40)))])
+def test_combinations_of_many_points_take_products(W):
+    gram = Watched(np.eye(40))
+    np.testing.assert_allclose(Combined(gram, W).rows([1, 2]), np.full((2, 3), 40.0))
+    assert (gram.n_rows, gram.n_products) == (0, 1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_combinations_of_few_points_take_rows(make):
+    """A product takes the whole matrix."""
+    n, rng = 3000, np.random.default_rng(0)
+    X, W = rng.standard_normal((n, 2)), np.zeros((4, n))
+    W[0, [3, 7]], W[1, [7, 9, 2999]], W[2, ::10] = [1, -2], [1, 2, 3], 1  # a row of zeros is left
+    gram = Watched(X @ X.T)
+    combined, expected = Combined(gram, make(W)), W @ X @ (W @ X).T
+    np.testing.assert_allclose(combined.rows([0]), expected[:1], atol=1e-11)
+    assert gram.n_rows == 2
+    np.testing.assert_allclose(combined.rows([0, 3, 1]), expected[[0, 3, 1]], atol=1e-11)
+    np.testing.assert_allclose(combined.toarray(), expected, atol=1e-11)  # more than a block
+    np.testing.assert_allclose(combined.diagonal(), np.diagonal(expected), atol=1e-11)
+    assert gram.n_products == 0
+
+
+def test_a_dense_combination_stays_dense():
+    gram, W = DenseGram(np.eye(3)), np.ones((2, 3))
+    assert isinstance(Combined(gram, W).combination, np.ndarray)
+    assert scipy.sparse.issparse(Combined(gram, W[0]).combination)
 
 
 # Points that coincide -----------------------------------------------------------------------------

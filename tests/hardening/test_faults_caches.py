@@ -82,6 +82,22 @@ def test_a_damaged_cache_is_done_without(which, tmp_path):
         assert doubled(loop_in(tmp_path)) == [2, 6]
 
 
+def test_threads_that_meet_a_damaged_cache(tmp_path):
+    """One of them drops the cache while another still reads it."""
+    assert doubled(loop_in(tmp_path)) == [2, 6]
+    for file in cache_files(tmp_path):
+        file.write_bytes(b"no pickle")
+    loop = loop_in(tmp_path)
+    reading = loop.dispatcher
+
+    def dispatcher(*arrays):
+        loop._drop_cache()  # as the other thread does
+        return reading(*arrays)
+
+    loop.dispatcher = dispatcher
+    assert doubled(loop) == [2, 6]
+
+
 KEEPING = ("/caching.py", "/compiled.py")  # numba's code that writes caches, and ours around it
 
 

@@ -1,5 +1,6 @@
 """Principal nested spheres, beside slow searches, a peer, and spheres that are known."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -491,6 +492,19 @@ def test_equal_points_and_points_on_a_great_circle(p):
     chain = fitted(flat, p=p)
     assert chain.n_modes == 1
     np.testing.assert_allclose(np.abs(chain.scores(flat)[:, 0]), np.abs(angle), atol=1e-9)
+
+
+def test_points_on_a_circle_take_memory_in_proportion():
+    n = 2000
+    angles = np.linspace(0, 3, n)
+    points = np.column_stack([np.cos(angles), np.sin(angles)])
+    tracemalloc.start()
+    try:
+        nested_spheres(points)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * n**2 / 10  # no matrix of all pairs
 
 
 def test_new_points_outside_of_the_span():

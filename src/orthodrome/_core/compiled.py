@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -34,14 +35,25 @@ class compiled:
             self._drop_cache()
 
     def __call__(self, *arrays: Any) -> Any:
+        used = self.dispatcher
         try:
-            return self.dispatcher(*arrays)
-        except Exception:  # the cache raises before the loop runs
-            if not self.cached:
+            return used(*arrays)
+        except Exception as error:
+            if not _is_from_numba(error):
                 raise
-            self._drop_cache()
+            if used is self.dispatcher:  # otherwise another thread has dropped the cache
+                if not self.cached:
+                    raise
+                self._drop_cache()
             return self.dispatcher(*arrays)
 
     def _drop_cache(self) -> None:
-        self.cached = False
+        # In this order: a thread that still sees the old dispatcher must not see "not cached".
         self.dispatcher = numba.njit(**_OPTIONS)(self.function)
+        self.cached = False
+
+
+def _is_from_numba(error: Exception) -> bool:
+    """Return whether numba's Python code raised: it loads and compiles before the loop runs."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in frames)

@@ -8,10 +8,11 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,30 +50,54 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
 
 
 def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
-    """Write several files, each atomically; if the content of one cannot be written, none is.
+    """Write several files, each atomically; if one cannot be written, none is.
 
-    The contents are written to temporary files in the same folders first. Links are followed, and
-    a file that is replaced keeps its permissions. Temporary files of processes that were killed
-    more than a day ago are removed.
+    The contents are written to temporary files in the same folders first. If one of them then
+    cannot replace its file, the files before it are put back, where the file system has hard
+    links. Symbolic links are followed, and a file that is replaced keeps its permissions.
+    Temporary files of processes that were killed more than a day ago are removed.
     """
     parts: list[tuple[Path, Path]] = []
-    try:
+    with ExitStack() as at_end:
         for path, content in files.items():
             refuse_special(path)
             with _errors_name(path):
                 target = _target(path)
-                part = target.with_name(f"{_part_stem(target)}{secrets.token_hex(8)}{_PART}")
+                part = at_end.enter_context(_temporary_name(target))
                 parts.append((part, target))
                 _write(part, target, content)
-        for path, (part, target) in zip(files, parts, strict=True):
-            with _errors_name(path):
-                os.replace(part, target)
-    finally:
-        for part, _ in parts:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+        with ExitStack() as undo:
+            for path, (part, target) in zip(files, parts, strict=True):
+                if len(files) > 1:
+                    old = at_end.enter_context(_temporary_name(target))
+                    undo.callback(_put_back, old, target, target.exists())
+                    with suppress(OSError):
+                        os.link(target, old)
+                with _errors_name(path):
+                    os.replace(part, target)
+            undo.pop_all()
     for _, target in parts:
         _remove_leftovers(target)
+
+
+@contextmanager
+def _temporary_name(target: Path) -> Iterator[Path]:
+    """Yield a new name in the folder of a file; remove what has this name in the end."""
+    part = target.with_name(f"{_part_stem(target)}{secrets.token_hex(8)}{_PART}")
+    try:
+        yield part
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _put_back(old: Path, target: Path, was_there: bool) -> None:
+    """Replace a new file by the old one, or remove it if there was none."""
+    with suppress(OSError):
+        if was_there:
+            os.replace(old, target)
+        else:
+            target.unlink(missing_ok=True)
 
 
 def _part_stem(target: Path) -> str:
@@ -121,7 +146,19 @@ def _write(part: Path, target: Path, content: Content) -> None:
         file.flush()
         os.fsync(file.fileno())  # or a power cut may leave an empty file
     if target.exists():
-        shutil.copymode(target, part)
+        _copy_permissions(target, part)
+
+
+def _copy_permissions(target: Path, part: Path) -> None:
+    """Copy owner, group and mode as far as the system allows."""
+    old = target.stat()
+    for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+        with suppress(OSError, AttributeError):  # Windows has no chown
+            os.chown(part, owner, group)
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    if part.stat().st_gid != old.st_gid:
+        mode &= ~0o070  # the permissions were for another group
+    part.chmod(mode)
 
 
 def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:

@@ -13,6 +13,8 @@ from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 __all__ = ["Combined"]
 
+_BLOCK = 256  # rows at a time
+
 
 class Combined(GramOperator):
     r"""Inner products of M combinations of N points, :math:`y_m = \sum_n w_{mn} \Phi(x_n)`.
@@ -43,7 +45,7 @@ class Combined(GramOperator):
                 f"combination must have {operator.shape[0]} columns, one per point of the "
                 f"operator; got shape {W.shape}."
             )
-        W = scipy.sparse.csr_array(W)
+        W = scipy.sparse.csr_array(W) if scipy.sparse.issparse(W) else W
         if float(abs(W).max()) > float(np.finfo(operator.dtype).max) ** 0.5:
             raise ValueError(
                 f"Squares of combination of Combined overflow in {operator.dtype}; divide it by a "
@@ -62,22 +64,28 @@ class Combined(GramOperator):
         return self._half(as_indices(indices, self.shape[0])) @ self.combination.T
 
     def _half(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows W[chosen] K, by rows of K if W touches few of them."""
+        """Return the rows W[chosen] K: by rows of K if W needs few of them, else by a product."""
         W = self.combination[chosen]
-        touched = np.unique(W.indices)
-        if len(touched) <= len(chosen):
-            return W[:, touched] @ self.operator.rows(touched)
-        return np.ascontiguousarray((self.operator @ W.T.toarray()).T)
+        needed = np.flatnonzero(abs(W).sum(axis=0))
+        if len(needed) > max(len(chosen), self.operator.shape[0] // 8):
+            W = W.toarray() if scipy.sparse.issparse(W) else W
+            return np.ascontiguousarray((self.operator @ W.T).T)
+        step = max(len(chosen), _BLOCK)
+        half = W[:, needed[:step]] @ self.operator.rows(needed[:step])
+        for start in range(step, len(needed), step):
+            part = needed[start : start + step]
+            half += W[:, part] @ self.operator.rows(part)
+        return half
 
     def diagonal(self) -> NDArray[Any]:
         """Return the squared lengths of the combinations."""
         W = self.combination
-        if np.all(np.diff(W.indptr) <= 1):  # each is a multiple of one point
-            return (W.multiply(W) @ self.operator.diagonal()).astype(self.dtype)
+        if np.all((W != 0).sum(axis=1) <= 1):  # each is a multiple of one point
+            return ((W * W) @ self.operator.diagonal()).astype(self.dtype)
         parts = []
-        for start in range(0, self.shape[0], 256):
-            chosen = np.arange(start, min(start + 256, self.shape[0]))
-            parts.append(W[chosen].multiply(self._half(chosen)).sum(axis=1))
+        for start in range(0, self.shape[0], _BLOCK):
+            chosen = np.arange(start, min(start + _BLOCK, self.shape[0]))
+            parts.append((W[chosen] * self._half(chosen)).sum(axis=1))
         return np.concatenate(parts).astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:

@@ -430,15 +430,15 @@ def _of_moderate_size(points: Floats) -> Floats:
 def _in_span(points: Floats, basis: Floats) -> Floats:
     """Return the directions of points in the span of a basis, in its coordinates.
 
-    Raise for a point without a part in the span: a new one, or one of next to no weight.
+    Raise for a point orthogonal to the span: a new one, or one of negligible weight.
     """
     local = points @ basis
     lengths = np.linalg.norm(local, axis=1)
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
         raise RowError(
-            "Row {0} of points is orthogonal to the span of the data, where a weight of next to "
-            "nothing beside the others does not count: it has no place on their sphere.",
+            "Row {0} of points is orthogonal to the span of the data, so that it has no place on "
+            "their sphere. Points of negligible weight do not count for the span.",
             row,
         )
     return local / lengths[:, None]
@@ -447,8 +447,8 @@ def _in_span(points: Floats, basis: Floats) -> Floats:
 def _span(points: Floats, share: Floats) -> Floats:
     """Return the directions that the points span, by falling second moment; two at least."""
     scaled = np.sqrt(share)[:, None] * points
-    few = len(points) == 1 or points.shape[1] <= 2
-    _, values, rows = np.linalg.svd(scaled, full_matrices=few)
+    # a single point spans one direction; the full matrices have a second one
+    _, values, rows = np.linalg.svd(scaled, full_matrices=len(points) == 1)
     kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
     if rows.shape[0] < 2:
         raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
