@@ -208,8 +208,8 @@ def test_shapes_and_matrices_in_batches(kernel):
 
 
 def test_the_median_comes_from_a_sample(monkeypatch):
-    monkeypatch.setattr("orthodrome.base.SAMPLE", 1000)
-    for n, rel in ((2000, 0.03), (600, 0.0)):
+    monkeypatch.setattr("orthodrome.base.SAMPLE", 700)
+    for n, rel in ((1200, 0.03), (500, 0.0)):
         X = data(n=n)
         ours = model(KernelPCA, Gaussian(sigma="median")).fit([X])
         expected = Gaussian(sigma="median").fit(X).sigma_

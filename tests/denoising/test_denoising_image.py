@@ -252,7 +252,9 @@ def test_bands_do_not_matter(monkeypatch):
     np.testing.assert_allclose(quick().denoise(noisy), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(40, 36), (9, 300), (300, 9)])
+@pytest.mark.parametrize(
+    "shape", [(40, 36), (9, 300), pytest.param((300, 9), marks=pytest.mark.slow)]
+)
 def test_windows_stand_for_the_whole(monkeypatch, shape):
     clean, noisy = noisy_scene(*shape)
     whole = small()
