@@ -59,7 +59,7 @@ def arc_residuals(points, axes, radii):
 @every_sphere
 @pytest.mark.parametrize("n_features", [1, 2, 5])
 def test_features_of_the_paper_by_its_formulas(sphere, n_features):
-    X, y = three_classes(30)
+    X, y = three_classes(18)
     model = estimator(n_features, features="paper", sphere=sphere).fit(X, y)
     pns = model.decomposition_
     residuals = arc_residuals(pns.sphere_coordinates(X[:7]), pns.axes_, pns.radii_)
@@ -76,7 +76,7 @@ def test_features_of_the_paper_by_its_formulas(sphere, n_features):
 @every_sphere
 @pytest.mark.parametrize("n_features", [1, 2, 5])
 def test_scores_are_those_of_the_chain_in_units_of_their_own_sphere(sphere, n_features):
-    X, y = three_classes(30)
+    X, y = three_classes(18)
     model = estimator(n_features, sphere=sphere).fit(X, y)
     chain = model.decomposition_.nested_spheres_
     scores = chain.scores(model.decomposition_.sphere_coordinates(X))[:, :n_features]
@@ -109,7 +109,7 @@ def test_features_of_a_chain_are_counted():
 @every_kind
 @pytest.mark.parametrize("kernel", [KERNEL, POLYNOMIAL], ids=["gaussian", "polynomial"])
 def test_it_is_a_linear_machine_on_features_of_mean_square_one(features, kernel):
-    X, y = three_classes()
+    X, y = three_classes(30)
     new = three_classes(30, seed=1)[0]
     model = estimator(4, kernel=kernel, features=features, C=0.5).fit(X, y)
     size = np.sqrt(np.mean(model.features_**2))
@@ -123,14 +123,14 @@ def test_it_is_a_linear_machine_on_features_of_mean_square_one(features, kernel)
 
 
 def test_c_means_the_same_for_every_radius_of_the_sphere():
-    X, y = three_classes()
+    X, y = three_classes(30)
     models = [estimator(kernel=kernel) for kernel in (KERNEL, lambda A, B: 100 * KERNEL(A, B))]
     found = [model.fit(X, y).decision_function(X) for model in models]
     np.testing.assert_allclose(found[0], found[1], atol=1e-3)
 
 
 def test_a_small_c_smooths():
-    X, y = three_classes()
+    X, y = three_classes(30)
     sizes = [np.linalg.norm(estimator(C=C).fit(X, y).svm_.coef_) for C in (1e-4, 1e-2, 1.0)]
     assert sizes[0] < sizes[1] < sizes[2]
 
@@ -195,7 +195,7 @@ def test_of_powers_that_tie_the_largest():
 
 
 def test_a_gram_matrix_is_cut_into_folds():
-    X, y = three_classes(30)
+    X, y = three_classes(20)
     options = {"p": "cv", "ps": (1.5, 2.0), "cv": 2}
     model = estimator(2, **options).fit(X, y)
     found = estimator(2, **{**options, "kernel": "precomputed"}).fit(KERNEL(X), y)
@@ -257,7 +257,7 @@ def test_grid_search():
 
 
 def test_grid_search_with_a_gram_matrix():
-    X, y = three_classes(30)
+    X, y = three_classes(20)
     by_kernel = GridSearchCV(estimator(), {"n_components": [1, 3]}, cv=2).fit(X, y)
     model = GridSearchCV(estimator(kernel="precomputed"), {"n_components": [1, 3]}, cv=2)
     model.fit(KERNEL(X), y)
@@ -305,21 +305,21 @@ def test_a_pickled_model_predicts_the_same():
 # ------------------------------------------------------------------ data of every kind
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        np.asfortranarray,
-        lambda X: X.tolist(),
-        lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
-        scipy.sparse.csr_array,
-    ],
-    ids=["fortran", "list", "pandas", "sparse"],
-)
-def test_forms_of_data(form):
-    X, y = three_classes(30)
+FORMS = {
+    "fortran": np.asfortranarray,
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
+    "sparse": scipy.sparse.csr_array,
+}
+
+
+def test_forms_of_data():
+    X, y = three_classes(20)
     expected = estimator().fit(X, y).decision_function(X)
-    model = estimator().fit(form(X), pd.Series(y))
-    np.testing.assert_allclose(model.decision_function(form(X)), expected, atol=1e-4)
+    for name, form in FORMS.items():
+        model = estimator().fit(form(X), pd.Series(y))
+        found = model.decision_function(form(X))
+        np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=name)
 
 
 def test_memory_mapped_and_read_only(tmp_path):

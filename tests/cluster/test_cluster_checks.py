@@ -23,26 +23,26 @@ LAPLACIANS = ("njw", "kernel-pca", "ncut")
 
 ESTIMATORS = [
     KernelKMeans(),
+    HypersphericalKMeans(centers="intrinsic"),
+    GeodesicMixture(),
+    KernelSpectralClustering(),
+]
+MORE = [
     KernelKMeans(2, kernel="poly", init="random", **RECOMPUTED),
     KernelKMeans(3, kernel="linear", n_anchors=5, **RECOMPUTED),
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
-    HypersphericalKMeans(centers="intrinsic"),
     HypersphericalKMeans(
         3, WIDE, centers="intrinsic", init="farthest-first", n_init=2, **RECOMPUTED
     ),
     HypersphericalKMeans(centers="intrinsic", solver="nystroem", n_init=2),
-    GeodesicMixture(),
     GeodesicMixture(2, covariance_type="tied", mean_update="likelihood", n_init=2),
     GeodesicMixture(2, 0.8, init_params="k-means", assignment="density", random_state=0),
     GeodesicMixture(2, 2, n_anchors=8, n_init=2, **RECOMPUTED),
     GeodesicMixture(2, 2, solver="krylov", n_init=2, **RECOMPUTED),
-    KernelSpectralClustering(),
     KernelSpectralClustering(laplacian="kernel-pca", solver="nystroem", n_init=2),
     KernelSpectralClustering(2, laplacian="ncut", solver=SMALL, n_init=2, random_state=0),
     KernelSpectralClustering(2, laplacian="njw", solver=SMALL_BLOCKS, random_state=0),
     KernelSpectralClustering(3, WIDE, n_init=2, **RECOMPUTED),
-]
-MORE = [
     KernelKMeans(3, kernel="linear", init="farthest-first", n_init=2),
     KernelKMeans(solver="nystroem", n_init=2),
     HypersphericalKMeans(),
@@ -88,19 +88,19 @@ def test_estimator_checks_of_more(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS + MORE, ids=repr)
-def test_no_tag_switches_a_check_off(estimator):
-    tags = estimator.__sklearn_tags__()
-    mixture = isinstance(estimator, GeodesicMixture)
-    assert not any((tags._skip_test, tags.no_validation, tags.non_deterministic))
-    assert tags.estimator_type == ("density_estimator" if mixture else "clusterer")
-    assert tags.input_tags.two_d_array
-    unwanted = (tags.input_tags.pairwise, tags.input_tags.allow_nan, tags.target_tags.required)
-    assert not any(unwanted)
-    dense = mixture or getattr(estimator, "centers", "") == "preimage"
-    assert tags.input_tags.sparse != dense
-    if tags.transformer_tags is not None:
-        assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+def test_no_tag_switches_a_check_off():
+    for estimator in ESTIMATORS + MORE:
+        tags = estimator.__sklearn_tags__()
+        mixture = isinstance(estimator, GeodesicMixture)
+        assert not any((tags._skip_test, tags.no_validation, tags.non_deterministic))
+        assert tags.estimator_type == ("density_estimator" if mixture else "clusterer")
+        assert tags.input_tags.two_d_array
+        unwanted = (tags.input_tags.pairwise, tags.input_tags.allow_nan, tags.target_tags.required)
+        assert not any(unwanted)
+        dense = mixture or getattr(estimator, "centers", "") == "preimage"
+        assert tags.input_tags.sparse != dense
+        if tags.transformer_tags is not None:
+            assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
 
 
 def test_precomputed_is_tagged():

@@ -319,7 +319,7 @@ every_manifold = pytest.mark.parametrize("kernel", MANIFOLD)
 def kinds_of(kernel):
     """Specimens of a few kinds, their names, and how many there are."""
     if kernel is LogEuclidean:
-        return *two_kinds(40), 2
+        return *two_kinds(24), 2
     return *three_leaves(45, spread=0.1), 3
 
 

@@ -51,7 +51,8 @@ k_means = pytest.mark.parametrize("kind", ["flat", "intrinsic"])
 
 
 def fit(kind, X, weights=None, n_clusters=K, **options):
-    given = {"kernel": KERNEL, "solver": "nystroem", "random_state": 0, "n_init": 10} | options
+    n_init = 3 if kind == "mixture" else 10
+    given = {"kernel": KERNEL, "solver": "nystroem", "random_state": 0, "n_init": n_init} | options
     if kind == "flat":
         model = KernelKMeans(n_clusters, **given)
     elif kind == "intrinsic":
@@ -98,11 +99,17 @@ INITS = [
     *[(kind, {}) for kind in LAPLACIANS],
     *[("mixture", {"init_params": start}) for start in STARTS],
 ]
+#: Two pairs of kernel and weights are quick, one after the other; the rest is slow.
+PAIRS = [(Linear(), WEIGHTS), (Polynomial(degree=2), None)]
+PAIRS += [(Linear(), None), (Polynomial(degree=2), WEIGHTS)]
+RANKS = [
+    pytest.param(*init, weights, kernel, marks=[] if i % 2 == pair else pytest.mark.slow)
+    for i, init in enumerate(INITS)
+    for pair, (kernel, weights) in enumerate(PAIRS)
+]
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2)], ids=["linear", "polynomial"])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-@pytest.mark.parametrize(("kind", "options"), INITS, ids=str)
+@pytest.mark.parametrize(("kind", "options", "weights", "kernel"), RANKS)
 def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(kind, options, weights, kernel):
     X, new = positive(), positive(60, seed=1)
     if options.get("init") == "given":
@@ -163,8 +170,10 @@ def test_few_anchors_are_k_means_of_explicit_features(storage, dtype):
     assert ours.score(X, sample_weight=WEIGHTS) == pytest.approx(-ours.inertia_, rel=tol)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@every_storage
+@pytest.mark.parametrize(
+    ("storage", "dtype"),
+    [("memory", np.float64), ("disk", np.float32), ("recompute", np.float64)],
+)
 @pytest.mark.parametrize("kind", ["intrinsic", "mixture"])
 def test_few_anchors_on_the_sphere_of_unit_features(kind, storage, dtype):
     X = blobs(dtype=dtype)

@@ -14,25 +14,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 
 ESTIMATORS = [
     KernelPCA(),
+    KernelPGA(),
+    KernelPNS(3, sphere="great"),
+    RobustKernelPCA(),
+]
+MORE = [
     # Small bases make krylov iterate on the small data of these checks.
     KernelPCA(solver=Krylov(block_size=2, max_basis=1), n_components=2, random_state=0),
     # On data this small, hebbian uses LAPACK and nystroem takes all rows as anchors.
     KernelPCA(solver="hebbian", n_components=2, random_state=0),
     KernelPCA(solver="nystroem", n_components=2, storage="recompute"),
     KernelPCA(n_components=0.9, kernel=Gaussian(sigma="median")),
-    KernelPGA(),
     KernelPGA(solver=Krylov(1e-10, block_size=2, max_basis=1), n_components=2, random_state=0),
     KernelPGA(solver=Nystroem(sphere="angles"), n_components=2, storage="recompute"),
     KernelPGA(n_components=2, kernel="laplacian", memory_budget="1KiB"),
     KernelPGA(n_components=2, kernel=Exponential(sigma=2.0)),
-    KernelPNS(3, sphere="great"),
     KernelPNS(2, n_anchors=6, random_state=0),
-    RobustKernelPCA(),
     RobustKernelPCA(None, p=2.0),
     RobustKernelPCA(2, center="karcher"),
     RobustKernelPCA(1, Exponential(sigma=2.0), p=0.5, center="spatial-median"),
-]
-MORE = [
     KernelPCA(solver="dense"),
     KernelPCA(solver="krylov"),
     KernelPCA(solver=Krylov(block_size=1, max_basis=1), n_components=1, random_state=0),

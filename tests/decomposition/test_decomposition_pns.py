@@ -35,7 +35,7 @@ KERNELS = {
 }
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 WEIGHTS = np.random.default_rng(3).integers(0, 4, size=60)
-N = 24
+N = 15
 
 
 def cloud(n=N, seed=0):
@@ -95,7 +95,7 @@ def test_the_papers_example_on_a_sphere():
 
 @pytest.mark.parametrize("sphere", ["small", "great"])
 def test_modes_capture_no_less_than_kernel_pca(sphere):
-    X = load_iris().data[::3]
+    X = load_iris().data[::5]
     nested = KernelPNS(sphere=sphere).fit(X).explained_variance_ratio_.cumsum()
     flat = KernelPCA().fit(X).explained_variance_ratio_.cumsum()
     k = min(len(nested), len(flat))
@@ -171,12 +171,12 @@ def test_new_points_have_unit_length():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"p": 1.0}, {"sphere": "great"}, {"sphere": "bic"}, {"n_anchors": 12}], ids=str
+    "options", [{}, {"p": 1.0}, {"sphere": "great"}, {"sphere": "bic"}, {"n_anchors": 8}], ids=str
 )
 def test_weights_are_repetitions_to_the_last_bit(options):
-    X, rng = cloud(20), np.random.default_rng(0)
-    times = rng.integers(0, 4, 20)
-    rows = rng.permutation(np.repeat(np.arange(20), times))
+    X, rng = cloud(14), np.random.default_rng(0)
+    times = rng.integers(0, 4, 14)
+    rows = rng.permutation(np.repeat(np.arange(14), times))
     repeated = KernelPNS(2, KERNEL, **options, random_state=0).fit(X[rows])
     weighted = KernelPNS(2, KERNEL, **options, random_state=0).fit(X, sample_weight=times)
     np.testing.assert_array_equal(repeated.X_fit_, weighted.X_fit_)
@@ -287,7 +287,7 @@ def test_a_row_of_weight_zero_needs_some_similarity():
 
 
 def test_searches_are_counted():
-    X = cloud(20)
+    X = cloud(12)
     model = KernelPNS(2, KERNEL, p=1.0).fit(X)
     assert model.converged_
     assert model.n_iter_ == model.nested_spheres_.n_iter > 0

@@ -164,7 +164,7 @@ def test_a_given_scale_is_kept():
     assert choice.kernel.sigma == 1.7
 
 
-@pytest.mark.parametrize("noise", [0.03, 0.3])
+@pytest.mark.parametrize("noise", [0.03, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_the_choice_is_near_the_best_of_all(noise):
     clean_points, points = curve(noise=noise)
     counts = component_counts(16)
