@@ -218,22 +218,23 @@ def thinned(X):
 
 @every_kernel
 @both_dtypes
-@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
-def test_sparse_equals_dense_where_sparse_is_taken(case, dtype, container):
+def test_sparse_equals_dense_where_sparse_is_taken(case, dtype):
     X, Y = (thinned(case.data(n, n, dtype)) for n in (30, 11))
-    sparse_X, sparse_Y = container(X), container(Y)
-    kernel = case.make()
-    if not kernel.accepts_sparse:
-        with pytest.raises(TypeError, match="Sparse data was passed"):
-            kernel(sparse_X)
-        return
-    assert kernel(sparse_X).dtype == dtype
-    assert_close(kernel(sparse_X), kernel(X), dtype)
-    assert_close(kernel.diag(sparse_X), kernel.diag(X), dtype)
-    for left, right in [(sparse_X, sparse_Y), (sparse_X, Y), (X, sparse_Y)]:
-        assert_close(kernel(left, right), kernel(X, Y), dtype)
-        assert_close(case.make().fit(X)(left, right), kernel(X, Y), dtype)
-        assert_close(case.make().fit(sparse_X)(left, right), kernel(X, Y), dtype)
+    kernel, by_dense = case.make(), case.make().fit(X)
+    gram, block = kernel(X), kernel(X, Y)
+    for container in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        sparse_X, sparse_Y = container(X), container(Y)
+        if not kernel.accepts_sparse:
+            with pytest.raises(TypeError, match="Sparse data was passed"):
+                kernel(sparse_X)
+            continue
+        by_sparse = case.make().fit(sparse_X)
+        assert kernel(sparse_X).dtype == dtype
+        assert_close(kernel(sparse_X), gram, dtype)
+        assert_close(kernel.diag(sparse_X), kernel.diag(X), dtype)
+        for left, right in [(sparse_X, sparse_Y), (sparse_X, Y), (X, sparse_Y)]:
+            for each in (kernel, by_dense, by_sparse):
+                assert_close(each(left, right), block, dtype)
 
 
 @pytest.mark.parametrize("rule", ["mean", "median"])
