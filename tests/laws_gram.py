@@ -1,7 +1,7 @@
 """Every Gram operator beside its dense twin: an operator joins the laws by one factory.
 
 A factory makes a Twin from a number of points and a precision. BASES make matrices of data,
-WRAPPERS turn one Twin into another; their products are the CASES. The dense side is obvious NumPy
+WRAPPERS turn one Twin into another; their pairs are the KINDS. The dense side is obvious NumPy
 in float64 on the very same data.
 """
 
@@ -320,16 +320,23 @@ EDGES = [
     *[("memory", "centered-weighted", n, np.float32) for n in EVERY_SIZE],
     *[("memory", w, n, np.float64) for w in WRAPPERS for n in (1, 2)],
 ]
-CASES = [(*kind, 513, d) for kind in KINDS for d in (np.float64, np.float32)] + EDGES
 
 
-def is_tiled(base: str, wrapper: str, dtype: Any) -> bool:
-    """Whether entries are read across tiles: those of every base, and of every wrapper once."""
+def reaches_over_tiles(base: str, wrapper: str, dtype: Any) -> bool:
+    """Whether there are two tiles: for every base, and for every wrapper of one base."""
     return wrapper == "plain" or (base == "memory" and dtype == np.float64)
 
 
+# Products in double precision reach over tiles everywhere.
+PRODUCT_CASES = [
+    (b, w, 513 if d == np.float64 or reaches_over_tiles(b, w, d) else 60, d)
+    for b, w in KINDS
+    for d in (np.float64, np.float32)
+] + EDGES
 ENTRY_CASES = [
-    (b, w, 513 if is_tiled(b, w, d) else 60, d) for b, w in KINDS for d in (np.float64, np.float32)
+    (b, w, 513 if reaches_over_tiles(b, w, d) else 60, d)
+    for b, w in KINDS
+    for d in (np.float64, np.float32)
 ] + EDGES
 
 

@@ -26,7 +26,7 @@ from orthodrome.gram import tiled
 
 R = 4
 N_PASSES = 5
-# Even after 670 samples the two ways to sum agree to about 2e-14; the bound leaves room for other BLAS.
+# After 670 samples the two ways to sum agree to about 2e-14; the bound leaves room for other BLAS.
 EXACT = 1e-11
 
 every_gain = pytest.mark.parametrize("gain", GAINS)

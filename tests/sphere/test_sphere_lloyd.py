@@ -108,7 +108,7 @@ WEIGHTED = ("gaussian", "wide", "exponential")
 )
 @every_kind
 def test_inertia_never_rises_and_is_that_of_the_distances(kind, problem, weighted):
-    X, k, kernel = cloud(60), 5, PROBLEMS[problem]
+    X, k, kernel = cloud(40), 4, PROBLEMS[problem]
     w = np.random.default_rng(3).uniform(0.2, 3, len(X)) if weighted else np.ones(len(X))
     centers = geometry(kind, X, w, kernel)
     for seed in range(2):
