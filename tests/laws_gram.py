@@ -1,7 +1,7 @@
 """Every Gram operator beside its dense twin: an operator joins the laws by one factory.
 
 A factory makes a Twin from a number of points and a precision. BASES make matrices of data,
-WRAPPERS turn one Twin into another; their products are the CASES. The dense side is obvious NumPy
+WRAPPERS turn one Twin into another; their pairs are the KINDS. The dense side is obvious NumPy
 in float64 on the very same data.
 """
 
@@ -244,7 +244,7 @@ def lengths_of_one(n: int) -> Any:
     columns = np.column_stack([np.arange(n + 3) % n, (7 * np.arange(n + 3) + 1) % n]).ravel()
     gram = gaussian_matrix(points(n, np.float64), points(n, np.float64))
     W = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns))).toarray()
-    return W / np.sqrt(np.einsum("ij,jk,ik->i", W, gram, W))[:, None]
+    return W / np.sqrt(np.sum(W @ gram * W, axis=1))[:, None]
 
 
 def vector(n: int) -> np.ndarray:
@@ -315,12 +315,29 @@ ON_DASK = ("plain", "centered-weighted", "tangent-weighted", "degree-weighted")
 KINDS = [
     (b, w) for b in BASES for w in WRAPPERS if on_sphere(b, w) and (b != "dask" or w in ON_DASK)
 ]
-CASES = [
-    *[(*kind, 513, d) for kind in KINDS for d in (np.float64, np.float32)],
-    *[(b, w, n, np.float64) for b in ("disk", "recompute") for w in ("plain",) for n in EVERY_SIZE],
-    *[("memory", w, n, np.float32) for w in ("centered-weighted",) for n in EVERY_SIZE],
+EDGES = [
+    *[(b, "plain", n, np.float64) for b in ("disk", "recompute") for n in EVERY_SIZE],
+    *[("memory", "centered-weighted", n, np.float32) for n in EVERY_SIZE],
     *[("memory", w, n, np.float64) for w in WRAPPERS for n in (1, 2)],
 ]
+
+
+def reaches_over_tiles(base: str, wrapper: str, dtype: Any) -> bool:
+    """Whether there are two tiles: for every base, and for every wrapper of one base."""
+    return wrapper == "plain" or (base == "memory" and dtype == np.float64)
+
+
+# Products in double precision reach over tiles everywhere.
+PRODUCT_CASES = [
+    (b, w, 513 if d == np.float64 or reaches_over_tiles(b, w, d) else 60, d)
+    for b, w in KINDS
+    for d in (np.float64, np.float32)
+] + EDGES
+ENTRY_CASES = [
+    (b, w, 513 if reaches_over_tiles(b, w, d) else 60, d)
+    for b, w in KINDS
+    for d in (np.float64, np.float32)
+] + EDGES
 
 
 def case_id(case: tuple) -> str:

@@ -1,4 +1,4 @@
-"""A cluster of two worker processes on this machine, and dask's own schedulers."""
+"""Clusters of two workers on this machine."""
 
 import logging
 
@@ -14,12 +14,13 @@ deploy = optional("distributed.deploy.local")
 MEMORY_LIMIT = 1000 * 2**20
 
 
-def make_cluster(**options):
-    """Two worker processes of one thread each, which listen to this machine only."""
+def make_cluster(*, processes=True, **options):
+    """Two workers of one thread each, which listen to this machine only."""
     return deploy.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
-        processes=True,
+        processes=processes,
+        protocol="tcp://",  # even where workers share a process, they exchange bytes
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
@@ -35,9 +36,17 @@ def cluster():
 
 
 @pytest.fixture
-def client(cluster):
-    """Dask computes on the cluster while a test has this."""
-    with distributed.Client(cluster) as connected:
+def threads():
+    """Workers in this process: quick to start, for they import nothing again."""
+    with make_cluster(processes=False) as running:
+        yield running
+
+
+@pytest.fixture
+def client(request):
+    """Dask computes on the cluster while a test has this; the parameter is the kind of workers."""
+    running = request.getfixturevalue(getattr(request, "param", "cluster"))
+    with distributed.Client(running) as connected:
         yield connected
 
 

@@ -1,4 +1,4 @@
-"""On a cluster of two worker processes: the same results, no large results, and lost workers."""
+"""On a cluster of two workers: the same results, no large results, and lost workers."""
 
 import os
 import signal
@@ -91,11 +91,12 @@ def check_same(name, lazy, local):
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "client"),
     [
-        pytest.param(name, marks=() if name == "nystroem pca" else pytest.mark.slow)
-        for name in MODELS
+        ("nystroem pca", "threads"),
+        *[pytest.param(name, "cluster", marks=pytest.mark.slow) for name in MODELS],
     ],
+    indirect=["client"],
 )
 def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, watch):
     X = points(6)

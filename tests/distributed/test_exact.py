@@ -16,12 +16,12 @@ TOLERANCE = {np.float64: 1e-9, np.float32: 2e-4}
 KRYLOV = {"solver": "krylov", "tol": 1e-13, "storage": "recompute", "random_state": 0}
 
 
-def data(n=1500, d=6, dtype=np.float64, seed=0):
+def data(n=700, d=6, dtype=np.float64, seed=0):
     rng = np.random.default_rng(seed)
     return (rng.standard_normal((n, d)) * np.linspace(2, 0.3, d) + 1).astype(dtype)
 
 
-def chunked(X, rows=400):
+def chunked(X, rows=200):
     return da.from_array(X, chunks=(rows, 3))
 
 

@@ -14,13 +14,13 @@ da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrom
 LAPLACIANS = ["njw", "ncut", "kernel-pca"]
 
 
-def data(n=600, dtype=np.float64, seed=0):
+def data(n=300, dtype=np.float64, seed=0):
     rng = np.random.default_rng(seed)
     centers = 3 * np.random.default_rng(9).standard_normal((3, 4))
     return (centers[rng.integers(3, size=n)] + 0.7 * rng.standard_normal((n, 4))).astype(dtype)
 
 
-def chunked(X, rows=160):
+def chunked(X, rows=80):
     return da.from_array(X, chunks=(rows, 3))
 
 

@@ -25,7 +25,7 @@ from orthodrome.eigen import hebbian
 from orthodrome.gram import tiled
 
 R = 4
-N_PASSES = 10
+N_PASSES = 5
 # After 670 samples the two ways to sum agree to about 2e-14; the bound leaves room for other BLAS.
 EXACT = 1e-11
 

@@ -6,10 +6,7 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -202,24 +199,18 @@ def test_a_run_that_diverged_stays_so(tmp_path):
 
 # ------------------------------------------------------------------ killed
 
-CHILD = """
-import json, os, signal, sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from laws_hebbian import Counted
-from orthodrome.eigen import hebbian
-from orthodrome.gram import DenseGram
 
 def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-_, _, matrix, limit, path, arguments, where = sys.argv
-if where == "writing":  # the second file is complete, but not yet in its place
-    replace, count = os.replace, []
-    os.replace = lambda *names: kill() if count else count.append(replace(*names))
-operator = Counted(DenseGram(np.load(matrix)), float(limit), kill)
-hebbian(operator, checkpoint=path, **json.loads(arguments))
-"""
+
+def run_and_die(path, limit, gain, seconds):
+    """Die after so many rows; without a limit, when the second file is complete but unnamed."""
+    if limit is None:
+        replace, count = os.replace, []
+        os.replace = lambda *names: kill() if count else count.append(replace(*names))
+    operator = Counted(DenseGram(matrix()), np.inf if limit is None else limit, kill)
+    run(operator, path, gain=gain, checkpoint_seconds=seconds)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
@@ -233,29 +224,23 @@ hebbian(operator, checkpoint=path, **json.loads(arguments))
 )
 def test_killed(gain, seconds, where, tmp_path):
     """SIGKILL in the middle of a pass, or of writing: nothing can be tidied up."""
+    from bounded import in_child  # for POSIX only
+
     n_pass, block = (2, 3) if where == "visiting" else (1, 0)
-    np.save(tmp_path / "matrix.npy", matrix())
     path = tmp_path / "run"
-    arguments = {"n_components": R, "gain": gain, "n_passes": N_PASSES, "tol": 0}
-    arguments |= {"block_size": BLOCK, "random_state": 0, "checkpoint_seconds": seconds}
-    limit = rows_until(n_pass, block) if where == "visiting" else np.inf
-    tests = str(Path(__file__).parents[1])
-    given = [tests, str(tmp_path / "matrix.npy"), str(limit), str(path), json.dumps(arguments)]
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, *given, where], capture_output=True, text=True, timeout=120
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    limit = rows_until(n_pass, block) if where == "visiting" else None
+    assert in_child(lambda: run_and_die(path, limit, gain, seconds)).code == -signal.SIGKILL
     operator = counted()
     resumed = run(operator, path, gain=gain, checkpoint_seconds=seconds)
     check_same_run(resumed, run(matrix(), gain=gain))
     assert operator.n_rows == COMPARED + rows_from(n_pass, 0 if seconds is None else block)
     # the dead process leaves at most a hidden file, which is removed when it is old
     left = [name for name in os.listdir(tmp_path) if not name.endswith(".orthodrome-part")]
-    assert sorted(left) == ["matrix.npy", "run"]
+    assert sorted(left) == ["run"]
     for name in set(os.listdir(tmp_path)) - set(left):
         os.utime(tmp_path / name, (0, 0))
     run(matrix(), path, gain=gain, n_passes=N_PASSES + 1, checkpoint_seconds=seconds)
-    assert sorted(os.listdir(tmp_path)) == ["matrix.npy", "run"]
+    assert sorted(os.listdir(tmp_path)) == ["run"]
 
 
 # ------------------------------------------------------------------ extended

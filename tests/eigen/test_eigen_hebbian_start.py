@@ -327,12 +327,12 @@ def test_rounding_of_differences_is_no_direction(start, dtype):
 
 @every_start
 @every_gain
-@pytest.mark.parametrize("eta0", ["auto", 0.1])
-def test_zero_matrix(eta0, gain, start):
-    found = hebbian(np.zeros((20, 20)), 3, gain=gain, start=start, eta0=eta0, random_state=0)
-    assert found.converged
-    for name in ("coefficients", "eigenvalues", "eigenvectors", "residuals"):
-        assert not np.any(getattr(found, name))
+def test_zero_matrix(gain, start):
+    for eta0 in ("auto", 0.1):
+        found = hebbian(np.zeros((20, 20)), 3, gain=gain, start=start, eta0=eta0, random_state=0)
+        assert found.converged
+        for name in ("coefficients", "eigenvalues", "eigenvectors", "residuals"):
+            assert not np.any(getattr(found, name))
 
 
 @every_start
@@ -352,13 +352,13 @@ def test_one_component_and_one_point(gain, start):
 
 @every_start
 @every_gain
-@pytest.mark.parametrize("extra", [0, 2])
-def test_as_many_components_as_points(gain, start, extra):
+def test_as_many_components_as_points(gain, start):
     """The Rayleigh-Ritz step of the whole space is exact; beyond it there is nothing."""
     K, _ = semidefinite(np.array([5.0, 4, 3, 2, 1]))
-    found = hebbian(K, 5 + extra, gain=gain, start=start, random_state=0, n_passes=3)
-    np.testing.assert_allclose(found.eigenvalues, [5, 4, 3, 2, 1, 0, 0][: 5 + extra], atol=1e-8)
-    assert found.residuals.max() < 1e-6
+    for r in (5, 7):
+        found = hebbian(K, r, gain=gain, start=start, random_state=0, n_passes=3)
+        np.testing.assert_allclose(found.eigenvalues, [5, 4, 3, 2, 1, 0, 0][:r], atol=1e-8)
+        assert found.residuals.max() < 1e-6
 
 
 def shifted_gram(shift):
@@ -379,11 +379,10 @@ INDEFINITE = {
 
 @every_gain
 @pytest.mark.parametrize("start", ["orthonormal", "pilot"])
-@pytest.mark.parametrize("name", INDEFINITE)
-def test_indefinite_matrices_are_refused(name, start, gain):
-    K, message = INDEFINITE[name]
-    with pytest.raises(ValueError, match=f"positive semidefinite {message}.*krylov"):
-        hebbian(K, min(20, len(K)), gain=gain, start=start, random_state=0, n_passes=10)
+def test_indefinite_matrices_are_refused(start, gain):
+    for K, message in INDEFINITE.values():
+        with pytest.raises(ValueError, match=f"positive semidefinite {message}.*krylov"):
+            hebbian(K, min(20, len(K)), gain=gain, start=start, random_state=0, n_passes=10)
 
 
 def test_rounding_is_not_an_indefinite_matrix():

@@ -107,13 +107,13 @@ def smallest_eigenvalue(gram):
 
 
 @every_kernel
-@pytest.mark.parametrize("seed", range(3))
-def test_positive_definite_flag_is_honest_on_random_points(case, seed):
-    X = case.data(60, seed)
-    X[::7] = X[0]  # exact duplicates: the edge of definiteness
-    kernel = case.make().fit(X)
-    if kernel.positive_definite:
-        assert smallest_eigenvalue(kernel(X)) > -60 * np.finfo(float).eps
+def test_positive_definite_flag_is_honest_on_random_points(case):
+    for seed in range(3):
+        X = case.data(60, seed)
+        X[::7] = X[0]  # exact duplicates: the edge of definiteness
+        kernel = case.make().fit(X)
+        if kernel.positive_definite:
+            assert smallest_eigenvalue(kernel(X)) > -60 * np.finfo(float).eps, seed
 
 
 LIMITED = [(Spherical, 3), (Circular, 2), (Wave, 3)]
@@ -218,22 +218,23 @@ def thinned(X):
 
 @every_kernel
 @both_dtypes
-@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
-def test_sparse_equals_dense_where_sparse_is_taken(case, dtype, container):
+def test_sparse_equals_dense_where_sparse_is_taken(case, dtype):
     X, Y = (thinned(case.data(n, n, dtype)) for n in (30, 11))
-    sparse_X, sparse_Y = container(X), container(Y)
-    kernel = case.make()
-    if not kernel.accepts_sparse:
-        with pytest.raises(TypeError, match="Sparse data was passed"):
-            kernel(sparse_X)
-        return
-    assert kernel(sparse_X).dtype == dtype
-    assert_close(kernel(sparse_X), kernel(X), dtype)
-    assert_close(kernel.diag(sparse_X), kernel.diag(X), dtype)
-    for left, right in [(sparse_X, sparse_Y), (sparse_X, Y), (X, sparse_Y)]:
-        assert_close(kernel(left, right), kernel(X, Y), dtype)
-        assert_close(case.make().fit(X)(left, right), kernel(X, Y), dtype)
-        assert_close(case.make().fit(sparse_X)(left, right), kernel(X, Y), dtype)
+    kernel, by_dense = case.make(), case.make().fit(X)
+    gram, block = kernel(X), kernel(X, Y)
+    for container in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        sparse_X, sparse_Y = container(X), container(Y)
+        if not kernel.accepts_sparse:
+            with pytest.raises(TypeError, match="Sparse data was passed"):
+                kernel(sparse_X)
+            continue
+        by_sparse = case.make().fit(sparse_X)
+        assert kernel(sparse_X).dtype == dtype
+        assert_close(kernel(sparse_X), gram, dtype)
+        assert_close(kernel.diag(sparse_X), kernel.diag(X), dtype)
+        for left, right in [(sparse_X, sparse_Y), (sparse_X, Y), (X, sparse_Y)]:
+            for each in (kernel, by_dense, by_sparse):
+                assert_close(each(left, right), block, dtype)
 
 
 @pytest.mark.parametrize("rule", ["mean", "median"])

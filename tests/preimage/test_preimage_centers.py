@@ -21,7 +21,6 @@ SMOOTH = {
     "matern 5/2 narrow": Matern(nu=2.5, sigma=0.1),
     "wave": Wave(sigma=2.0),
 }
-every_smooth = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
 
 
 def run_of(X, kernel, k=4, seed=0, weights=None):
@@ -48,7 +47,7 @@ def test_equation_8_vanishes(sigma, seed):
         assert np.linalg.norm(equation_8(X[members], w[members], away, sigma)) > 1e-4
 
 
-@every_smooth
+@pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
 def test_the_objective_is_flat_and_least_at_every_center(kernel):
     X = cloud(80, d=2)
     run = run_of(X, kernel)
@@ -58,6 +57,8 @@ def test_the_objective_is_flat_and_least_at_every_center(kernel):
         p = np.ones(len(members))
         assert np.linalg.norm(slopes(kernel, members, p, center, 0.1 * sigma / 20)) <= 1e-8
         value = naive_squared_angles(kernel, members, center).mean()
+        best = karcher_mean_preimage(kernel, members, starts="all")
+        assert value <= best.objective * (1 + 1e-6)
         for direction in ([1, 0], [0, 1], [1, 1], [1, -1]):
             for sign in (0.02, -0.02):
                 place = center + sign * sigma * np.array(direction)
@@ -77,17 +78,6 @@ def test_centers_beside_a_cusp_are_least_too(sigma):
             for length in (1e-4, 1e-2):
                 place = center + length * sigma * np.array([np.cos(angle), np.sin(angle)])
                 assert naive_squared_angles(kernel, members, place).mean() >= value - 1e-12
-
-
-@every_smooth
-def test_every_center_is_the_best_pre_image_of_its_cluster(kernel):
-    X = cloud(80, d=2)
-    run = run_of(X, kernel)
-    for c, center in enumerate(run.centers.points):
-        members = X[run.labels == c]
-        best = karcher_mean_preimage(kernel, members, starts="all")
-        value = naive_squared_angles(kernel, members, center).mean()
-        assert value <= best.objective * (1 + 1e-6)
 
 
 @pytest.mark.slow

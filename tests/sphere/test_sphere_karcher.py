@@ -72,10 +72,13 @@ def test_slow_oracles_are_inverse():
 
 @both
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
-@pytest.mark.parametrize("radius", [0.01, 0.5, 1.0, 1.5])
 @pytest.mark.parametrize("d", [2, 3, 8, 40])
-def test_it_is_where_gradient_descent_ends(way, weights, radius, d):
-    points = cap(25, d, radius, seed=d)
+def test_it_is_where_gradient_descent_ends(way, weights, d):
+    for radius in (0.01, 0.5, 1.0, 1.5):
+        check_against_gradient_descent(way, weights, cap(25, d, radius, seed=d))
+
+
+def check_against_gradient_descent(way, weights, points):
     given, lift = way(points)
     result = karcher_mean(given, weights)
     slow = slow_karcher_mean(points, weights)
@@ -348,18 +351,18 @@ def test_the_objective_never_rises(way, radius):
 
 @both
 @wide_is_fine
-@pytest.mark.parametrize("seed", range(20))
-def test_the_objective_never_rises_where_it_is_not_convex(way, seed):
+def test_the_objective_never_rises_where_it_is_not_convex(way):
     """From the middle of a group, with others almost opposite: some whole steps go too far."""
-    rng = np.random.default_rng(seed)
-    angles = np.append(rng.uniform(0, 0.8, 5), np.full(3, rng.uniform(2.2, 3.1)))
-    directions = unit(rng.normal(size=(8, 2)))
-    points = np.column_stack([np.cos(angles), np.sin(angles)[:, None] * directions])
-    start = np.eye(3)[0]
-    initial = start if way is explicit else np.linalg.pinv(points).T @ start
-    result = karcher_mean(way(points)[0], initial=initial)
-    assert_falling(result.history, 1e-13)
-    assert result.converged
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        angles = np.append(rng.uniform(0, 0.8, 5), np.full(3, rng.uniform(2.2, 3.1)))
+        directions = unit(rng.normal(size=(8, 2)))
+        points = np.column_stack([np.cos(angles), np.sin(angles)[:, None] * directions])
+        start = np.eye(3)[0]
+        initial = start if way is explicit else np.linalg.pinv(points).T @ start
+        result = karcher_mean(way(points)[0], initial=initial)
+        assert_falling(result.history, 1e-13)
+        assert result.converged, seed
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -39,8 +39,7 @@ def of_peer(points):
     return np.array(radii), np.array(axes), np.array(variances)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("d", [2, 5, 11])
+@pytest.mark.parametrize(("d", "seed"), [(2, 0), (5, 1), (11, 0)])
 def test_radii_axes_and_variances_are_those_of_scikit_pns(d, seed):
     points = bent(150, d, seed)
     chain = nested_spheres(points)
