@@ -8,7 +8,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 from hypothesis import settings
 
-# `make test` looks at the same examples every time; `make test-all` looks for new ones.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("explore", derandomize=False)
+# `make test` looks at the same few examples every time; `make test-all` looks for many new ones.
+settings.register_profile("fixed", derandomize=True, max_examples=25)
+settings.register_profile("explore", derandomize=False, max_examples=100)
 settings.load_profile("fixed")

@@ -232,9 +232,12 @@ FIXTURES = [
 ]
 
 
+#: Opening an archive takes longer than reading one of its members.
+opened_archive = functools.cache(ZipFile)
+
+
 def model_bytes(file: Path, name: str) -> bytes:
-    with ZipFile(file) as opened:
-        return opened.read(f"{name}.orthodrome")
+    return opened_archive(file).read(f"{name}.orthodrome")
 
 
 def loaded(file: Path, name: str, folder: Path):
@@ -244,8 +247,7 @@ def loaded(file: Path, name: str, folder: Path):
 
 
 def stored_answers(file: Path, name: str) -> dict:
-    with ZipFile(file) as opened:
-        return dict(np.load(io.BytesIO(opened.read(f"{name}.npz"))))
+    return dict(np.load(io.BytesIO(opened_archive(file).read(f"{name}.npz"))))
 
 
 def new_rows(stored: dict):

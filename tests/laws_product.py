@@ -353,9 +353,10 @@ def refused(name: str) -> set[str]:
 
 
 def examples(number: int) -> settings:
-    """How many examples hypothesis draws; how long one takes differs by far."""
+    """How many examples hypothesis draws; in the quick profile a quarter, and at least three."""
+    share = settings.default.max_examples / 100
     return settings(
-        max_examples=number,
+        max_examples=max(3, round(number * share)),
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller

@@ -36,7 +36,7 @@ def write_csv(path, header, rows):
     return str(path)
 
 
-def blobs(n=60, seed=0):
+def blobs(n=30, seed=0):
     """Three groups in four dimensions, with their names."""
     rng = np.random.default_rng(seed)
     groups = rng.integers(3, size=n)
@@ -79,7 +79,7 @@ def python_lines_of(page):
 def test_embed(trees, here, capsys, method):
     printed = run(capsys, "embed", trees, "--label", "kind", "--method", method, "-q", 3, "--json")
     facts = json.loads(printed.out)
-    assert facts["n_rows"] == 60
+    assert facts["n_rows"] == 30
     assert facts["n_components"] == 3
     assert sorted(facts["files"]) == ["coordinates.csv", "model.orthodrome", "report.html"]
     header, *rows = rows_of(here / "embedding/coordinates.csv")
@@ -107,7 +107,7 @@ def test_cluster(trees, here, capsys, method):
         capsys, "cluster", trees, "-k", 3, "--label", "kind", "--method", method, "--json"
     )
     facts = json.loads(printed.out)
-    assert sum(facts["sizes"]) == 60
+    assert sum(facts["sizes"]) == 30
     assert facts["error"] == 0.0  # the groups are far from each other
     assert 0.5 < facts["majority_error"] < 0.7
     header, *rows = rows_of(here / "clustering/clusters.csv")
@@ -202,9 +202,9 @@ def test_folds_are_not_learned_from(here, capsys):
 
 def test_recommendations_differ_where_data_differ(here, capsys):
     rng = np.random.default_rng(0)
-    plane = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 5))
+    plane = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
     flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
-    angles = rng.uniform(0, 2 * np.pi, 80)
+    angles = rng.uniform(0, 2 * np.pi, 50)
     turns = np.column_stack([np.cos(k * angles) for k in (1, 2, 3)])
     turns = np.column_stack([turns, *(np.sin(k * angles) for k in (1, 2, 3))])
     ring = write_csv(here / "ring.csv", list("abcdef"), turns.tolist())
@@ -218,7 +218,7 @@ def test_recommendations_differ_where_data_differ(here, capsys):
         assert html.escape(found["recommendation"]) in (here / name / "report.html").read_text()
     space = {}
     exec(python_lines_of(here / "flat/report.html"), space)
-    assert space["coordinates"].shape == (80, 2)
+    assert space["coordinates"].shape == (50, 2)
     assert words["flat"]["best"] == "pca"
     assert words["flat"]["areas"]["pca"] > 0.99
     assert words["ring"]["recommendation"] != words["flat"]["recommendation"]
@@ -248,12 +248,15 @@ def leaves(here):
 def test_shapes(leaves, here, capsys, labels):
     printed = run(capsys, "classify", leaves, *labels, "--cv", 3, "--json", "--quiet")
     assert json.loads(printed.out)["accuracy"] > 0.8
-    run(capsys, "embed", leaves, *labels, "--quiet")
+    printed = run(capsys, "predict", "classification/model.orthodrome", leaves)
+    assert printed.out.splitlines()[1].startswith("leaf-0,")
+
+
+def test_modes_of_shapes_are_on_the_page(leaves, here, capsys):
+    run(capsys, "embed", leaves, "--labels", "kinds.csv", "--quiet")
     page = (here / "embedding/report.html").read_text("utf-8")
     assert "VeroneseWhitney" in page
     assert "Modes" in page
-    printed = run(capsys, "predict", "classification/model.orthodrome", leaves)
-    assert printed.out.splitlines()[1].startswith("leaf-0,")
 
 
 def test_aligned_shapes(leaves, here, capsys):
@@ -272,7 +275,7 @@ def test_denoise(here, capsys):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("skimage")
     rng = np.random.default_rng(0)
-    clean = np.kron(rng.integers(2, size=(6, 6)), np.ones((8, 8))) * 160 + 40
+    clean = np.kron(rng.integers(2, size=(4, 4)), np.ones((8, 8))) * 160 + 40
     noisy = np.clip(clean + 20 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
     image.fromarray(noisy).save(here / "noisy.png")
     printed = run(capsys, "denoise", "noisy.png", "--json", "--quiet")
@@ -321,8 +324,9 @@ def test_options_reach_the_model(here, capsys, options, shown):
     X, names = blobs(30)
     rows = [[*x, name] for x, name in zip(X, names, strict=True)]
     file = write_csv(here / "data.csv", ["a, b", "c", 'd"', "e", "kind"], rows)
-    for _ in range(2):  # files of an earlier run are replaced
-        run(capsys, "embed", file, "--label", "kind", *options, "--quiet")
+    (here / "embedding").mkdir()
+    (here / "embedding/report.html").write_text("of an earlier run, to be replaced")
+    run(capsys, "embed", file, "--label", "kind", *options, "--quiet")
     assert shown in (here / "embedding/report.html").read_text("utf-8")
     printed = run(capsys, "predict", "embedding/model.orthodrome", file)
     assert len(printed.out.splitlines()) == 31
@@ -364,7 +368,7 @@ BAD = {
         *(1, ["gaps.tps, line 3", "complete it, or remove the specimen"]),
     ),
     "missing value": (("embed", "holes.csv"), 1, ["holes.csv", "girth", "3"]),
-    "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "61"), 1, ["60", "61"]),
+    "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
     "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
@@ -496,7 +500,8 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
     ],
     ids=["hint", "info", "note"],
 )
-def test_names_in_files_do_not_reach_the_terminal_as_they_are(here, capsys, arguments):
+def test_names_in_files_do_not_reach_the_terminal_as_they_are(here, capsys, arguments, monkeypatch):
+    monkeypatch.setattr("orthodrome.app.forecast._probe", lambda *_: {"page": 0.0})
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
     rows = [[*x, f"{name}{ESCAPE}"] for x, name in zip(X * [1, 1e5, 1, 1], names, strict=True)]
@@ -563,8 +568,27 @@ def process(*arguments, **options):
     )
 
 
+def test_an_interrupted_fit_leaves_nothing(trees, here, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    # a shell that runs the tests in the background has them ignore the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(KernelPCA, "fit", interrupted)
+    arguments = ("embed", trees, "--label", "kind", "--method", "kpca", "--out", "made/deep")
+    try:
+        printed = run(capsys, *arguments, code=130)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert printed.out == ""
+    assert printed.err.startswith("[  0%]")
+    assert printed.err.endswith("orthodrome: interrupted\n")
+    assert [path.name for path in here.iterdir()] == ["trees.csv"]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_interrupt_leaves_nothing(here):
+def test_an_interrupted_process_leaves_nothing(here):
     rng = np.random.default_rng(0)
     write_csv(here / "many.csv", list("abcdefgh"), rng.standard_normal((1500, 8)).tolist())
     running = process(

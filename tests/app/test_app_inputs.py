@@ -289,7 +289,7 @@ def test_a_large_table_is_read_by_pandas(write, monkeypatch):
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(
     names=st.lists(NAMES.map("n".__add__), min_size=2, max_size=4, unique=True),
     rows=st.integers(1, 5),
@@ -310,7 +310,7 @@ def test_written_tables_come_back(tmp_path_factory, names, rows, data):
 
 
 @needs("pyarrow")
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     content=st.binary(min_size=1, max_size=200),
     suffix=st.sampled_from(["csv", "npy", "npz", "tps", "parquet"]),

@@ -82,7 +82,7 @@ def test_classes_are_balanced(generator, classes, shuffle):
     concentration=st.one_of(st.just(0.0), st.floats(1e-6, 1e6)),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_vectors_are_unit_and_span_the_subspace(n_dimensions, data, concentration, seed):
     sphere_dimension = data.draw(st.integers(1, n_dimensions - 1))
     X = make_von_mises_fisher(

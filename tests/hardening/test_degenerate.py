@@ -330,18 +330,8 @@ def check_cases(name, cases):
     assert not failed, "\n".join(failed)
 
 
-def first_is_quick(name):
-    return pytest.param(name, marks=() if name in FIRST.values() else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("name", [first_is_quick(each) for each in CONFIGURATIONS])
-def test_the_right_answer_or_a_clear_error(name, group):
-    check_cases(name, GROUPS[group])
-
-
-#: Checked by `make test`; the others are slow.
-QUICK_IN_SINGLE = {
+#: Checked by `make test` in single precision and for costly estimators; the others are slow.
+QUICK_CASES = {
     "two points",
     "all equal",
     "collinear",
@@ -361,10 +351,30 @@ QUICK_IN_SINGLE = {
 }
 
 
+#: The first configurations whose fits take the longest.
+COSTLY = [FIRST[each] for each in ("KernelPNS", "GeodesicMixture", "NestedSpheresClassifier")]
+
+
+def first_is_quick(name):
+    quick = name in FIRST.values() and name not in COSTLY
+    return pytest.param(name, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("name", [first_is_quick(each) for each in CONFIGURATIONS])
+def test_the_right_answer_or_a_clear_error(name, group):
+    check_cases(name, GROUPS[group])
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_the_right_answer_of_costly_estimators(name):
+    check_cases(name, {case: CASES[case] for case in QUICK_CASES})
+
+
 @pytest.mark.parametrize("name", FIRST.values())
 def test_single_precision(name):
     cases = {case: given for group in SINGLE.values() for case, given in group.items()}
-    check_cases(name, {case: cases[case] for case in QUICK_IN_SINGLE})
+    check_cases(name, {case: cases[case] for case in QUICK_CASES})
 
 
 @pytest.mark.slow

@@ -440,7 +440,7 @@ def data_of(case):
 
 
 #: Some figures take longer than others.
-QUICK = ("plots.embedding", "plots.confusion")
+QUICK = ("plots.confusion",)
 
 
 @needs("matplotlib")

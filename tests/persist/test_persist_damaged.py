@@ -1,6 +1,5 @@
 """Models with a part that does not fit the others are refused, or raise our own errors."""
 
-import inspect
 import linecache
 import math
 import warnings
@@ -249,19 +248,20 @@ def models(fixtures: Any, folder: Path) -> Iterator[tuple[str, Any, Any, bool]]:
 
 
 @pytest.mark.parametrize(
-    ("step", "repeat"),
-    [(3, False), pytest.param(1, True, marks=pytest.mark.slow)],
-    ids=["each change once", "all"],
+    ("step", "every", "least"),
+    [(3, 6, 1000), pytest.param(1, 1, 5000, marks=pytest.mark.slow)],
+    ids=["sample", "all"],
 )
-def test_damaged_models_raise_our_errors(step, repeat, tmp_path):
+def test_damaged_models_raise_our_errors(step, every, least, tmp_path):
+    """All changes of all models, or one in six of those that differ in every third model."""
     count, found, seen = 0, {}, set()
     for name, model, new, invertible in models(laws.FIXTURES[::step], tmp_path):
-        for case in damaged(model, set() if repeat else seen):
+        for case in damaged(model, set() if every == 1 else seen, every):
             count += 1
             wrong = fault(model, new, invertible)
             if wrong:
                 found[f"{name}: {case}"] = wrong
-    assert count > 5000
+    assert count > least
     assert found == {}
 
 
@@ -314,33 +314,7 @@ def test_models_of_unusual_data_are_saved(dtype, tmp_path):
 #: prepared points with those of the kernel, and visits the steps of a pipeline.
 WITHOUT_TABLE = {Dense, Hebbian, Krylov, Nystroem, Pipeline, Prepared}
 
-#: Attributes that report on the fit, and that no method reads.
-REPORTS = {
-    *("_mean_converged", "_squared_radius", "converged_", "cv_scores_", "history_"),
-    *("lower_bound_", "mean_gradient_norm_", "mean_n_iter_", "n_iter_", "n_samples_seen_"),
-    *("p_", "risk_", "sigma_", "solver_"),
-}
-
 
 def test_every_class_has_a_table():
     common = table_of(BaseEstimator).keys()
     assert {kind for kind in CLASSES if table_of(kind).keys() <= common} == WITHOUT_TABLE
-
-
-def test_every_attribute_has_a_line(tmp_path):
-    missing = set()
-    for _, model, _, _ in models(laws.FIXTURES, tmp_path):
-        for owner in objects_of(model):
-            parameters = inspect.signature(type(owner)).parameters
-            missing |= vars(owner).keys() - table_of(type(owner)).keys() - parameters.keys()
-    assert missing <= REPORTS
-
-
-def objects_of(value: Any) -> Iterator[Any]:
-    """Yield all objects that a model consists of."""
-    if type(value) in CLASSES:
-        yield value
-        value = vars(value)
-    if isinstance(value, (dict, list, tuple)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from objects_of(item)

@@ -636,7 +636,9 @@ def check_refused_or_the_same(data: bytes, folder: Path) -> bool:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2 * settings.default.max_examples,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(place=st.integers(0), bits=st.integers(1, 255), from_end=st.booleans())
 def test_a_changed_byte_is_refused_or_means_nothing(place, bits, from_end, tmp_path):
@@ -647,9 +649,7 @@ def test_a_changed_byte_is_refused_or_means_nothing(place, bits, from_end, tmp_p
     check_refused_or_the_same(bytes(data), tmp_path)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(missing=st.integers(0))
 def test_a_cut_file_is_refused(missing, tmp_path):
     data = genuine()

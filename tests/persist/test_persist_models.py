@@ -25,8 +25,6 @@ from orthodrome import KernelPCA, KernelPGA, load, save
 from orthodrome.kernels import Embedded, FromCallable, Kernel, Radial
 from orthodrome.persist.allowed import OBJECTS
 
-every_model = pytest.mark.parametrize("name", laws.NAMES)
-
 
 def saved(model, tmp_path) -> Path:
     path = tmp_path / "model.orthodrome"
@@ -34,13 +32,21 @@ def saved(model, tmp_path) -> Path:
     return path
 
 
-@every_model
-def test_a_loaded_model_says_the_same(name, tmp_path):
+@pytest.mark.parametrize("name", laws.NAMES)
+def test_a_model_is_data_and_gives_the_same_results_again(name, tmp_path):
+    """From a model file, and through pickle and joblib."""
     model = laws.fitted(name)
+    assert not_data(model, name) == []
+    answers = laws.answers(model, name)
     again = load(saved(model, tmp_path))
     assert type(again) is type(model)
-    laws.assert_same_answers(laws.answers(again, name), laws.answers(model, name))
+    laws.assert_same_answers(laws.answers(again, name), answers)
     assert repr(again) == repr(model)
+    for library in (pickle, joblib):
+        buffer = io.BytesIO()
+        library.dump(model, buffer)
+        buffer.seek(0)
+        laws.assert_same_answers(laws.answers(library.load(buffer), name), answers)
 
 
 @pytest.mark.slow
@@ -65,17 +71,6 @@ found = {name: laws.answers(load(folder / file), name) for file, name in names.i
     found = pickle.loads((tmp_path / "answers").read_bytes())
     for name in laws.NAMES:
         laws.assert_same_answers(found[name], laws.answers(laws.fitted(name), name))
-
-
-@every_model
-@pytest.mark.parametrize("library", [pickle, joblib], ids=["pickle", "joblib"])
-def test_pickle_and_joblib_work_too(name, library):
-    buffer = io.BytesIO()
-    library.dump(laws.fitted(name), buffer)
-    buffer.seek(0)
-    laws.assert_same_answers(
-        laws.answers(library.load(buffer), name), laws.answers(laws.fitted(name), name)
-    )
 
 
 # The state of a fitted model ---------------------------------------------------------------------
@@ -115,11 +110,6 @@ def not_data(value, where="", seen=None) -> list[str]:
         held = getattr(value, "__dict__", {}) | {s: getattr(value, s, None) for s in slots}
         below = [(f"{where}.{key}", item) for key, item in held.items()]
     return [found for place, item in below for found in not_data(item, place, seen)]
-
-
-@every_model
-def test_the_fitted_state_is_data(name):
-    assert not_data(laws.fitted(name), name) == []
 
 
 @pytest.mark.parametrize("thing", [print, enum.Enum("E", "A").A, threading.Lock(), np.sin.reduce])

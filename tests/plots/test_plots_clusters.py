@@ -106,11 +106,11 @@ def test_points_fade_toward_chance(points):
 
 
 def visible_part(ax):
-    ax.figure.draw_without_rendering()
+    """Return where the axes and their legend are; the figure has been drawn."""
     return ax.get_window_extent(), ax.get_legend().get_window_extent()
 
 
-@pytest.mark.parametrize("n_clusters", [3, 16, 17, 60, 150])
+@pytest.mark.parametrize("n_clusters", [3, 16, 17, 150])
 def test_many_clusters_are_all_drawn_and_leave_the_axes_their_room(n_clusters):
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((900, 2))
@@ -129,6 +129,7 @@ def test_many_clusters_are_all_drawn_and_leave_the_axes_their_room(n_clusters):
         sizes = np.bincount(labels)
         assert lines[-1].startswith(f"{n_clusters - 15} others (")
         assert sorted(counts[:-1]) == sorted(sizes)[-15:]
+    figure.draw_without_rendering()
     axes, legend = visible_part(figure.axes[0])
     assert axes.height > 0.7 * figure.bbox.height
     assert axes.width > 0.4 * figure.bbox.width
@@ -143,6 +144,7 @@ def test_low_axes_get_a_short_legend():
     Z = np.random.default_rng(0).standard_normal((200, 2))
     assert plots.clusters(Z, np.arange(200) % 40, ax=right) is figure
     assert not left.collections
+    figure.draw_without_rendering()
     axes, legend = visible_part(right)
     assert axes.height > 0.7 * figure.bbox.height
     assert figure.bbox.y0 <= legend.y0
@@ -248,6 +250,7 @@ def test_the_square_holds_the_data_and_nothing_covers_them(plane, offset):
     ax = figure.axes[0]
     assert np.all(plane > [ax.get_xlim()[0], ax.get_ylim()[0]])
     assert np.all(plane < [ax.get_xlim()[1], ax.get_ylim()[1]])
+    figure.draw_without_rendering()
     axes, legend = visible_part(ax)
     assert axes.width == pytest.approx(axes.height)
     assert np.diff(ax.get_xlim()) == pytest.approx(np.diff(ax.get_ylim()))
@@ -269,6 +272,7 @@ def test_several_bandwidths_side_by_side(plane, size):
         kernel = Gaussian(sigma=sigma)
         drawn = plots.karcher_objective(kernel, plane, ax=ax, title=f"σ = {sigma}", n_grid=40)
         assert drawn is figure
+    figure.draw_without_rendering()
     for ax in panels:
         axes, legend = visible_part(ax)
         assert axes.width > 0.14 * figure.bbox.width

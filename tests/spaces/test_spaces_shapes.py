@@ -429,7 +429,7 @@ def test_triangles_of_mirror_image_are_farthest():
 coordinates = st.floats(-10, 10).map(lambda value: round(value, 3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     hnp.arrays(
         np.float64, st.tuples(st.just(3), st.integers(3, 6), st.just(2)), elements=coordinates

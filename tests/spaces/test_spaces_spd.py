@@ -100,7 +100,7 @@ def test_vectors_keep_inner_products(d):
 
 
 @given(st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_vectors_of_every_size(d):
     A = np.random.default_rng(d).standard_normal((2, d, d))
     A = A + A.transpose(0, 2, 1)

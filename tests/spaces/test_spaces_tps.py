@@ -86,7 +86,7 @@ def wholly_missing(points):
 
 
 @pytest.mark.filterwarnings("ignore:.*negative coordinates only:UserWarning")
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents())
 def test_what_is_written_comes_back_to_the_last_bit(tmp_path_factory, case):
     landmarks, texts = case
@@ -456,7 +456,7 @@ def mutated(draw):
     return text
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples, deadline=None)
 @given(
     mutated() | st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join),
     st.booleans(),
@@ -482,7 +482,7 @@ def test_any_text_is_read_or_refused_by_line(text, apply_scale, missing, negativ
     assert missing == "nan" or not np.isnan(file.landmarks).any()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(mutated())
 def test_any_file_that_is_read_comes_back_whole(tmp_path_factory, text):
     try:
