@@ -8,7 +8,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from orthodrome.eigen import Dense, Eigenpairs, Hebbian, Krylov
-from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, TiledGram
+from orthodrome.gram import Centered, Combined, DenseGram, GramOperator
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear
 
 TOL = 1e-10

@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from orthodrome.coordinates import CoordinateGram, anchor_coordinates, choose_anchors
-from orthodrome.gram import (
-    Centered,
-    Combined,
-    DaskGram,
-    Degree,
-    DenseGram,
-    GramOperator,
-    Scaled,
-    Tangent,
-    TiledGram,
-)
+from orthodrome.coordinates import anchor_coordinates, choose_anchors
+from orthodrome.coordinates.gram import CoordinateGram
+from orthodrome.gram import Centered, Combined, Degree, DenseGram, GramOperator, Scaled, Tangent
+from orthodrome.gram.dask_gram import DaskGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
 
 N_FEATURES, N_NEW, SIGMA = 4, 37, 2.0

@@ -13,7 +13,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from orthodrome.eigen.kha import _loops, sweep
-from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, Tangent, TiledGram
+from orthodrome.gram import Centered, Combined, DenseGram, GramOperator, Tangent
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear
 from orthodrome.sphere import karcher_mean
 

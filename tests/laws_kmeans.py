@@ -12,7 +12,7 @@ from laws_sphere import slow_log
 from orthodrome import HypersphericalKMeans, KernelKMeans
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian, Radial
-from orthodrome.preimage import PreimageCenters
+from orthodrome.preimage.centers import PreimageCenters
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere.lloyd import Centers, FlatCenters, GeodesicCenters
 

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from orthodrome.gram import Combined, DenseGram, GramOperator, Scaled, TiledGram
+from orthodrome.gram import Combined, DenseGram, GramOperator, Scaled
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Linear
 
 DTYPES = [np.float64, np.float32]

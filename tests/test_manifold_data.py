@@ -25,7 +25,7 @@ from orthodrome import (
     RobustKernelPCA,
 )
 from orthodrome.kernels import ComplexGaussian, Embedded, Gaussian, LogEuclidean, VeroneseWhitney
-from orthodrome.preimage import fixed_point_preimages
+from orthodrome.preimage.manifold import fixed_point_preimages
 from orthodrome.spaces import (
     as_complex,
     extrinsic_mean,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from orthodrome.eigen import Krylov
 from orthodrome.gram import Centered, DenseGram
 from orthodrome.kernels import Gaussian
-from orthodrome.preimage import fixed_point
+from orthodrome.preimage.fixed_point import fixed_point
 
 WINDOW, STEP, N_COMPONENTS, SIGMA = 11, 2, 20, 1.0
 # 3,844 is 62², and 62 windows two pixels apart cover 133 pixels: five more than a quarter has

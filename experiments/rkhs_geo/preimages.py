@@ -34,8 +34,8 @@ from orthodrome.datasets import make_spirals
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
 from orthodrome.plots.palette import COLORS, MARKERS
-from orthodrome.preimage import FixedPoint, fixed_point, karcher_mean_preimage
-from orthodrome.preimage.fixed_point import negated_squared_angles
+from orthodrome.preimage import karcher_mean_preimage
+from orthodrome.preimage.fixed_point import FixedPoint, fixed_point, negated_squared_angles
 from orthodrome.sphere import geodesic_distances, karcher_mean
 
 Points = NDArray[np.float64]

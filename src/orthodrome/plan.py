@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ._core.memory import format_bytes
-from .eigen import Nystroem, Options, choose_solver, resolve_solver
+from .eigen import Nystroem, choose_solver
+from .eigen.leading import Options, resolve_solver
 from .gram import choose_storage
 from .gram.factory import storage_within
 from .gram.tiled import stored_bytes

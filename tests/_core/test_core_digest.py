@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 
 from orthodrome._core.digest import digest, sketch
-from orthodrome.gram import Centered, Combined, DenseGram, TiledGram
+from orthodrome.gram import Centered, Combined, DenseGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 
 ARRAYS = hnp.arrays(

@@ -15,7 +15,7 @@ from laws_classification import (
     naive_ridge,
     naive_truncation,
 )
-from orthodrome.classification import (
+from orthodrome.classification.filters import (
     LeftOutTangents,
     Perturbation,
     RidgeResidual,

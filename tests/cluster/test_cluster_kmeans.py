@@ -36,7 +36,7 @@ from orthodrome.kernels import (
     VeroneseWhitney,
 )
 from orthodrome.metrics import clustering_error
-from orthodrome.preimage import PreimageCenters
+from orthodrome.preimage.centers import PreimageCenters
 from orthodrome.spaces import (
     centroid_size,
     extrinsic_mean,

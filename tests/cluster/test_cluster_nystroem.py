@@ -34,7 +34,7 @@ from orthodrome.base import rows_of
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.decomposition.view import view_of
 from orthodrome.eigen import Krylov, Nystroem
-from orthodrome.gram import TiledGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Power, VeroneseWhitney
 from orthodrome.metrics import variation_of_information
 from orthodrome.plan import Request, make_plan

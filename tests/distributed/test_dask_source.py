@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from orthodrome import KernelPCA
-from orthodrome.gram import DaskGram
+from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.kernels import Gaussian, VeroneseWhitney
 from orthodrome.rows import DaskRows, as_rows
 

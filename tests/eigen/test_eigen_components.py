@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orthodrome.eigen import leading, make_components, solve_components, weighted_problem
+from orthodrome.eigen import leading
+from orthodrome.eigen.components import make_components, solve_components, weighted_problem
 from orthodrome.gram import Centered, DenseGram
 
 TOLERANCE = {np.float64: 1e-12, np.float32: 2e-5}

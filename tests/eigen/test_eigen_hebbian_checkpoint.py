@@ -19,7 +19,8 @@ from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
 from orthodrome.eigen.kha.sweep import State
-from orthodrome.gram import Centered, Combined, DenseGram, Tangent, TiledGram, tiled
+from orthodrome.gram import Centered, Combined, DenseGram, Tangent, tiled
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Exponential, FromCallable, Gaussian, Polynomial
 from orthodrome.sphere import karcher_mean
 

@@ -5,16 +5,8 @@ import pytest
 
 from laws_eigen import OPERATORS, planted
 from laws_hebbian import semidefinite
-from orthodrome.eigen import (
-    Dense,
-    Hebbian,
-    Krylov,
-    Options,
-    choose_solver,
-    hebbian,
-    leading,
-    resolve_solver,
-)
+from orthodrome.eigen import Dense, Hebbian, Krylov, choose_solver, hebbian, leading
+from orthodrome.eigen.leading import Options, resolve_solver
 from orthodrome.gram import DenseGram
 
 K = 4

@@ -5,7 +5,8 @@ import pytest
 
 from laws_eigen import OPERATORS, check_orthonormal, planted, points
 from orthodrome.eigen import Krylov, Nystroem, leading
-from orthodrome.gram import TiledGram, gram_operator
+from orthodrome.gram import gram_operator
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
 
 

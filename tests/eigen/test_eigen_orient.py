@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from orthodrome.eigen import orient
+from orthodrome.eigen.pairs import orient
 
 EMBEDDING = np.random.default_rng(5).gumbel(size=(60, 7))
 WEIGHTS = np.random.default_rng(6).integers(0, 5, size=60)

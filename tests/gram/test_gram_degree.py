@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from orthodrome._core.digest import digest
-from orthodrome.gram import Degree, DenseGram, TiledGram, gram_operator
+from orthodrome.gram import Degree, DenseGram, gram_operator
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
 
 N = 60

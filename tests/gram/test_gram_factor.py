@@ -8,9 +8,10 @@ from orthodrome.coordinates import (
     choose_anchors,
     isometric_coordinates,
     pivoted_cholesky,
-    principal_coordinates,
 )
-from orthodrome.gram import DenseGram, TiledGram
+from orthodrome.coordinates.isometry import principal_coordinates
+from orthodrome.gram import DenseGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear
 
 EPS = np.finfo(float).eps

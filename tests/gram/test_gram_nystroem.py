@@ -7,18 +7,13 @@ import scipy.sparse
 from scipy.stats import chi2
 
 from orthodrome._core.kinds import is_memory_map
-from orthodrome.coordinates import (
-    AnchorMap,
-    CoordinateGram,
-    CoordinateRows,
-    Coordinates,
-    anchor_coordinates,
-    choose_anchors,
-    partial_cholesky,
-)
+from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors, partial_cholesky
 from orthodrome.coordinates import anchors as anchors_module
-from orthodrome.eigen import CenteredSums
-from orthodrome.gram import DenseGram, TiledGram, gram_operator
+from orthodrome.coordinates.blocks import AnchorMap
+from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
+from orthodrome.eigen.features import CenteredSums
+from orthodrome.gram import DenseGram, gram_operator
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
 from orthodrome.rows import ArrayRows
 

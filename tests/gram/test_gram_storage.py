@@ -15,16 +15,8 @@ from threadpoolctl import threadpool_limits
 from laws_kernels import squared_plus_one
 from orthodrome._core.threads import n_threads
 from orthodrome.coordinates import choose_anchors
-from orthodrome.gram import (
-    Centered,
-    Combined,
-    DenseGram,
-    TiledGram,
-    choose_storage,
-    gram_operator,
-    tiled,
-)
-from orthodrome.gram.tiled import stored_bytes
+from orthodrome.gram import Centered, Combined, DenseGram, choose_storage, gram_operator, tiled
+from orthodrome.gram.tiled import TiledGram, stored_bytes
 from orthodrome.kernels import (
     Exponential,
     FromCallable,

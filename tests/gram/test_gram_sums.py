@@ -6,8 +6,9 @@ import scipy.sparse
 
 from orthodrome import KernelPCA
 from orthodrome._core.checks import RowError
-from orthodrome.coordinates import AnchorMap, Coordinates, anchor_coordinates, choose_anchors
-from orthodrome.eigen import CenteredSums
+from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
+from orthodrome.coordinates.blocks import AnchorMap
+from orthodrome.eigen.features import CenteredSums
 from orthodrome.kernels import Exponential, Gaussian, Polynomial
 from orthodrome.rows import as_rows
 from orthodrome.rows.moments import fit_kernel, row_moments

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse
 
 from laws_sphere import DTYPES, cap
-from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent, squared_radius
+from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent
+from orthodrome.gram.unit import squared_radius
 
 # The squared radius -------------------------------------------------------------------------------
 

@@ -141,7 +141,6 @@ CASES = {
         },
     ),
     "gram.Combined": Case(gram.Combined, {"operator": DENSE, "combination": X.T @ X @ X.T}),
-    "gram.squared_radius": Case(gram.squared_radius, {"diagonal": np.ones(12)}, made={"what"}),
     # coordinates
     "coordinates.isometric_coordinates": Case(
         coordinates.isometric_coordinates, {"operator": DENSE}
@@ -200,10 +199,6 @@ CASES = {
     "eigen.hebbian from a random start": Case(
         eigen.hebbian, {"operator": K, "n_components": 2, "n_passes": 2, **SEED}, made={"initial"}
     ),
-    "eigen.orient": Case(eigen.orient, {"embedding": Z, "weights": WEIGHTS}),
-    "classification.class_spectrum": Case(
-        classification.class_spectrum, {"gram": K, "weights": WEIGHTS}
-    ),
     # sphere
     "sphere.log": Case(sphere.log, {"points": UNIT, "base_point": UNIT[0]}),
     "sphere.exp": Case(
@@ -238,9 +233,6 @@ CASES = {
     ),
     "preimage.geodesic_kernel": Case(
         preimage.geodesic_kernel, {"kernel": Gaussian(2.0), "X": X, "sample_weight": WEIGHTS}
-    ),
-    "preimage.has_fixed_point": Case(
-        preimage.has_fixed_point, {"kernel": KERNEL, "X": X}, made={"kernel", "X"}
     ),
     # metrics
     "metrics.neighborhood_preservation": Case(

@@ -31,24 +31,12 @@ from laws_product import (
     sample,
 )
 from laws_sphere import rotation
-from orthodrome.coordinates import (
-    CoordinateGram,
-    anchor_coordinates,
-    choose_anchors,
-    isometric_coordinates,
-)
+from orthodrome.coordinates import anchor_coordinates, choose_anchors, isometric_coordinates
+from orthodrome.coordinates.gram import CoordinateGram
 from orthodrome.eigen import SOLVERS, Nystroem, leading
-from orthodrome.gram import (
-    Centered,
-    Combined,
-    DaskGram,
-    Degree,
-    DenseGram,
-    GramOperator,
-    Scaled,
-    Tangent,
-    TiledGram,
-)
+from orthodrome.gram import Centered, Combined, Degree, DenseGram, GramOperator, Scaled, Tangent
+from orthodrome.gram.dask_gram import DaskGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Radial
 from orthodrome.sphere import distance, exp, geodesic_distances, karcher_mean, log
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orthodrome.gram import Centered, Combined, DenseGram, TiledGram
+from orthodrome.gram import Centered, Combined, DenseGram
+from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import excess_reconstruction_error, reconstruction_error
 from orthodrome.metrics import reconstruction as module

@@ -19,7 +19,8 @@ from laws_preimage import (
     starts,
 )
 from orthodrome.kernels import Exponential, Gaussian, Matern, RationalQuadratic
-from orthodrome.preimage import fixed_point, preimage
+from orthodrome.preimage import preimage
+from orthodrome.preimage.fixed_point import fixed_point
 
 every_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
 smooth_kernel = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)

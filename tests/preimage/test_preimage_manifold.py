@@ -18,13 +18,9 @@ from orthodrome.kernels import (
     RiemannianShape,
     VeroneseWhitney,
 )
-from orthodrome.preimage import (
-    geodesic_kernel,
-    karcher_mean_preimage,
-    left_out_preimages,
-    preimage,
-)
+from orthodrome.preimage import geodesic_kernel, karcher_mean_preimage, preimage
 from orthodrome.preimage.domains import domain_of, leading
+from orthodrome.preimage.karcher import left_out_preimages
 from orthodrome.spaces import (
     as_complex,
     centroid_size,

@@ -8,7 +8,8 @@ from laws_preimage import cloud, expansions
 from orthodrome import KernelPCA
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
-from orthodrome.preimage import decode_components, preimage, ridge
+from orthodrome.preimage import preimage
+from orthodrome.preimage.ridge import decode_components, ridge
 
 KERNELS = {
     "linear": Linear,

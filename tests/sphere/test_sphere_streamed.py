@@ -5,13 +5,9 @@ import pytest
 
 from orthodrome import KernelPCA
 from orthodrome._core.status import Status
-from orthodrome.coordinates import (
-    AnchorMap,
-    Coordinates,
-    Sample,
-    anchor_coordinates,
-    choose_anchors,
-)
+from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
+from orthodrome.coordinates.blocks import AnchorMap
+from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.memory import format_bytes
-from ..gram import Scaled, gram_operator, squared_radius
+from ..gram import Scaled, gram_operator
+from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel
 from ..sphere.karcher import find_mean
 from .forecast import Estimate, estimate, plan_of

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
-from ..gram import gram_operator, squared_radius
+from ..gram import gram_operator
+from ..gram.unit import squared_radius
 from ..kernels import Geodesic, Kernel, Precomputed
 from ..kernels._profiles import has_profile
 from ..kernels.base import rectangular_block
-from ..preimage import geodesic_kernel, left_out_preimages
+from ..preimage import geodesic_kernel
+from ..preimage.karcher import left_out_preimages
 from .base import ClassResidualClassifier, Rules
 from .filters import (
     Filter,
@@ -163,7 +165,7 @@ class PerTurbo(ClassResidualClassifier):
     See Also
     --------
     sklearn.gaussian_process.GaussianProcessRegressor : Its predictive variance is the residual.
-    orthodrome.classification.Perturbation : The formulas for one class.
+    orthodrome.classification.filters.Perturbation : The formulas for one class.
 
     Notes
     -----
@@ -174,8 +176,8 @@ class PerTurbo(ClassResidualClassifier):
     row written twice, and the order of rows does not matter. Leave-one-out leaves out different
     rows, all copies together; α and the kernel stay as they are for all rows. It is exact for plain
     kernels, and takes no more than one eigendecomposition for each class. With ``geodesic=True``
-    the reference moves with the point left out, which is followed to first order; see
-    :class:`orthodrome.classification.LeftOutTangents`. With `n_components` there is no closed form:
+    the reference moves with the point left out, which is followed to first order (see
+    ``LeftOutTangents`` in ``filters.py``). With `n_components` there is no closed form:
     every fifth point of a class is left out at a time, and `loo_score_`, `loo_residuals_` and
     `temperature_` are of that (with the reference of the whole class, for ``geodesic=True``).
 

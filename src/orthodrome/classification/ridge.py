@@ -134,7 +134,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     See Also
     --------
     PerTurbo : The distance from the span itself, with the penalty.
-    orthodrome.classification.RidgeResidual : The formulas for one class.
+    orthodrome.classification.filters.RidgeResidual : The formulas for one class.
 
     Notes
     -----

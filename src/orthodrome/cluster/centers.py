@@ -16,13 +16,15 @@ from .._core.random import several_seeds
 from .._core.status import warn_unless_converged
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..base import rows_renumbered
-from ..coordinates import AnchorMap, CoordinateGram
+from ..coordinates.blocks import AnchorMap
+from ..coordinates.gram import CoordinateGram
 from ..decomposition.view import View, fitted_view
-from ..gram import cross_operator, squared_radius
+from ..gram import cross_operator
+from ..gram.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels._profiles import profile_of, squares_of
 from ..plan import Plan
-from ..preimage import PreimageCenters
+from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
 from .base import GRAM_SHARE, warn_if_fewer

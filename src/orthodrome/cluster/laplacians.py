@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from ..coordinates import Coordinates
 from ..decomposition.view import View
-from ..eigen import Eigenpairs, affine_map, make_components, orient, weighted_problem
-from ..gram import Centered, CrossOperator, Degree, DegreeCross, GramOperator
+from ..eigen import Eigenpairs
+from ..eigen.components import affine_map, make_components, weighted_problem
+from ..eigen.pairs import orient
+from ..gram import Centered, CrossOperator, Degree, GramOperator
+from ..gram.degree import DegreeCross
 
 __all__ = ["LAPLACIANS", "Extension", "Graph", "Principal", "SpectralEmbedding"]
 

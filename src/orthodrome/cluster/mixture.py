@@ -27,7 +27,8 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
 from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
-from ..coordinates import CoordinateGram, anchor_coordinates, choose_anchors
+from ..coordinates import anchor_coordinates, choose_anchors
+from ..coordinates.gram import CoordinateGram
 from ..decomposition import KernelPGA
 from ..decomposition.fits import table_fits
 from ..decomposition.new_points import attach_products, new_points

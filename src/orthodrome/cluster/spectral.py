@@ -22,7 +22,9 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
 from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
-from ..coordinates import AnchorMap, Anchors, CoordinateRows, Coordinates
+from ..coordinates import Anchors, Coordinates
+from ..coordinates.blocks import AnchorMap
+from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
 from ..eigen import Dense, Eigenpairs, Krylov, leading
 from ..gram import cross_operator

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
-from ..gram import squared_radius
+from ..gram.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
 from ..kernels.base import rectangular_block

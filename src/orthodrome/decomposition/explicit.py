@@ -29,9 +29,11 @@ from ..base import (
     rows_of,
     rows_renumbered,
 )
-from ..coordinates import isometric_coordinates, principal_coordinates
-from ..eigen import orient
-from ..gram import Scaled, cross_operator, gram_diagonal, gram_operator, squared_radius
+from ..coordinates import isometric_coordinates
+from ..coordinates.isometry import principal_coordinates
+from ..eigen.pairs import orient
+from ..gram import Scaled, cross_operator, gram_diagonal, gram_operator
+from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan, Request, make_plan
 from ..rows import as_rows

@@ -17,7 +17,8 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
-from ..coordinates import AnchorMap, Anchors, Block, Coordinates
+from ..coordinates import Anchors, Coordinates
+from ..coordinates.blocks import AnchorMap, Block
 from ..eigen import Dense, Eigenpairs, Hebbian, leading
 from ..eigen.components import (
     make_components,
@@ -30,8 +31,8 @@ from ..eigen.pairs import orient, orient_by_moments
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
-from ..preimage import RidgeMap, decode_components, has_fixed_point
-from ..preimage.ridge import ridge_of_moments
+from ..preimage.manifold import has_fixed_point
+from ..preimage.ridge import RidgeMap, decode_components, ridge_of_moments
 from ..rows import ArrayRows, Rows
 from .geometry import Flat, Origin, Sphere, constant
 from .view import points_by_anchors

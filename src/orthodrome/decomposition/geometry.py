@@ -12,15 +12,12 @@ from .._core.types import Floats
 from .._core.unit import (
     angles_from_cosines,
 )
-from ..coordinates import AnchorMap, Block, Coordinates
-from ..eigen import CenteredSums, Components, FeatureMoments, affine_map, tangent_frame
-from ..gram import (
-    Centered,
-    GramOperator,
-    Scaled,
-    Tangent,
-    squared_radius,
-)
+from ..coordinates import Coordinates
+from ..coordinates.blocks import AnchorMap, Block
+from ..eigen.components import Components, affine_map, tangent_frame
+from ..eigen.features import CenteredSums, FeatureMoments
+from ..gram import Centered, GramOperator, Scaled, Tangent
+from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..rows import Rows
 from ..sphere import exp_at_pole

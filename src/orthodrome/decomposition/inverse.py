@@ -13,7 +13,8 @@ from .._core.checks import check_numbers
 from .._core.kinds import is_dask_array
 from .._core.types import Floats
 from ..kernels import Kernel
-from ..preimage import RidgeMap, decode_components, fixed_point_preimages, has_fixed_point
+from ..preimage.manifold import fixed_point_preimages, has_fixed_point
+from ..preimage.ridge import RidgeMap, decode_components
 
 __all__ = ["image_of", "inputs_of", "training_inputs"]
 

@@ -12,9 +12,12 @@ from .._core.kinds import is_dask_array
 from .._core.threads import VALUE_WORK
 from .._core.types import Floats, Indices
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
-from ..coordinates import AnchorMap
-from ..gram import DaskCross, cross_operator, squared_distance_to_mean, squared_radius
+from ..coordinates.blocks import AnchorMap
+from ..gram import cross_operator
+from ..gram.centered import squared_distance_to_mean
+from ..gram.dask_gram import DaskCross
 from ..gram.factory import prepared_points
+from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
 

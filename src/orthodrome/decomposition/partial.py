@@ -14,12 +14,15 @@ from .._core.checks import check_numbers, check_sample_weight
 from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from .._core.warn import warn_user
-from ..coordinates import AnchorMap, Anchors
-from ..eigen import CenteredSums, FeatureMoments, Nystroem, orient
+from ..coordinates import Anchors
+from ..coordinates.blocks import AnchorMap
+from ..eigen import Nystroem
+from ..eigen.features import CenteredSums, FeatureMoments
+from ..eigen.pairs import orient
 from ..kernels import Kernel, Precomputed, Radial
 from ..kernels._prepared import finite_squared_norms
 from ..plan import Plan, Request
-from ..preimage import has_fixed_point
+from ..preimage.manifold import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
 from ..rows import ArrayRows, as_rows, kind_of
 from ..rows.base import rows_named, stacked

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from .._core.canonical import Canonical
 from .._core.status import Status, warn_unless_converged
 from ..base import data_of, fitted_kernel, rows_of
-from ..coordinates import AnchorMap, Anchors, CoordinateGram, Coordinates
+from ..coordinates import Anchors, Coordinates
+from ..coordinates.blocks import AnchorMap
+from ..coordinates.gram import CoordinateGram
 from ..coordinates.pivots import PARTS
 from ..eigen import Nystroem
-from ..gram import Scaled, gram_operator, squared_radius
+from ..gram import Scaled, gram_operator
+from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
 from ..rows import Rows

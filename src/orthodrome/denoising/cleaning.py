@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..decomposition import KernelPCA
 from ..kernels import Radial
-from ..preimage import fixed_point
+from ..preimage.fixed_point import fixed_point
 
 __all__ = ["Cleaned", "clean"]
 

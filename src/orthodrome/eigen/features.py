@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from .._core.types import Floats
-from ..coordinates import Block
+from ..coordinates.blocks import Block
 
 __all__ = ["CenteredSums", "FeatureAxes", "FeatureMoments", "feature_axes", "second_moment"]
 

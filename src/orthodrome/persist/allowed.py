@@ -22,13 +22,14 @@ from .. import (
     denoising,
     eigen,
     kernels,
-    preimage,
 )
 from .._core import canonical
 from ..classification import base, subspaces
 from ..cluster import laplacians
 from ..decomposition import partial
+from ..eigen import features
 from ..kernels import _prepared
+from ..preimage import ridge
 from ..sphere import _subspheres, incremental, mixture, nested
 
 __all__ = ["OBJECTS", "SCALARS", "SPARSE", "is_plain", "name_of"]
@@ -39,7 +40,7 @@ _CLASSES: dict[ModuleType, str] = {
     cluster: "GeodesicMixture HypersphericalKMeans KernelKMeans KernelSpectralClustering",
     decomposition: "KernelPCA KernelPGA KernelPNS RobustKernelPCA",
     denoising: "PatchDenoiser SequenceDenoiser",
-    eigen: "Dense FeatureMoments Hebbian Krylov Nystroem",
+    eigen: "Dense Hebbian Krylov Nystroem",
     kernels: (
         "AdditiveChi2 Chi2 Circular ComplexGaussian Cosine Exponential FullProcrustes Gaussian "
         "Geodesic HermitianLinear Laplacian Linear Log LogEuclidean Matern Normalized Polynomial "
@@ -54,7 +55,8 @@ _CLASSES: dict[ModuleType, str] = {
     coordinates: "Anchors",
     partial: "PartialFit",
     _prepared: "Prepared",
-    preimage: "RidgeMap",
+    features: "FeatureMoments",
+    ridge: "RidgeMap",
     _subspheres: "Subsphere",
     incremental: "Reservoir TangentMoments",
     mixture: "Mixture",

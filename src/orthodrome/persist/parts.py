@@ -32,11 +32,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.pipeline import Pipeline
 
-from ..eigen import FeatureMoments
+from ..eigen.features import FeatureMoments
 from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import has_profile
-from ..preimage import has_fixed_point
+from ..preimage.manifold import has_fixed_point
 from ..sphere.incremental import TangentMoments
 from .allowed import OBJECTS
 from .decode import parameter_names

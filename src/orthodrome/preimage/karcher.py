@@ -19,7 +19,8 @@ from .._core.checks import (
 )
 from .._core.status import Status, warn_unless_converged
 from .._core.types import Data, Floats, Indices
-from ..gram import Scaled, gram_operator, squared_radius
+from ..gram import Scaled, gram_operator
+from ..gram.unit import squared_radius
 from ..kernels import Geodesic, Kernel, Radial
 from ..kernels._profiles import has_profile
 from ..sphere import karcher_mean

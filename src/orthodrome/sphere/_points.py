@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.types import Floats
 from .._core.unit import angles_from_cosines, angles_from_halves
-from ..gram import GramOperator, squared_radius
+from ..gram import GramOperator
+from ..gram.unit import squared_radius
 
 __all__ = ["Coefficients", "Coordinates", "Space", "Vector"]
 

@@ -14,7 +14,9 @@ import scipy.linalg
 
 from .._core.types import Floats
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
-from ..coordinates import Block, Coordinates, Sample
+from ..coordinates import Coordinates
+from ..coordinates.blocks import Block
+from ..coordinates.points import Sample
 from ._descent import bend_ratios, ended
 from .karcher import KarcherMean, find_mean
 from .maps import moved_along

@@ -15,7 +15,7 @@ from .._core.unit import (
     angles_from_halves,
     check_unit_length,
 )
-from ..gram import squared_radius
+from ..gram.unit import squared_radius
 from ..kernels import Precomputed, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
 from ..kernels._profiles import has_profile, profile_of, squares_of
