@@ -112,11 +112,12 @@ def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
         threads._pool().submit(lambda: (busy.wait(10), free.wait(10)))
     busy.wait(10)
     try:
-        here = threading.get_ident()
+        here, start = threading.get_ident(), time.monotonic()
         assert run_in_threads(lambda share, n: (share, threading.get_ident()), 2) == [
             (0, here),
             (1, here),
         ]
+        assert time.monotonic() - start < 5  # it does not wait for the other fit
     finally:
         free.set()
 

@@ -84,7 +84,7 @@ ACTIONS = {
     ),
     "a matrix over workers": (
         "distributed",
-        "from orthodrome.gram import DaskGram; from orthodrome.kernels import Linear; "
+        "from orthodrome.gram.dask_gram import DaskGram; from orthodrome.kernels import Linear; "
         "DaskGram(Linear().fit([[0.0]]), [[0.0], [1.0]])",
     ),
     "a command": (

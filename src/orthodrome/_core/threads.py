@@ -203,9 +203,8 @@ def _run(function: Callable[[int, int], Result], n_shares: int) -> list[Result]:
                     function(share, n_shares) if waiting else futures[share - 1].result()
                 )
         finally:  # after an error too, no share runs on
-            for future in futures:
-                future.cancel()
-            wait(futures)
+            # not for cancelled ones: they count as done only when a thread of the pool is free
+            wait([future for future in futures if not future.cancel()])
         return results
 
 
