@@ -24,6 +24,8 @@ from orthodrome.spaces import write_tps
 
 NASTY = "</script><script>alert(1)</script>"
 
+slow = pytest.mark.slow
+
 
 def rows_of(path):
     with open(path, newline="", encoding="utf-8") as stream:
@@ -120,7 +122,7 @@ def test_cluster(trees, here, capsys, method):
     assert [row["cluster"] for row in json.loads(printed.out)] == [int(row[2]) for row in rows]
 
 
-@pytest.mark.parametrize("method", ["krrc", "perturbo", "nested-spheres"])
+@pytest.mark.parametrize("method", ["krrc", "perturbo", pytest.param("nested-spheres", marks=slow)])
 def test_classify_by_folds(trees, here, capsys, method):
     printed = run(
         capsys, "classify", trees, "--label", "kind", "--method", method, "--cv", 3, "--json"
@@ -633,7 +635,8 @@ def nasty(here):
 
 
 @pytest.mark.parametrize(
-    "command", ["embed", "cluster", "classify", pytest.param("compare", marks=pytest.mark.slow)]
+    "command",
+    ["cluster", *(pytest.param(name, marks=slow) for name in ("embed", "classify", "compare"))],
 )
 def test_pages_are_pages_whatever_the_data_say(browser, nasty, here, capsys, command):
     more = ["-k", "3"] if command == "cluster" else []

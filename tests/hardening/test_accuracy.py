@@ -11,7 +11,11 @@ for room in ("sphere", "kernels", "fits", "spectra"):
     importlib.import_module(f"accuracy_{room}")
 
 CASES = [
-    pytest.param(name, precision, marks=[pytest.mark.slow] if MEASUREMENTS[name].slow else [])
+    pytest.param(
+        name,
+        precision,
+        marks=[pytest.mark.slow] if MEASUREMENTS[name].slow or precision == "float32" else [],
+    )
     for name in MEASUREMENTS
     for precision in BOUNDS[name]
 ]
