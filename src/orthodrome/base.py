@@ -26,7 +26,7 @@ from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
 from .kernels.wrappers import check_kernel_parameters
 from .rows import ArrayRows, DaskRows, Rows
-from .rows.dask_blocks import blocks_of, computed
+from .rows.dask_blocks import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
 __all__ = [
@@ -102,7 +102,7 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
         return Canonical(rows, known, every, every)
     index, inverse = np.flatnonzero(weights), np.full(n, -1)
     inverse[index] = np.arange(len(index))
-    kept = DaskRows.of(rows.whole()[index]).zip(weights=weights[index])
+    kept = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
     return Canonical(kept, weights[index], index, inverse)
 
 

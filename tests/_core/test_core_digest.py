@@ -163,7 +163,7 @@ def test_another_process_finds_the_same():
     code = (
         "import numpy as np\n"
         "from orthodrome._core.digest import digest\n"
-        "from orthodrome.gram import TiledGram\n"
+        "from orthodrome.gram.tiled import TiledGram\n"
         "from orthodrome.kernels import Gaussian, Normalized, Polynomial\n"
         "X = np.arange(12.0).reshape(6, 2)\n"
         "kernels = Gaussian(sigma=2.0).fit(X), Normalized(Polynomial()).fit(X)\n"

@@ -34,7 +34,7 @@ class PatchDenoiser(KernelDenoiser):
 
     A denoiser has parameters and one method, :meth:`denoise`. After a call, attributes that end in
     ``_`` report what it chose. It is not a scikit-learn estimator: it learns from the very image
-    that it cleans, so there is no ``fit``. It is a dataclass: :func:`dataclasses.replace` returns a
+    that it cleans, so there is no ``fit``. It is a dataclass: ``dataclasses.replace`` returns a
     copy with other parameters.
 
     The patches of the image are points; kernel PCA of a sample of them finds the components in

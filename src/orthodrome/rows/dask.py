@@ -28,6 +28,7 @@ from .dask_blocks import (
     bounds_of,
     computed,
     constant,
+    lazy_rows_of,
     persisted,
     reduced,
     rows_of,
@@ -125,7 +126,7 @@ class DaskRows(Rows):
         if len(indices) * row <= _MOST_GATHERED:
             return self.take(indices)
         rows = max(1024, _MOST_GATHERED // (16 * row))
-        return persisted(self.whole()[indices].rechunk({0: rows}))
+        return persisted(lazy_rows_of(self.whole(), indices).rechunk({0: rows}))
 
     def whole(self) -> Any:
         """Return the validated rows as a dask array, which is checked when it is computed."""

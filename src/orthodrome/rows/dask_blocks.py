@@ -25,6 +25,7 @@ __all__ = [
     "bounds_of",
     "computed",
     "constant",
+    "lazy_rows_of",
     "over_rows",
     "persisted",
     "reduced",
@@ -83,9 +84,30 @@ def bounds_of(X: Any) -> list[slice]:
 def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
     """Return a few rows, in this order: each block gives its own, and they meet here."""
     order = np.argsort(indices, kind="stable")
-    # block by block: a dask array as a whole would be put together by one worker
-    parts = computed(*blocks_of(X[indices[order]]))
+    parts = computed(*[part for part, _ in _parts_of(X, indices[order])])
     return np.concatenate(parts)[np.argsort(order)]
+
+
+def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
+    """Return rows in ascending order as a dask array, with a block for each that has some."""
+    parts, sizes = zip(*_parts_of(X, indices), strict=True)
+    return as_dask_array(parts, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
+
+
+def _parts_of(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
+    """Yield the wanted rows of each block that has some, delayed, and their number.
+
+    Not ``X[wanted]``: dask would join rows of many blocks on one worker.
+    """
+    pick = task(_rows_of_block)
+    for block, rows in zip(blocks_of(X), bounds_of(X), strict=True):
+        low, high = np.searchsorted(wanted, [rows.start, rows.stop])
+        if low < high:
+            yield pick(block, wanted[low:high] - rows.start), int(high - low)
+
+
+def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+    return np.asarray(block[rows])
 
 
 def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
