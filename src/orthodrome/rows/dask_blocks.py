@@ -85,7 +85,8 @@ def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
     """Return a few rows, in this order: each block gives its own, and they meet here."""
     order = np.argsort(indices, kind="stable")
     parts = computed(*[part for part, _ in _parts_of(X, indices[order])])
-    return np.concatenate(parts)[np.argsort(order)]
+    none = np.empty((0, *X.shape[1:]), dtype=X.dtype)  # there may be no indices
+    return np.concatenate([none, *parts])[np.argsort(order)]
 
 
 def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
