@@ -103,7 +103,7 @@ def test_points_are_told_apart_unless_all_similarities_are_the_same(weighted, dt
     w = 1.0 + np.arange(N) % 3 if weighted else np.ones(N)
 
     def told(K):
-        return Degree(DenseGram(K.astype(dtype)), w).tells_apart()
+        return Degree(DenseGram(K.astype(dtype)), w).distinguishes_points()
 
     for value in (1e-3, 0.7, 1e6):
         assert not told(np.full((N, N), value))

@@ -274,9 +274,9 @@ def test_lengths_are_measured_in_passing():
     sizes = []
 
     class Watched(AnchorMap):
-        def look(self, rows, **known):
+        def block(self, rows, **known):
             sizes.append(rows.shape[0])
-            return super().look(rows, **known)
+            return super().block(rows, **known)
 
     X, w = spread(300), np.random.default_rng(1).random(300)
     kernel = Gaussian().fit(X)

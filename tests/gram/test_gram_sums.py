@@ -116,11 +116,11 @@ def test_a_radius_is_divided_out():
         for each, radius in ((kernel, 1.0), (larger, 9.0))
     )
     anchors = np.eye(len(one.decoder))
-    seen, scaled = one.look(X), other.look(X)
+    seen, scaled = one.block(X), other.block(X)
     np.testing.assert_allclose(scaled.over_anchors(anchors), seen.over_anchors(anchors), rtol=1e-12)
     np.testing.assert_allclose(scaled.own, seen.own, rtol=1e-12)
     with pytest.raises(ValueError, match="length"):
-        one.look(2 * X)
+        one.block(2 * X)
 
 
 def test_a_row_without_a_part_in_the_span_is_named():
@@ -129,7 +129,7 @@ def test_a_row_without_a_part_in_the_span_is_named():
     anchors = choose_anchors(kernel, X, 2, anchors=[0, 1])
     by = AnchorMap.by(kernel, anchors, X.dtype, unit=True, radius=None)
     with pytest.raises(RowError, match=rf"\b{N}\b"):
-        by.look(X).vectors()
+        by.block(X).vectors()
     rows = as_rows([X[:200], X[200:]], kernel, KernelPCA())
     with pytest.raises(RowError, match=rf"\b{N}\b"):
         _ = Coordinates(rows, by).captured

@@ -299,7 +299,7 @@ class SphereDistances(_Expansions):
         if self.decoder is not None:
             anchors = self.columns if points is None else points
             by = AnchorMap(kernel, anchors, self.decoder, rows.dtype, unit=True, radius=radius)
-            cosines = by.look(rows).over_anchors(self.centers.T)
+            cosines = by.block(rows).over_anchors(self.centers.T)
         else:
             if points is not None:
                 squared_radius(_own(kernel, rows), radius)

@@ -79,7 +79,7 @@ class Graph:
         vectors = _with_small_rows(graph, pairs.vectors, values)
         if view.definite:  # rounding would make clusters of points that are equal in K
             vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
-        apart = graph.tells_apart()
+        apart = graph.distinguishes_points()
         if not apart:
             vectors[:, 1:] = 0  # only rounding, which would make clusters of equal points
         # with every point written w times its entry in an eigenvector is v / √w

@@ -94,7 +94,7 @@ class AnchorMap:
         """About how many multiplications a row takes."""
         return float((16 if self.stored else VALUE_WORK) * len(self.anchors))
 
-    def look(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Any:
+    def block(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Any:
         """Return rows as a block of points; what is known of them already may be given."""
         if self.stored:
             return Block(rows, weights, own, captured, self.unit)

@@ -188,7 +188,7 @@ class Coordinates:
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the vectors of these points, in this order."""
-        return np.asarray(self.by.look(self.rows.take(indices)).vectors())
+        return np.asarray(self.by.block(self.rows.take(indices)).vectors())
 
     def toarray(self) -> NDArray[Any]:
         """Return all vectors."""
@@ -219,7 +219,7 @@ class _PointFunction:
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
         known = {name: columns.pop(name, None) for name in ("weights", "own", "captured")}
-        return self.function(self.by.look(rows, **known), **columns)
+        return self.function(self.by.block(rows, **known), **columns)
 
 
 def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:

@@ -233,7 +233,7 @@ def _signed(
     if not keep:
         sums = points.reduce(_ThirdMoments(function, k))
         few = points.sample(_FEW).vectors @ found.axes
-        signs = orient_by_moments(*sums, beside=few + getattr(function, "offset", 0.0))
+        signs = orient_by_moments(*sums, fallback=few + getattr(function, "offset", 0.0))
     else:
         table = points.map(function)
         # a column at a time: what is computed of it takes several times its memory
@@ -356,7 +356,7 @@ class _RidgeSums:
     def __call__(
         self, rows: Any, start: int, weights: Any = None, own: Any = None, captured: Any = None
     ) -> tuple[Any, ...]:
-        coordinates = self.function(self.by.look(rows, None, own, captured))
+        coordinates = self.function(self.by.block(rows, None, own, captured))
         w = np.ones(len(coordinates)) if weights is None else weights
         f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
         sparse = scipy.sparse.issparse(rows)  # measured from 0: differences would not be sparse
@@ -376,7 +376,7 @@ def _ridge(
     most = _FEW if kernel.takes_vectors else SAMPLE
     chosen, counts = rows.spread(most, rows.columns.get("weights"))
     some, shares = rows.take(chosen), counts / counts.sum()
-    coordinates = geometry.regressors(function(by.look(some))[:, :k])
+    coordinates = geometry.regressors(function(by.block(some))[:, :k])
     if not kernel.takes_vectors:
         return decode_components(coordinates, kernel.as_vectors(some)[0], shares, alpha)
     sparse = scipy.sparse.issparse(some)

@@ -106,7 +106,7 @@ class NewPoints:
         """Return the coordinates of Log maps, and squared distances from the mean."""
         lengths: Any = 1.0
         if self.by is not None:
-            block = self.by.look(rows)
+            block = self.by.block(rows)
             products, lengths = block.over_anchors(self.frame), block.lengths
         else:
             if not isinstance(self.kernel, Precomputed):

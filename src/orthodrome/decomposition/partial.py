@@ -120,7 +120,7 @@ class PartialFit:
         if geometry.on_sphere:
             some, counts = rows.spread(_FOR_BASE, w)
             used = counts > 0
-            vectors = fresh.by(unit=True).look(rows.take(some[used])).vectors().astype(np.float64)
+            vectors = fresh.by(unit=True).block(rows.take(some[used])).vectors().astype(np.float64)
             unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
             base = find_mean(unit, counts[used], tol=1e-6, max_iter=100)
             fresh = replace(fresh, moments=TangentMoments.at(base.point))
@@ -141,12 +141,12 @@ class PartialFit:
                 part = slice(start, start + by.rows_at_once)
                 w = None if weights is None else weights[part]
                 with rows_named(X[part], start, ""):
-                    block = by.look(X[part])
+                    block = by.block(X[part])
                     moments = moments.with_part(block.vectors(), w, block.lengths)
             return moments
         by = self.by(unit=False)
         if self.moments is None:
-            center = by.look(X[:_FIRST]).vectors().mean(axis=0)
+            center = by.block(X[:_FIRST]).vectors().mean(axis=0)
         else:
             center = self.moments.mean
         # in the precision of the vectors: what is taken from them is what is added again
@@ -185,7 +185,7 @@ class _Sums:
         return self.by.work_per_row
 
     def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
-        block = self.by.look(rows, weights)
+        block = self.by.block(rows, weights)
         sums = CenteredSums(self.center)(block)
         if self.input_center is None:
             return sums
@@ -307,7 +307,7 @@ def partial_attributes(
         origin = _origin(moments, plan.request.owner)
         found = find_axes(by, origin, geometry, plan.request.n_components, n)
         # rows are gone: the anchors say what is positive
-        embedding = geometry.embedding(origin, found.axes)(by.look(anchors.points))
+        embedding = geometry.embedding(origin, found.axes)(by.block(anchors.points))
         signs = orient(embedding[:, : found.axes.shape[1]])
         axes = found.axes * signs
         found = Found(found.variances, axes, origin, found.rounding)

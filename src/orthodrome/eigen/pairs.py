@@ -121,16 +121,16 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
 
 
-def orient_by_moments(moments: Floats, sizes: Floats, *, beside: NDArray[Any]) -> Floats:
+def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: NDArray[Any]) -> Floats:
     """Choose signs as :func:`orient` does, from third moments and those of the moduli.
 
-    Where the moment is 0 to rounding, the signs are those of a few rows, `beside`.
+    Where the moment is 0 to rounding, the signs are those of a few rows, `fallback`.
 
     Examples
     --------
     >>> few = np.array([[1.0, -1.0]])
-    >>> orient_by_moments(np.array([-2.0, 0.0]), np.array([3.0, 3.0]), beside=few)
+    >>> orient_by_moments(np.array([-2.0, 0.0]), np.array([3.0, 3.0]), fallback=few)
     array([-1., -1.])
     """
     unclear = np.abs(moments) <= 1e-7 * sizes
-    return np.where(unclear, orient(beside), np.where(moments < 0, -1.0, 1.0))
+    return np.where(unclear, orient(fallback), np.where(moments < 0, -1.0, 1.0))

@@ -158,7 +158,7 @@ class Degree(WrappedGram):
             f"points, is {self.degrees[row]:.4g} (one of {len(negative)} below 0). {advice}"
         )
 
-    def tells_apart(self) -> bool:
+    def distinguishes_points(self) -> bool:
         r"""Tell whether K knows the points from each other, as far as rounding lets it.
 
         The mean squared distance of points from their mean is the mean of K_ii less that of all of
