@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._core.progress import reporting
-from ..persist.files import packed
+from ..persist.archive import pack
 from .inputs import Data
 from .inputs.text import escape_formula
 from .models import Choice, last_step
@@ -64,7 +64,7 @@ class Result:
     def files(self) -> dict[str, bytes]:
         """Return the files to write besides the page: the table and the fitted model."""
         notes = {"columns": list(self.data.columns), "kind": self.data.kind}
-        return {self.file: self.table().encode("utf-8"), MODEL: packed(self.model, notes)}
+        return {self.file: self.table().encode("utf-8"), MODEL: pack(self.model, notes)}
 
 
 class Work:

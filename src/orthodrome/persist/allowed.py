@@ -1,4 +1,4 @@
-"""The classes that a model file may hold: exactly these, and no function.
+"""The classes that a model file may hold, and no function.
 
 Objects of these classes are plain data: numbers, text, arrays, and objects of other classes of the
 list. Kernels that call a function of the user (``FromCallable``, ``Embedded``) are left out. So are
@@ -14,15 +14,7 @@ import numpy as np
 import scipy.sparse
 from sklearn import pipeline, preprocessing, svm
 
-from .. import (
-    classification,
-    cluster,
-    coordinates,
-    decomposition,
-    denoising,
-    eigen,
-    kernels,
-)
+from .. import classification, cluster, coordinates, decomposition, denoising, eigen, kernels
 from .._core import canonical
 from ..classification import base, subspaces
 from ..cluster import laplacians
@@ -32,7 +24,7 @@ from ..kernels import _prepared
 from ..preimage import ridge
 from ..sphere import _subspheres, incremental, mixture, nested
 
-__all__ = ["OBJECTS", "SCALARS", "SPARSE", "is_plain", "name_of"]
+__all__ = ["LOADERS", "OBJECTS", "PRIMITIVES", "SCALARS", "SPARSE", "is_plain", "name_of"]
 
 # LinearSVC is a part of NestedSpheresClassifier; scalers stand before our estimators in pipelines.
 _CLASSES: dict[ModuleType, str] = {
@@ -72,19 +64,33 @@ def name_of(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
-def _by_name(*kinds: Any) -> dict[str, Any]:
-    return {name_of(kind): kind for kind in kinds}
-
-
 #: Classes with attributes, by name. Subclasses are not allowed.
-OBJECTS: dict[str, Any] = _by_name(
-    *(getattr(module, name) for module, names in _CLASSES.items() for name in names.split())
-)
+OBJECTS: dict[str, Any] = {
+    name_of(kind): kind
+    for module, names in _CLASSES.items()
+    for kind in (getattr(module, name) for name in names.split())
+}
 
-#: NumPy's numbers and strings.
-SCALARS: dict[str, Any] = _by_name(*(np.dtype(code).type for code in "?bhilqBHILQefdFDU"))
+#: Names of NumPy's numbers and strings.
+SCALARS = {name_of(np.dtype(code).type) for code in "?bhilqBHILQefdFDU"}
 
-SPARSE: dict[str, Any] = _by_name(scipy.sparse.csr_array, scipy.sparse.csr_matrix)
+SPARSE: dict[str, Any] = {
+    name_of(kind): kind for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix)
+}
+
+#: Python's values that JSON holds; their nodes all name the class ``str``.
+PRIMITIVES = (type(None), bool, int, float, str)
+
+#: The kind of node, ``__loader__``, of every class that a file may name.
+LOADERS: dict[str, str] = {
+    "builtins.dict": "DictNode",
+    "builtins.list": "ListNode",
+    "builtins.str": "JsonNode",
+    "builtins.tuple": "TupleNode",
+    **dict.fromkeys((*SCALARS, "numpy.ndarray"), "NdArrayNode"),
+    **dict.fromkeys(SPARSE, "SparseMatrixNode"),
+    **dict.fromkeys(OBJECTS, "ObjectNode"),
+}
 
 # Not float16 and longdouble: compiled loops take neither.
 _NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))

@@ -1,4 +1,4 @@
-"""The archive around a model: bounded, complete, and with the versions that wrote it.
+"""The archive of a model: bounded, complete, and with the versions that wrote it.
 
 A zip archive without compression, so that the size of the file bounds what is read from it.
 """
@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 from zipfile import ZipFile
 
+from sklearn.base import BaseEstimator
+
 from .._core.machine import versions
 from .._core.warn import warn_user
+from .allowed import OBJECTS
 from .decode import checked_sizes, decode
 from .encode import encode, zipped
 
@@ -24,35 +27,44 @@ __all__ = ["FORMAT", "pack", "unpack"]
 FORMAT = (1, 0)
 
 _MANIFEST, _SCHEMA = "orthodrome.json", "schema.json"
+_FIELDS = {"format": list, "versions": dict, "notes": dict, "sha256": dict}
 
 
-def pack(model: Any, notes: Mapping[str, Any]) -> bytes:
+def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of a model file: a manifest with digests, a description, and arrays."""
-    kept = _checked_notes(notes)
+    # encode reports estimators of other classes
+    if type(model) not in OBJECTS.values() and not isinstance(model, BaseEstimator):
+        raise ValueError(
+            "save takes an estimator, a denoiser, a kernel, a solver or a pipeline; got "
+            f"{type(model).__name__}."
+        )
+    kept = _checked_notes({} if notes is None else notes)
     schema, files = encode(model)
     members = files | {_SCHEMA: json.dumps(schema).encode()}
     manifest = {
         "format": list(FORMAT),
         "versions": _versions(),
         "notes": kept,
-        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        "sha256": {name: _digest(data) for name, data in members.items()},
     }
     return zipped({_MANIFEST: json.dumps(manifest, indent=1).encode(), **members})
 
 
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
 def _checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return notes as they will be read again; reject what JSON cannot hold exactly."""
-    if not isinstance(notes, Mapping):
-        raise ValueError(f"notes of a model file must be a dictionary; got {notes!r}.")
-    given = dict(notes)
+    """Return notes as a dictionary that JSON can hold exactly."""
     try:
+        given = dict(notes)
         same = json.loads(json.dumps(given, allow_nan=False)) == given
     except (TypeError, ValueError):
         same = False
     if not same:
         raise ValueError(
-            "notes of a model file are text, numbers, True, False, None, and lists and "
-            f"dictionaries of them by text; got {given!r}."
+            "notes of a model file must be a dictionary, by text, of text, numbers, True, False, "
+            f"None, and lists and dictionaries of them; got {notes!r}."
         )
     return given
 
@@ -74,7 +86,8 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
         for needed in (_MANIFEST, _SCHEMA):
             if needed not in names:
                 raise ValueError(f"it is a zip archive without {needed}, not a model file")
-        manifest = _checked_manifest(_parse(archive.read(_MANIFEST)))
+        manifest = _parse(archive.read(_MANIFEST))
+        _check_manifest(manifest)
         digests = manifest["sha256"]
         if digests.keys() != names - {_MANIFEST}:
             raise ValueError("it has other members than it was written with")
@@ -83,7 +96,7 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
             if name not in digests:
                 raise ValueError(f"its description names {name}, which it does not hold")
             content = archive.read(name)
-            if hashlib.sha256(content).hexdigest() != digests[name]:
+            if _digest(content) != digests[name]:
                 raise ValueError(f"its member {name} was damaged or changed after it was written")
             return content
 
@@ -105,41 +118,32 @@ def _parse(content: bytes) -> Any:
     return json.loads(content, object_pairs_hook=unique)
 
 
-def _checked_manifest(manifest: Any) -> dict[str, Any]:
-    """Return the manifest, with its fields, format and version checked."""
-    fields = {"format": list, "versions": dict, "notes": dict, "sha256": dict}
+def _check_manifest(manifest: Any) -> None:
+    """Check the fields, the format and the version; warn about an older version."""
     if not isinstance(manifest, dict) or any(
-        not isinstance(manifest.get(name), kind) for name, kind in fields.items()
+        not isinstance(manifest.get(name), kind) for name, kind in _FIELDS.items()
     ):
         raise ValueError(f"its {_MANIFEST} is not that of a model file")
-    _check_format(manifest["format"], manifest["versions"].get("orthodrome"))
-    return manifest
-
-
-def _check_format(found: list[Any], version: Any) -> None:
-    ours = _versions().get("orthodrome")
+    found, version = tuple(manifest["format"]), manifest["versions"].get("orthodrome")
     if len(found) != 2 or any(type(number) is not int for number in found):
         raise ValueError("the number of its format is missing")
+    ours = _versions().get("orthodrome")
     writer, reader = _release(version), _release(ours)
-    if tuple(found) > FORMAT or (writer and reader and writer > reader):
+    known = writer and reader
+    if found > FORMAT or found[0] < FORMAT[0] or (known and writer > reader):
         raise ValueError(
             f"it was written by orthodrome {version} in format {found[0]}.{found[1]}, and this is "
-            f"orthodrome {ours}, which reads formats up to {FORMAT[0]}.{FORMAT[1]} of releases up "
-            "to its own. Upgrade orthodrome"
+            f"orthodrome {ours}, which reads formats {FORMAT[0]}.0 to {FORMAT[0]}.{FORMAT[1]} of "
+            "releases up to its own. Upgrade orthodrome"
         )
-    if found[0] < FORMAT[0]:
-        raise ValueError(
-            f"it was written in format {found[0]}.{found[1]} by orthodrome {version}, which this "
-            "version no longer reads. Load it there and fit anew here"
-        )
-    if writer and reader and writer < reader:
+    if known and writer < reader:
         warn_user(
             f"The model was saved by orthodrome {version} and is loaded by {ours}. Fit it again if "
             "its results have changed.",
         )
 
 
-def _release(version: Any) -> tuple[int, int] | None:
-    """Return the major and minor number of a version, None if it has none."""
+def _release(version: Any) -> tuple[int, ...]:
+    """Return the major and minor number of a version, nothing if it has none."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
-    return (int(found[1]), int(found[2])) if found else None
+    return tuple(map(int, found.groups())) if found else ()

@@ -1,7 +1,7 @@
 """Make a model from its description, see :mod:`.encode`, by an exact list of classes.
 
-Nothing that a file names is imported or called: a node of another kind or class than those below
-is rejected, and every other field is ignored.
+Nothing that a file names is imported or called: a node of another kind or class than those of
+:mod:`.allowed` is rejected, and every other field is ignored.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._core.arrays import read_header
-from .allowed import OBJECTS, SCALARS, SPARSE, is_plain, name_of
-from .encode import LOCATIONS, PROTOCOL, Node
+from .allowed import LOADERS, OBJECTS, PRIMITIVES, SPARSE, is_plain, name_of
+from .encode import PROTOCOL, Node, check_location
 
 __all__ = ["check_parameters", "checked_sizes", "decode", "parameter_names"]
 
@@ -60,43 +60,44 @@ class _Decoder:
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self.files: set[str] = set()
         self._read = read
-        self._made: dict[int, tuple[tuple[str, str], Any]] = {}  # loader, class and value
+        self._made: dict[int, tuple[str, Any]] = {}  # class and value
 
-    def value(self, node: Any, *loaders: str) -> Any:
-        """Return the value of a node, which must have one of these loaders if any are given."""
+    def value(self, node: Any) -> Any:
+        """Return the value of a node."""
         loader, name, number = node["__loader__"], _class_name(node), node["__id__"]
-        classes, make = _LOADERS.get(loader, ((), None))
-        if make is None or name not in classes:
+        if LOADERS.get(name) != loader:
             raise ValueError(f"it names {name} as a {loader}, which a model file never holds")
-        if loaders and loader not in loaders:
-            raise ValueError(f"it has a {loader} where a model file has a {loaders[0]}")
         if number not in self._made:
-            self._made[number] = (loader, name), make(self, node, name)
+            self._made[number] = name, self._make(loader, name, node)
         found, value = self._made[number]
-        if found != (loader, name):
+        if found != name:
             raise ValueError("two different values in it have the same number")
         return value
 
-    def _json(self, node: Node, name: str) -> Any:
-        value = json.loads(node["content"])
-        if isinstance(value, (list, dict)):
-            raise ValueError("a number or text in it is malformed")
-        return value
-
-    def _list(self, node: Node, name: str) -> list[Any]:
-        return [self.value(item) for item in node["content"]]
-
-    def _tuple(self, node: Node, name: str) -> tuple[Any, ...]:
-        return tuple(self._list(node, name))
-
-    def _dict(self, node: Node, name: str) -> dict[Any, Any]:
-        kinds = [_KEY_TYPES[_class_name(kind)] for kind in node["key_types"]["content"]]
-        pairs = zip(kinds, node["content"].items(), strict=True)
-        return {kind(key): self.value(item) for kind, (key, item) in pairs}
+    def _make(self, loader: str, name: str, node: Node) -> Any:
+        match loader:
+            case "JsonNode":
+                value = json.loads(node["content"])
+                if type(value) not in PRIMITIVES:
+                    raise ValueError("a number or text in it is malformed")
+                return value
+            case "ListNode" | "TupleNode":
+                items = [self.value(item) for item in node["content"]]
+                return items if loader == "ListNode" else tuple(items)
+            case "DictNode":
+                kinds = [_KEY_TYPES[_class_name(kind)] for kind in node["key_types"]["content"]]
+                pairs = zip(kinds, node["content"].items(), strict=True)
+                return {kind(key): self.value(item) for kind, (key, item) in pairs}
+            case "ObjectNode":
+                return self._object(node, name)
+            case "SparseMatrixNode":
+                return _read_sparse(self._file(node), SPARSE[name])
+            case _:
+                return self._array(node, name)
 
     def _object(self, node: Node, name: str) -> Any:
-        state = self.value(node["content"], "DictNode")
-        if any(type(key) is not str for key in state):
+        state = self.value(node["content"])
+        if type(state) is not dict or any(type(key) is not str for key in state):
             raise ValueError(f"attributes of {name} in it have no names")
         made: Any = object.__new__(OBJECTS[name])
         if name.startswith("orthodrome."):
@@ -104,25 +105,18 @@ class _Decoder:
             check_parameters(made)
         else:  # warns if another version of scikit-learn wrote it
             made.__setstate__(dict(state))
-        location = LOCATIONS.get(type(made), "")
-        if getattr(made, location, None) is not None:
-            found = getattr(made, location)
-            raise ValueError(f"{location} is {found!r}, a place whose files a later fit would read")
+        check_location(made, type(made).__name__)
         return made
 
     def _array(self, node: Node, name: str) -> Any:
         if node["type"] != "json":
             array = _read_array(self._file(node), name)
             return array if name == _ARRAY else array[()]
-        items = [self.value(item, "JsonNode") for item in node["content"]]
-        made = np.empty(len(items), dtype=object)  # such as the names of columns
-        made[:] = items
-        if name != _ARRAY or self.value(node["shape"], "TupleNode") != made.shape:
+        items = [self.value(item) for item in node["content"]]
+        primitive = all(type(item) in PRIMITIVES for item in items)
+        if name != _ARRAY or not primitive or self.value(node["shape"]) != (len(items),):
             raise ValueError("an array of objects in it is malformed")
-        return made
-
-    def _sparse(self, node: Node, name: str) -> Any:
-        return _read_sparse(self._file(node), SPARSE[name])
+        return np.array(items, dtype=object)  # such as the names of columns
 
     def _file(self, node: Node) -> bytes:
         if node["file"] in self.files:  # a small file could fill the memory
@@ -131,20 +125,8 @@ class _Decoder:
         return self._read(node["file"])
 
 
-#: Classes and method by kind of node.
-_LOADERS: dict[str, tuple[Collection[str], Callable[[_Decoder, Node, str], Any]]] = {
-    "DictNode": (("builtins.dict",), _Decoder._dict),
-    "JsonNode": (("builtins.str",), _Decoder._json),
-    "ListNode": (("builtins.list",), _Decoder._list),
-    "NdArrayNode": ((_ARRAY, *SCALARS), _Decoder._array),
-    "ObjectNode": (OBJECTS, _Decoder._object),
-    "SparseMatrixNode": (SPARSE, _Decoder._sparse),
-    "TupleNode": (("builtins.tuple",), _Decoder._tuple),
-}
-
-
 def _class_name(node: Node) -> str:
-    """Return the class that a node names, as it is called today."""
+    """Return the class that a node names, by its present name."""
     name = f"{node['__module__']}.{node['__class__']}"
     return _OLD_CLASSES.get(name, name)
 
@@ -171,7 +153,7 @@ def checked_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for member in archive.infolist():
         if member.compress_type != ZIP_STORED or member.file_size != member.compress_size:
-            raise ValueError("it has compressed members, which model files have not")
+            raise ValueError("it has compressed members, which a model file never has")
         if member.filename in sizes:
             raise ValueError(f"its member {member.filename!r} is there twice")
         sizes[member.filename] = member.file_size
@@ -192,7 +174,7 @@ def _read_array(content: bytes, name: str = _ARRAY) -> Any:
     if header.offset + header.nbytes != len(content):
         raise ValueError("the size of an array in it does not agree with its header")
     if scalar and (shape != () or name_of(dtype.type) != name):
-        raise ValueError(f"a value in it is not the {name} that it says")
+        raise ValueError(f"a value in it is not the {name} that it claims to be")
     found = np.frombuffer(content, dtype, offset=header.offset).copy()
     return found.reshape(shape, order="F" if header.fortran_order else "C")
 
@@ -204,9 +186,9 @@ def _read_sparse(content: bytes, kind: Any) -> Any:
         parts = {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in names}
     is_array = bool(parts.pop("_is_array", False))
     if parts.keys() != {"data", "format", "indices", "indptr", "shape"}:
-        raise ValueError("a sparse array in it has not the parts of one")
+        raise ValueError("a sparse array in it lacks parts, or has others")
     if parts["format"] != b"csr" or is_array != kind.__name__.endswith("array"):
-        raise ValueError(f"a sparse array in it is not the {name_of(kind)} that it says")
+        raise ValueError(f"a sparse array in it is not the {name_of(kind)} that it claims to be")
     made = kind((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
     made.check_format(full_check=True)
     return made

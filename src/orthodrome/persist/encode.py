@@ -1,4 +1,4 @@
-"""Turn a model into a description in JSON and arrays, or say why that is not possible.
+"""Turn a model into a description in JSON and arrays, or raise an error that says why not.
 
 Each value is a node: its class, the kind of node (``__loader__``), a number (``__id__``) and its
 content. If a value occurs again, its node has no content. skops has the same format, protocol 2.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import Any, NoReturn
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -18,15 +18,14 @@ from sklearn.pipeline import Pipeline
 from .._core.kinds import is_dask_array
 from ..eigen import Hebbian
 from ..kernels import Embedded, FromCallable
-from .allowed import OBJECTS, SCALARS, SPARSE, is_plain, name_of
+from .allowed import LOADERS, OBJECTS, PRIMITIVES, SCALARS, SPARSE, is_plain, name_of
 
-__all__ = ["LOCATIONS", "PROTOCOL", "Node", "encode", "zipped"]
+__all__ = ["PROTOCOL", "Node", "check_location", "encode", "zipped"]
 
 PROTOCOL = 2
-_PRIMITIVES = (type(None), bool, int, float, str)
 
-#: Parameters that name files which a later fit would read.
-LOCATIONS: dict[type, str] = {Pipeline: "memory", Hebbian: "checkpoint"}
+# Parameters that name files which a later fit would read.
+_LOCATIONS: dict[type, str] = {Pipeline: "memory", Hebbian: "checkpoint"}
 
 # Callbacks and the state of warm starts belong to the session, not to the model.
 _OF_THE_SESSION = {
@@ -79,7 +78,7 @@ class _Encoder:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self._count = 0
-        # the objects too: one that is gone might leave its id to another
+        # keeps the objects too: the id of a deleted one may be used again
         self._known: dict[int, tuple[Any, Node]] = {}
 
     def node(self, value: Any, where: str) -> Node:
@@ -87,57 +86,50 @@ class _Encoder:
         kind, name = type(value), name_of(type(value))
         if id(value) in self._known:
             return self._known[id(value)][1]
-        if kind in _PRIMITIVES:
-            head = self._head("JsonNode", "builtins.str")
-            return head | {"content": json.dumps(value), "is_json": True}
-        if name in SCALARS:
-            return self._head("NdArrayNode", name) | self._file("numpy", _npy(np.asarray(value)))
+        if kind in PRIMITIVES:
+            return self._head("builtins.str") | {"content": json.dumps(value), "is_json": True}
         if kind in (list, tuple):
-            head = self._head("ListNode" if kind is list else "TupleNode", name)
-            items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
-            node = head | {"content": items}
+            node = self._head(name)
+            node["content"] = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
         elif kind is dict:
-            node = self._dict(value, {key: f"{where}[{key!r}]" for key in value}, where)
-        elif kind in (np.ndarray, np.memmap):
-            node = self._array(np.asarray(value), where)
+            node = self._dict(value, where, "[{!r}]")
+        elif kind in (np.ndarray, np.memmap) or name in SCALARS:
+            node = self._array(value, where)
         elif name in SPARSE:
-            node = self._head("SparseMatrixNode", name) | self._file("scipy", _npz(value, where))
+            node = self._head(name) | self._file("scipy", _npz(value, where))
         elif OBJECTS.get(name) is kind:
-            head, state = self._head("ObjectNode", name), _state(value, where)
-            places = {key: f"{where}.{key}" for key in state}
-            node = head | {"content": self._dict(state, places, where)}
+            node = self._head(name)
+            node["content"] = self._dict(_state(value, where), where, ".{}")
         else:
-            raise ValueError(_refusal(value, where))
+            _refuse_object(value, where)
         self._known[id(value)] = value, {key: node[key] for key in _HEAD}
         return node
 
-    def _head(self, loader: str, name: str) -> Node:
+    def _head(self, name: str, loader: str = "") -> Node:
         self._count += 1
         module, _, kind = name.rpartition(".")
-        return dict(zip(_HEAD, (kind, module, loader, self._count), strict=True))
+        return dict(zip(_HEAD, (kind, module, loader or LOADERS[name], self._count), strict=True))
 
-    def _dict(self, held: dict[Any, Any], places: dict[Any, str], where: str) -> Node:
-        strange = [key for key in held if type(key) not in (str, int)]
-        if strange:
-            raise ValueError(
-                f"{where} has the key {strange[0]!r} of type {type(strange[0]).__name__}; a model "
-                "file holds dictionaries whose keys are str or int."
-            )
-        node = self._head("DictNode", "builtins.dict")
-        kinds = [self._head("TypeNode", name_of(type(key))) for key in held]
-        node["key_types"] = self._head("ListNode", "builtins.list") | {"content": kinds}
-        node["content"] = {str(key): self.node(item, places[key]) for key, item in held.items()}
+    def _dict(self, held: dict[Any, Any], where: str, place: str) -> Node:
+        for key in held:
+            if type(key) not in (str, int):
+                _refuse(f"a key of {where}", repr(key), "Use keys that are str or int.")
+        node = self._head("builtins.dict")
+        kinds = [self._head(name_of(type(key)), "TypeNode") for key in held]
+        node["key_types"] = self._head("builtins.list") | {"content": kinds}
+        node["content"] = {
+            str(key): self.node(item, where + place.format(key)) for key, item in held.items()
+        }
         return node
 
-    def _array(self, array: Any, where: str) -> Node:
-        head = self._head("NdArrayNode", "numpy.ndarray")
+    def _array(self, value: Any, where: str) -> Node:
+        if isinstance(value, np.generic):
+            return self._head(name_of(type(value))) | self._file("numpy", _npy(np.asarray(value)))
+        head, array = self._head("numpy.ndarray"), np.asarray(value)
         if array.dtype != object:
             return head | self._file("numpy", _npy(_plain(array, where)))
-        if array.ndim != 1 or any(type(item) not in _PRIMITIVES for item in array):
-            raise ValueError(
-                f"{where} is an array of objects; a model file holds such arrays only where they "
-                "are one-dimensional lists of text and numbers, such as names of columns."
-            )
+        if array.ndim != 1 or any(type(item) not in PRIMITIVES for item in array):
+            _refuse(where, "an array of objects", "Use a list of text and numbers.")
         items = [self.node(item, where) for item in array]
         return head | {"type": "json", "content": items, "shape": self.node(array.shape, where)}
 
@@ -149,28 +141,33 @@ class _Encoder:
 
 def _state(value: Any, where: str) -> dict[str, Any]:
     """Return the attributes of an object that belong into a file."""
-    location = LOCATIONS.get(type(value))
-    if location is not None and getattr(value, location, None) is not None:
-        raise ValueError(
-            f"{where}.{location} is {getattr(value, location)!r}, a place whose files a later fit "
-            f"would read; a model file does not carry it. Set {location}=None."
-        )
+    check_location(value, where)
     state = value.__getstate__() or {}
-    kept = {key: item for key, item in state.items() if key not in _OF_THE_SESSION}
-    remote = {key for key, item in kept.items() if is_dask_array(item)}
+    remote = {key for key, item in state.items() if is_dask_array(item)}
+    left_out = _OF_THE_SESSION | (remote & _OF_ROWS)
+    kept = {key: item for key, item in state.items() if key not in left_out}
     if "sample_weight_" in remote:  # not needed after the fit
         kept["sample_weight_"] = None
-    return {key: item for key, item in kept.items() if key not in remote & _OF_ROWS}
+    return kept
+
+
+def check_location(value: Any, where: str) -> None:
+    """Raise a ValueError if an object names files that a later fit would read."""
+    name = _LOCATIONS.get(type(value))
+    found = getattr(value, name, None) if name else None
+    if found is not None:
+        raise ValueError(
+            f"{where}.{name} is {found!r}, a place whose files a later fit would read. A model "
+            f"file does not carry it: set {name}=None."
+        )
 
 
 def _plain(array: Any, where: str) -> Any:
     """Return an array of numbers or text with a dtype that a model file holds."""
     dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
     if not is_plain(dtype):
-        raise ValueError(
-            f"{where} is an array of dtype {array.dtype}; a model file holds text, integers, and "
-            "real and complex numbers of single and double precision."
-        )
+        advice = "Use text, integers, or numbers of single or double precision."
+        _refuse(where, f"an array of dtype {array.dtype}", advice)
     return array.astype(dtype, copy=False)
 
 
@@ -181,44 +178,39 @@ def _npy(array: Any) -> bytes:
 
 
 def _npz(matrix: Any, where: str) -> bytes:
-    """Return a CSR array as ``scipy.sparse.save_npz`` writes it, uncompressed."""
-    named = {name: _plain(getattr(matrix, name), where) for name in ("indices", "indptr", "data")}
+    """Return an uncompressed archive of a CSR array."""
     matrix.check_format(full_check=True)
-    named |= {"format": np.array(b"csr"), "shape": np.array(matrix.shape)}
-    if isinstance(matrix, scipy.sparse.sparray):
-        named["_is_array"] = np.array(True)
-    return zipped({f"{name}.npy": _npy(part) for name, part in named.items()})
+    data, buffer = _plain(matrix.data, where), io.BytesIO()
+    plain = type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    scipy.sparse.save_npz(buffer, plain, compressed=False)
+    return buffer.getvalue()
 
 
-def _refusal(value: Any, where: str) -> str:
-    """Return why a value cannot be in a model file, and what to do."""
+def _refuse(where: str, what: str, advice: str) -> NoReturn:
+    raise ValueError(f"{where} is {what}, which a model file cannot hold. {advice}")
+
+
+def _refuse_object(value: Any, where: str) -> NoReturn:
     kind = type(value)
-    name = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, (Embedded, FromCallable)):
-        return (
-            f"{where} is {kind.__name__}, which calls a function, and a model file holds no "
-            "functions. Fit with a kernel of orthodrome.kernels or kernel='precomputed', or use "
-            "pickle."
+        what = f"{kind.__name__}, a kernel that calls a function"
+        advice = "Use a kernel of orthodrome.kernels, kernel='precomputed', or pickle."
+    elif isinstance(value, (np.random.RandomState, np.random.Generator)):
+        what = "a random generator"
+        advice = "Set a number instead, such as random_state=0."
+    elif callable(value) and not hasattr(value, "get_params"):
+        what = f"the function or class {getattr(value, '__name__', kind.__name__)!r}"
+        advice = "Use a named option, or pickle."
+    elif is_dask_array(value):
+        what = "a dask array"
+        advice = "Fit with solver='nystroem', which keeps only anchors, or use pickle."
+    elif scipy.sparse.issparse(value):
+        what = f"of the sparse format {value.format}"
+        advice = "Convert it by .tocsr()."
+    else:
+        what = f"of class {kind.__module__}.{kind.__qualname__}"
+        advice = (
+            "It holds estimators, denoisers, kernels and solvers of orthodrome (no subclasses), "
+            "and scikit-learn's Pipeline and scalers. Use pickle instead."
         )
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return (
-            f"{where} is a random generator, which a model file does not hold. Set a number "
-            "instead, such as random_state=0: the fitted values stay as they are."
-        )
-    if callable(value) and not hasattr(value, "get_params"):
-        return (
-            f"{where} is {getattr(value, '__name__', name)!r}, a function or class, and a model "
-            "file holds only data. Use a named option, or use pickle."
-        )
-    if is_dask_array(value):
-        return (
-            f"{where} is a dask array, which does not hold its rows itself; a model file holds its "
-            "data. Fit with solver='nystroem', which keeps only anchors, or use pickle."
-        )
-    if scipy.sparse.issparse(value):
-        return f"{where} is of the sparse format {value.format}; a model file holds CSR: .tocsr()."
-    return (
-        f"{where} is of class {name}, which is not among those that a model file may hold: "
-        "orthodrome's own estimators, denoisers, kernels and solvers (not subclasses of them), and "
-        "scikit-learn's Pipeline and scalers. Use pickle instead."
-    )
+    _refuse(where, what, advice)

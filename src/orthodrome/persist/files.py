@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from .._core.checks import check_flag, check_path
 from .._core.files import write_atomically
-from .allowed import OBJECTS
 from .archive import pack, unpack
 from .parts import check_parts
 
@@ -69,18 +66,7 @@ def save(
     target = check_path(path, "path", "save")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
-    write_atomically(target, packed(model, notes))
-
-
-def packed(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
-    """Return the content of the file that :func:`save` writes."""
-    # encode names what is wrong with an estimator of another class
-    if type(model) not in OBJECTS.values() and not isinstance(model, BaseEstimator):
-        raise ValueError(
-            "save takes an estimator, a denoiser, a kernel, a solver or a pipeline; got "
-            f"{type(model).__name__}."
-        )
-    return pack(model, {} if notes is None else notes)
+    write_atomically(target, pack(model, notes))
 
 
 def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:

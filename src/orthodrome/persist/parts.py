@@ -15,6 +15,7 @@ object, and in the objects that share it.
 ``Mixture:c,q``         object of that class, which shares the letters c and q
 ``[c]Subspace:d``       list or tuple of c of them
 ``-...``, ``...?``      may be left out; may be None
+``A/B:m``               object of one of these classes
 ``condition ? a : b``   a if the condition of `_CONDITIONS` or the attribute is true, else b
 ``A B | a b: ...; c:``  attributes a, b and c of classes A and B
 ======================  ========================================================================
@@ -37,7 +38,6 @@ from ..kernels import Geodesic, Kernel, Normalized, Precomputed
 from ..kernels._prepared import Prepared
 from ..kernels._profiles import has_profile
 from ..preimage.manifold import has_fixed_point
-from ..sphere.incremental import TangentMoments
 from .allowed import OBJECTS
 from .decode import parameter_names
 
@@ -47,7 +47,7 @@ Scope = dict[str, Any]  # sizes by letter, and the kernel
 
 _TABLES = """
 BaseEstimator | n_features_in_: size(d); feature_names_in_: -any(d);
-    _sklearn_output_config: -config
+    _sklearn_output_config: -texts
 KernelEstimator | kernel_: Kernel:d
 SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering |
     X_fit_: precomputed ? rows(m)? : rows(m); _columns_: precomputed ? int(m)<d : int(m)<d?;
@@ -56,7 +56,7 @@ SpectralDecomposition | _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : 
     inverse_alpha: number; n_components_: size(k);
     eigenvalues_ explained_variance_ratio_ residuals_: float(k); eigenvectors_: -float(n,k);
     embedding_: n_anchors_ ? -float(n,k) : float(n,k); sample_weight_: weights(n)?;
-    dual_coef_: whole ? float(d,k) : float(m,k); _ridge_: sums_lead_back ? RidgeMap : RidgeMap?;
+    dual_coef_: whole ? float(d,k) : float(m,k); _ridge_: ridge ? RidgeMap : RidgeMap?;
     solver_: text; _partial_: -PartialFit:d
 KernelPCA | intercept_: float(k); _mean_coef_: n_anchors_ ? float(m) : float(m)?;
     _mean_square: number; _constant_diagonal: -number?
@@ -76,10 +76,10 @@ GeodesicMixture | pga_: KernelPGA; _columns_: precomputed ? int(_)<d : int(_)<d?
     weights_: weights(c); means_: float(c,q+1); covariances_: any; labels_: -int(_)<c
 CenterClustering | _decoder_: float(m,m)?; inertia_: number; labels_: -int(_)<c
 KernelKMeans | cluster_centers_: float(c,m); _center_squares_: float(c); _mean_diagonal_: number
-HypersphericalKMeans | _centers_are_inputs_: has_profile ? flag : false;
+HypersphericalKMeans | _centers_are_inputs_: profile ? flag : false;
     cluster_centers_: _centers_are_inputs_ ? rows(c) : float(c,m);
     _squared_radius_: _centers_are_inputs_ ? -number : positive
-KernelSpectralClustering | extension_: affine ? AffineExtension:m,k : GraphExtension:m,k;
+KernelSpectralClustering | extension_: AffineExtension/GraphExtension:m,k;
     eigenvalues_ residuals_: float(k); _mean_diagonal_: number; _decoder_: float(m,m)?;
     cluster_centers_: float(c,k); embedding_: -float(n,k); labels_: -int(_)<c
 ClassResidualClassifier | classes_: any(c); alphas_: weights(a); alpha_: number;
@@ -97,15 +97,15 @@ GraphExtension | vectors: float(m,k); eigenvalues: float(k); weights inverse_roo
     unit_rows: flag
 Canonical | data: rows(m); weights: weights(m); inverse: int(t); index: int(m)<t
 FeatureMoments | count: positive; trace squared captured: number; mean: float(m);
-    scatter: float(m,m); input_mean: needs_inputs ? float(e) : float(e)?;
-    cross: needs_inputs ? float(m,e) : float(m,e)?
+    scatter: float(m,m); input_mean: vectors ? float(e) : float(e)?;
+    cross: vectors ? float(m,e) : float(m,e)?
 Anchors | points: precomputed ? rows(m)? : rows(m); indices: int(m)?; decoder: float(m,m)
 Mixture | weights: weights(c); means: float(c,q+1); kind: text; covariances: any
 NestedSpheres | basis: float(b,z); subspheres: [s]Subsphere;
     mean_angle wrap orientation n_lost: number; axes: -float(s,b)
 Subsphere | axis: float(_); radius objective n_iter: number; converged: flag
 PartialFit | n_seen: positive; kernel: Kernel:d?; anchors: kernel ? Anchors:m,kernel : Anchors?;
-    moments: curved ? TangentMoments:m : kernel ? FeatureMoments:m,kernel : FeatureMoments?;
+    moments: kernel ? FeatureMoments/TangentMoments:m,kernel : FeatureMoments/TangentMoments?;
     radius: -positive?; rows: [r]any; weights: [r]weights(_)
 Reservoir | vectors: float(r,m); weights: weights(r); lengths keys: float(r);
     threshold: number_or_nan
@@ -149,30 +149,44 @@ StandardScaler | with_mean with_std: flag; mean_: with_mean ? float(d) : float(d
     scale_: with_std ? float(d) : float(d)?; var_: float(d)?
 """
 
-_CONDITIONS: dict[str, Callable[[Any, Scope], Any]] = {
-    "precomputed": lambda part, scope: isinstance(scope.get("kernel"), Precomputed),
-    "whole": lambda part, scope: (
-        isinstance(scope["kernel"], Precomputed) and getattr(part, "n_anchors_", None) is None
-    ),
-    "sums_lead_back": lambda part, scope: (
-        part.n_anchors_ is not None
-        and not isinstance(scope["kernel"], Precomputed)
-        and not has_fixed_point(scope["kernel"], part.X_fit_)
-        and not hasattr(part, "mean_drift_")
-    ),
-    "curved": lambda part, scope: isinstance(part.moments, TangentMoments),
-    "needs_inputs": lambda part, scope: (
-        scope["kernel"].takes_vectors and not has_profile(scope["kernel"])
-    ),
-    "has_profile": lambda part, scope: has_profile(scope["kernel"]),
-    "hermitian": lambda part, scope: scope["kernel"].hermitian,
-    "affine": lambda part, scope: type(part.extension_).__name__ == "AffineExtension",
-    "binary": lambda part, scope: scope["c"] == 2,
-}
 _COVARIANCES = {"full": "c,q,q", "tied": "q,q", "diag": "c,q", "spherical": "c"}
-_DTYPES = {"float": "f", "weights": "f", "complex": "c", "int": "iu", "any": "biufcUSO"}
 
 
+def _is_precomputed(part: Any, kernel: Any) -> bool:
+    return isinstance(kernel, Precomputed)
+
+
+def _is_whole(part: Any, kernel: Any) -> bool:
+    """Return whether a model holds no anchors of a precomputed matrix, but all of it."""
+    return _is_precomputed(part, kernel) and getattr(part, "n_anchors_", None) is None
+
+
+def _needs_ridge(part: Any, kernel: Any) -> bool:
+    """Return whether pre-images of a fit by anchors need a ridge map."""
+    direct = _is_precomputed(part, kernel) or has_fixed_point(kernel, part.X_fit_)
+    return part.n_anchors_ is not None and not direct and not hasattr(part, "mean_drift_")
+
+
+_CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "": lambda part, kernel: True,
+    "precomputed": _is_precomputed,
+    "whole": _is_whole,
+    "ridge": _needs_ridge,
+    "profile": lambda part, kernel: has_profile(kernel),
+    "vectors": lambda part, kernel: kernel.takes_vectors and not has_profile(kernel),
+    "hermitian": lambda part, kernel: kernel.hermitian,
+    "binary": lambda part, kernel: len(part.classes_) == 2,
+}
+
+# Kinds of dtypes, by kind of array.
+_DTYPES = {
+    "float": "f",
+    "weights": "f",
+    "complex": "c",
+    "finite": "fc",
+    "int": "iu",
+    "any": "biufcUSO",
+}
 _INTEGERS = (int, np.integer)
 
 
@@ -180,23 +194,20 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (*_INTEGERS, float, np.float32)) and not isinstance(value, bool)
 
 
-# Descriptions and tests.
-_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "size": ("an integer", lambda value: _is_number(value) and isinstance(value, _INTEGERS)),
-    "number": ("a finite number", lambda value: _is_number(value) and math.isfinite(value)),
-    "positive": ("a positive number", lambda value: _is_number(value) and 0 < value < math.inf),
-    "number_or_nan": ("a number", _is_number),
-    "flag": ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
-    "true": ("True", lambda value: value is True),
-    "false": ("False", lambda value: value is False),
-    "text": ("text", lambda value: isinstance(value, str)),
-    "config": (
-        "a dictionary of texts",
-        lambda value: isinstance(value, dict) and all(type(x) is str for x in value.values()),
-    ),
+# Tests of single values.
+_VALUES: dict[str, Callable[[Any], bool]] = {
+    "size": lambda value: _is_number(value) and isinstance(value, _INTEGERS),
+    "number": lambda value: _is_number(value) and math.isfinite(value),
+    "positive": lambda value: _is_number(value) and 0 < value < math.inf,
+    "number_or_nan": _is_number,
+    "flag": lambda value: isinstance(value, (bool, np.bool_)),
+    "true": lambda value: value is True,
+    "false": lambda value: value is False,
+    "text": lambda value: isinstance(value, str),
+    "texts": lambda value: type(value) is dict and {*map(type, value.values())} <= {str},
 }
 _SPEC = re.compile(
-    r"(?P<optional>-?)(\[(?P<count>\w)\])?(?P<kind>\w+)(\((?P<shape>[^)]*)\))?"
+    r"(?P<optional>-?)(\[(?P<count>\w)\])?(?P<kind>[\w/]+)(\((?P<shape>[^)]*)\))?"
     r"(<(?P<below>\w))?(:(?P<shared>[\w,]+))?(?P<none>\??)"
 )
 
@@ -230,18 +241,14 @@ def table_of(kind: type) -> dict[str, Spec]:
     return dict(sorted(found.items(), key=lambda item: bool(item[1][-1][1]["below"])))
 
 
-def check_parts(model: Any) -> None:
+def check_parts(model: Any, where: str = "") -> None:
     """Raise a ValueError if parts of a model are missing or do not belong together.
 
     The model, or a step of a pipeline, may be unfitted; parts of a fitted one must be fitted.
     Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers are
-    not detected.
+    not detected. Messages call the model `where`, by default by its class.
     """
-    _check_model(model, type(model).__name__)
-
-
-def _check_model(model: Any, where: str) -> None:
-    """Check an object that need not be fitted."""
+    where = where or type(model).__name__
     if not isinstance(model, Pipeline):
         _check_object(model, {}, where, fitted=_has_fitted_parts(model))
         return
@@ -254,7 +261,7 @@ def _check_model(model: Any, where: str) -> None:
             raise ValueError(f"{place} is not a pair of a name and an estimator")
         if number + 1 < len(model.steps) and not hasattr(step[1], "transform"):
             raise ValueError(f"{place} is not the last step, but has no transform")
-        _check_model(step[1], f"{place}[1]")
+        check_parts(step[1], f"{place}[1]")
 
 
 def _has_fitted_parts(model: Any) -> bool:
@@ -287,8 +294,8 @@ def _check_object(part: Any, scope: Scope, where: str, fitted: bool = True) -> N
 
 def _holds(condition: str, part: Any, scope: Scope) -> Any:
     if condition in _CONDITIONS:
-        return _CONDITIONS[condition](part, scope)
-    return not condition or getattr(part, condition, False)
+        return _CONDITIONS[condition](part, scope.get("kernel"))
+    return getattr(part, condition, False)
 
 
 def _check_value(value: Any, spec: Any, scope: Scope, where: str) -> None:
@@ -307,9 +314,8 @@ def _check_item(value: Any, spec: Any, scope: Scope, where: str) -> None:
     if value is None and spec["none"]:
         return
     if kind in _VALUES:
-        description, test = _VALUES[kind]
-        if not test(value):
-            raise ValueError(f"{where} is {value!r:.50}, not {description}")
+        if not _VALUES[kind](value):
+            raise ValueError(f"{where} is {value!r:.50}, not a {kind}")
         if shape:
             _bind(scope, shape, int(value), where)
     elif kind == "rows":
@@ -332,7 +338,8 @@ def _check_item(value: Any, spec: Any, scope: Scope, where: str) -> None:
 def _check_part(value: Any, kind: str, shared: list[str], scope: Scope, where: str) -> None:
     """Check an object that shares letters with the one that it is a part of."""
     allowed = type(value) is dict or type(value) in OBJECTS.values()
-    if not allowed or kind not in [base.__name__ for base in type(value).mro()]:
+    bases = {base.__name__ for base in type(value).mro()}
+    if not allowed or bases.isdisjoint(kind.split("/")):
         raise ValueError(f"{where} is not an object of class {kind}")
     inner = {letter: scope[letter] for letter in shared if letter in scope}
     _check_object(value, inner, where)
@@ -355,7 +362,7 @@ def _check_numbers(value: Any, kind: str, where: str) -> None:
     if value.dtype.kind not in _DTYPES[kind] or not index:
         raise ValueError(f"{where} has dtype {value.dtype}, not {kind}")
     numbers = value.data if scipy.sparse.issparse(value) else value
-    if kind in ("float", "weights", "complex") and not np.isfinite(numbers).all():
+    if kind not in ("int", "any") and not np.isfinite(numbers).all():
         raise ValueError(f"{where} has NaN or infinity")
     if kind == "weights" and (numbers < 0).any():
         raise ValueError(f"{where} has negative values")
@@ -388,7 +395,7 @@ def _check_rows(value: Any, kernel: Any, where: str) -> None:
     """Check data by the kernel, which knows what one row is."""
     if not _is_array(value) or value.ndim < 2:
         raise ValueError(f"{where} is not an array of 2 or more dimensions")
-    _check_numbers(value, "complex" if value.dtype.kind == "c" else "float", where)
+    _check_numbers(value, "finite", where)
     if isinstance(kernel, Kernel) and not isinstance(kernel, Precomputed):
         try:
             kernel.validate(value, reset=False)
@@ -402,31 +409,27 @@ def _check_points(value: Any, kernel: Kernel, where: str) -> None:
         kernel = kernel.kernel_
     if not isinstance(value, Prepared):
         raise ValueError(f"{where} are not points")
-    inner = value
-    while isinstance(inner.coordinates, Prepared):
-        inner = inner.coordinates
-    sparse = scipy.sparse.issparse(inner.coordinates)
-    if _form(value, sparse) != _form(_prepared_example(kernel), sparse):
+    found, expected = _leaves(value), _leaves(_prepared_example(kernel))
+    if scipy.sparse.issparse(found[0]):  # whose origin is not moved
+        found[2] = expected[2] = None
+    if [_form(part) for part in found] != [_form(part) for part in expected]:
         raise ValueError(f"{where} are not like the points of the kernel")
-    for part in _arrays(value):
-        _check_same(part.shape[0], len(value), where)
-        _check_numbers(part, "complex" if part.dtype.kind == "c" else "float", where)
+    for part in found:
+        if part is not None:
+            _check_same(part.shape[0], len(value), where)
+            _check_numbers(part, "finite", where)
 
 
-def _form(points: Any, sparse: bool) -> Any:
-    """Return the shapes, without the rows, and kinds of the arrays of prepared points."""
-    if isinstance(points, Prepared):
-        nested = isinstance(points.coordinates, Prepared)
-        given = points.given if nested or not sparse else None  # the origin is not moved
-        return [_form(part, sparse) for part in (points.coordinates, points.per_point, given)]
-    return (points.shape[1:], points.dtype.kind) if _is_array(points) else points
+def _leaves(points: Any) -> list[Any]:
+    """Return the arrays of prepared points, the coordinates first."""
+    if not isinstance(points, Prepared):
+        return [points]
+    return [*_leaves(points.coordinates), points.per_point, points.given]
 
 
-def _arrays(points: Any) -> list[Any]:
-    if isinstance(points, Prepared):
-        parts = (points.coordinates, points.per_point, points.given)
-        return [array for part in parts for array in _arrays(part)]
-    return [] if points is None else [points]
+def _form(part: Any) -> Any:
+    """Return the shape of an array, without the rows, and the kind of its dtype."""
+    return (part.shape[1:], part.dtype.kind) if _is_array(part) else part
 
 
 def _prepared_example(kernel: Kernel) -> Prepared:
