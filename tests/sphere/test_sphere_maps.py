@@ -320,7 +320,7 @@ INDEFINITE = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
         (lambda: exp(TWO, base_point=[1.0, 0.0]), "tangents must have 2 coordinates; got 3"),
         (lambda: distance(TWO, [1.0]), "second must have 3 coordinates; got 1"),
         (lambda: distance([1.0], TWO), "second must have 1 coordinates; got 3"),
-        (lambda: distance(np.eye(3)[:2], np.eye(3)), "as many points.*got 2 and 3"),
+        (lambda: distance(np.eye(3)[:2], np.eye(3)), "number of points.*got 2 and 3"),
         (lambda: log([1.0, 0.0], base_point=E1, gram=THREE), "points must have 3 coefficients"),
         (lambda: log(E1, base_point=[1.0, 0.0], gram=THREE), "base_point must have 3 coeff"),
         (lambda: exp([1.0, 0.0], base_point=E1, gram=THREE), "tangents must have 3 coefficients"),

@@ -256,7 +256,7 @@ def test_least_squares_take_second_derivatives_only_where_slopes_take_long(monke
 
 def test_a_search_that_does_not_end_is_reported():
     points = ellipsoid(60, 20)
-    with pytest.warns(ConvergenceWarning, match=r"\d+ of the 19 subspheres were still moving"):
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of the 19 subspheres did not converge"):
         assert not fitted(points, p=1.0, max_iter=2).converged
     assert fitted(points, p=1.0).converged
 
@@ -565,10 +565,10 @@ CHAIN = fitted(ellipsoid())
         (lambda: nested_spheres(2 * ellipsoid()), r"points must have unit length; row \d"),
         (lambda: nested_spheres(np.full((3, 3), np.nan)), "NaN"),
         (lambda: nested_spheres(np.ones((3, 1))), "at least 2 coordinates"),
-        (lambda: CHAIN.scores(np.eye(3)), "points must have 6 coordinates; got 3"),
+        (lambda: CHAIN.scores(np.eye(3)), "points must have 6 columns; got 3"),
         (lambda: CHAIN.points(np.ones((2, 3))), "scores must have 5 columns"),
-        (lambda: CHAIN.projected(ellipsoid(), 6), "dimension must be from 1 to 5"),
-        (lambda: CHAIN.raised(np.eye(7)), "points must have from 2 to 6 coordinates; got 7"),
+        (lambda: CHAIN.projected(ellipsoid(), 6), "dimension .* >= 1 and <= 5; got 6"),
+        (lambda: CHAIN.raised(np.eye(7)), "points must have from 2 to 6 columns; got 7"),
     ],
 )
 def test_messages(call, message):

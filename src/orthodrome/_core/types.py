@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Callback", "Data", "Floats", "Indices"]
+__all__ = ["Array", "Callback", "Data", "Floats", "Indices"]
 
 #: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
 Data: TypeAlias = Any
+
+#: An array of any type.
+Array: TypeAlias = NDArray[Any]
 
 #: An array in double precision.
 Floats: TypeAlias = NDArray[np.float64]

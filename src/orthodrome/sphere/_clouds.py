@@ -1,8 +1,9 @@
-"""Weighted points on the sphere as EM reads them, block by block."""
+"""The E step of mixtures over weighted points on the sphere, block by block."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,12 @@ from ._laws import COVARIANCES, EPS, Distances, Mixture, mean_angles, scatter, t
 
 __all__ = ["Cloud", "Expected", "scatters_of"]
 
-# Points of a block.
-_BLOCK = 16384
+_BLOCK = 16384  # points
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A mixture, and what the E step computes from all points.
+    """A mixture and the results of the E step for it.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class Expected:
     masses : ndarray of shape (k,)
         Σ P_nl p_n of each component.
     squares : ndarray of shape (k,)
-        Σ P_nl p_n d² of each.
+        Σ P_nl p_n d² of each component.
     steps : ndarray of shape (k, q)
-        Where each mean should go, in its frame.
+        The step of each mean, in its frame.
     total : float
         The sum of the weights.
     shares : ndarray of shape (n, k) or None
-        P_nl w_n, where it is kept.
+        P_nl w_n, if it is kept.
     """
 
     mixture: Mixture
@@ -62,14 +62,15 @@ def _block(points: Any, weights: Any) -> tuple[NDArray[Any], Floats]:
     return points, np.ones(len(points)) if weights is None else weights
 
 
-def _shares(distances: Distances, p: Floats, mixture: Mixture) -> tuple[Floats, Floats]:
-    """Return P_nl p_n, shape (k, n), and log P(y), shape (n,)."""
+def _shares(points: Floats, w: Floats, mixture: Mixture) -> tuple[Floats, Floats, Distances]:
+    """Return P_nl w_n of shape (k, n), log P(y) of shape (n,), and the distances."""
+    distances = Distances.of(points, mixture)
     shares = distances.logs + np.log(mixture.weights)[:, None]
     evidence = logsumexp(shares, axis=0)
     shares -= evidence
     np.exp(shares, out=shares)
-    shares *= p
-    return shares, evidence
+    shares *= w
+    return shares, evidence, distances
 
 
 def scatters_of(points: Floats, shares: Floats, means: Floats) -> Floats:
@@ -81,9 +82,9 @@ def scatters_of(points: Floats, shares: Floats, means: Floats) -> Floats:
 class _Sums:
     """Sums over a block: weights, log P(y), masses, squares, pulls, scatters.
 
-    Pulls are the sums of points that the steps of the means are made of: for Karcher means of shape
-    (k, d), for the likeliest ones (2 k, d). Where `shares` is an array, the shares of the points
-    are written there.
+    Pulls are weighted sums of the points from which the steps of the means follow, of shape (k, d)
+    for Karcher means, (2 k, d) for the likeliest ones. If `shares` is an array, the shares of the
+    points are written to it.
     """
 
     mixture: Mixture
@@ -94,13 +95,12 @@ class _Sums:
 
     @property
     def needs_scatters(self) -> bool:
-        """Whether steps need the scatters at the means, since the frames turn as the means move."""
+        """Whether steps need the scatters, because frames turn as the means move."""
         return self.mean_update != "karcher" and COVARIANCES[self.mixture.kind].oriented
 
     def __call__(self, points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
         points, w = _block(points, weights)
-        distances = Distances.of(points, self.mixture)
-        shares, evidence = _shares(distances, w, self.mixture)
+        shares, evidence, distances = _shares(points, w, self.mixture)
         if self.shares is not None:
             self.shares[start : start + len(points)] = shares.T
         pulls = shares * distances.stretches
@@ -115,7 +115,7 @@ class _Sums:
         return w.sum(), w @ evidence, shares.sum(axis=1), squares, pulls @ points, scatters
 
     def steps(self, pulls: Floats, masses: Floats, scatters: Floats) -> Floats:
-        """Return where each mean should go, in its frame, from the sums over all points."""
+        """Return the step of each mean, in its frame, from the sums over all points."""
         k, means = self.mixture.n_components, self.mixture.means
         frames = [tangent_frame_at(mean) for mean in means]
         steps = np.array([pulls[number] @ frames[number] for number in range(k)])
@@ -145,27 +145,18 @@ class _Scatters:
         self, points: Any, start: int, weights: Any = None, shares: Any = None
     ) -> tuple[Any, ...]:
         points, w = _block(points, weights)
-        if shares is None:
-            known, _ = _shares(Distances.of(points, self.mixture), w, self.mixture)
-        else:
-            known = shares.T
+        known = _shares(points, w, self.mixture)[0] if shares is None else shares.T
         return (scatters_of(points, known[self.numbers], self.means),)
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """log P(y) of the points of a block, infinite where their weight is 0."""
-
-    mixture: Mixture
-
-    def __call__(self, points: Any, start: int, weights: Any = None) -> Floats:
-        points, w = _block(points, weights)
-        evidence = _shares(Distances.of(points, self.mixture), w, self.mixture)[1]
-        return np.where(w > 0, evidence, np.inf)
+def _evidence(points: Any, start: int, weights: Any = None, *, mixture: Mixture) -> Floats:
+    """Return log P(y) of the points of a block, infinite for points of weight 0."""
+    points, w = _block(points, weights)
+    return np.where(w > 0, _shares(points, w, mixture)[1], np.inf)
 
 
 def _spread(points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
-    """Return sums of the weights, and of squared tangent coordinates at the pole."""
+    """Return the sums of the weights and of squared tangent coordinates at the pole."""
     points, w = _block(points, weights)
     _, stretches = mean_angles(points[:, 0])
     return w.sum(), w @ (stretches[:, None] * points[:, 1:]) ** 2
@@ -181,18 +172,18 @@ class Cloud:
     Attributes
     ----------
     rows : Rows
-        The points, unit vectors; weights are a column of theirs.
+        Unit vectors, with the weights as a column.
     """
 
     rows: Rows
 
     def variance(self) -> float:
-        """Return the mean variance along the directions at the pole."""
+        """Return the mean variance of the tangent coordinates at the pole."""
         count, squares = self.rows.reduce(_spread)
         return float((squares / count).mean())
 
     def expected(self, mixture: Mixture, mean_update: str) -> Expected:
-        """Make the E step, and the steps of means that move by `mean_update`."""
+        """Make the E step and compute the steps of the means."""
         shares = None
         if not self.rows.lazy:
             shares = np.empty((self.rows.shape[0], mixture.n_components), order="F")
@@ -203,18 +194,15 @@ class Cloud:
         return Expected(mixture, float(likelihood), masses, squares, steps, float(total), shares)
 
     def scatters(self, expected: Expected, numbers: Indices, means: Floats) -> Floats:
-        """Return Σ P t tᵀ of some components in the frames at new means, one for each of them."""
+        """Return Σ P t tᵀ of some components in the frames at their new means."""
         rows = self.rows.zip(shares=expected.shares)
         visit = _Scatters(expected.mixture, numbers, means)
         return np.asarray(rows.reduce(visit)[0] / expected.total)
 
     def least_likely(self, expected: Expected, count: int) -> tuple[Floats, Floats]:
-        """Return at most `count` points of the smallest density, and their weights.
-
-        Points of weight 0 are left out.
-        """
-        evidence = self.rows.map(_Evidence(expected.mixture))
-        if self.rows.lazy:  # so many of each block, and of those the smallest
+        """Return at most `count` points of least density and positive weight, and their weights."""
+        evidence = self.rows.map(partial(_evidence, mixture=expected.mixture))
+        if self.rows.lazy:
             chosen = np.asarray(evidence.argtopk(-min(count, evidence.shape[0])))
         else:
             chosen = np.argsort(evidence, kind="stable")[:count]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,26 +10,24 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import check_numbers
 from .._core.status import Status
-from .._core.types import Floats
+from .._core.types import Callback, Floats
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..coordinates import pivoted_cholesky
 from ._points import Coefficients, Coordinates, Space, Vector
 
-__all__ = ["Descent", "bend_ratios", "bending", "descend", "ended", "first_point"]
-
-Callback = Callable[[dict[str, Any]], None]
+__all__ = ["Descent", "bend_ratios", "bending", "descend", "end_of_search", "first_point"]
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective, from cosines
-_ORTHOGONAL = 0.2  # gradients that overlap by more have lost conjugacy (Powell's restart)
-_PATIENCE = 10  # iterations without progress after which only rounding is left
-_RESTATABLE, _MOST_RESTATED = 0.25, 3  # the smallest w · c at which, and how often
-_CANCELLING = 8.0  # growth of the coefficients of the mean that says that they cancel
-_MAX_RANK, _MAX_FACTOR = 512, 2**23  # of a Gram matrix whose points get coordinates; numbers
+_ORTHOGONAL = 0.2  # restart if successive gradients overlap by more (Powell)
+_PATIENCE = 10  # stop after so many iterations without progress
+_LEAST_LEVEL, _MOST_RESTATED = 0.25, 3  # restate the mean only if w · c is larger, and so often
+_CANCELLING = 8.0  # growth of the coefficients of the mean at which they cancel
+_MAX_RANK, _MAX_FACTOR = 512, 2**23  # limits of a factor that gives the points coordinates
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Where a descent ended, and how."""
+    """The end of a descent."""
 
     mean: Vector
     n_iter: int
@@ -39,15 +36,15 @@ class Descent:
 
 
 def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
-    """Return where to begin, of unit length: as given, or the direction of the weighted mean."""
+    """Return `initial`, or else the weighted mean of the points, normalised."""
     if initial is None:
         first = space.combine(p)
         square = space.squared_norm(first)
         if not square > 64 * space.eps:
             raise ValueError(
                 "The weighted mean of the points is 0 to rounding: they cancel, as antipodal "
-                "points do, and no point of the sphere is their mean more than another. Leave "
-                "points out, weight them, or choose another kernel."
+                "points do, and have no unique mean. Leave points out, weight them, or choose "
+                "another kernel."
             )
         return first.over(np.sqrt(square))
     vector = check_numbers(initial, "initial", "the mean", ensure_2d=False, dtype=np.float64)
@@ -65,42 +62,42 @@ def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
 def descend(
     space: Space, p: Floats, first: Vector, tol: float, max_iter: int, callback: Callback | None
 ) -> Descent:
-    """Minimise Σ p θ² from a first point of unit length.
+    """Minimise Σ p θ² from a unit vector.
 
-    Over points that depend on each other a vector has many coefficients. Far from the mean of
-    widely spread points they grow from step to step, until the cancellation of large ones is all
-    that is left. Where that happens and the rank is low, the points get coordinates instead.
+    Coefficients over linearly dependent points are not unique. If the points are widely spread they
+    can grow from step to step until only cancellation errors are left. If that happens and the rank
+    is low, the descent continues in coordinates.
     """
     descent = _conjugate_gradients(space, p, first, tol, max_iter, callback)
     if descent.status is not Status.CANCELLING or not isinstance(space, Coefficients):
         return descent
     limit, max_rank = 32 * space.eps, min(_MAX_RANK, max(1, _MAX_FACTOR // space.n))
     factor, residual = pivoted_cholesky(space.gram, tol=limit, max_rank=max_rank)
-    if not residual <= limit:  # the rank is too high: go on, as far as rounding allows
+    if not residual <= limit:  # the rank is too high: go on as far as rounding allows
         return _verified(
             space, _conjugate_gradients(space, p, descent.mean, tol, max_iter, callback, descent)
         )
     coordinates = Coordinates(factor, space.gram.dtype)
-    begin = _of_unit_length(coordinates, coordinates.at(descent.mean.vector @ factor))
+    begin = _normalized(coordinates, coordinates.at(descent.mean.vector @ factor))
     end = _conjugate_gradients(coordinates, p, begin, tol, max_iter, callback, descent)
-    # the smallest coefficients of all that give this point
+    # the smallest coefficients that give this point
     smallest = np.linalg.lstsq(factor.T, end.mean.vector, rcond=None)[0].astype(np.float64)
     return replace(end, mean=Vector(smallest, end.mean.products))
 
 
-def _of_unit_length(space: Space, vector: Vector) -> Vector:
-    """Return the direction of a vector, or raise where its squared length is not positive."""
+def _normalized(space: Space, vector: Vector) -> Vector:
+    """Return a vector divided by its length; raise if its squared length is not positive."""
     square = space.inner(vector, vector)
     if not square > 0:
         raise ValueError(
-            "The way to the mean leads through a point of no length: the kernel is not positive "
-            "definite on these points, or they cancel. Choose another kernel, or leave points out."
+            "The descent to the mean met a point of no length: the kernel is not positive definite "
+            "on these points, or they cancel. Choose another kernel, or leave points out."
         )
     return vector.over(float(np.sqrt(square)))
 
 
 def _verified(space: Space, end: Descent) -> Descent:
-    """Change the status if rounding left a point that is not a mean."""
+    """Change the status if the end is not a mean because of rounding."""
     mean = space.at(end.mean.vector)
     off = abs(space.inner(mean, mean) - 1)
     if end.status.converged and max(off, end.history[-1]["gradient_norm"]) > 1e-6:
@@ -109,60 +106,59 @@ def _verified(space: Space, end: Descent) -> Descent:
 
 
 @dataclass(frozen=True)
-class _View:
-    """The objective and its gradient g at a point; `pulls` are p θ / sin θ, `norm` is that of g."""
+class _Evaluation:
+    """The objective and its gradient g at a point.
+
+    `stretches` are θ / sin θ; `square` is ‖g‖² and `rounding` its error; `norm` includes both;
+    `ceiling` is the largest objective that is the same to rounding.
+    """
 
     stretches: Floats
-    pulls: Floats
     objective: float
+    ceiling: float
     gradient: Vector
     square: float
-    doubt: float
-
-    @property
-    def norm(self) -> float:
-        return float(np.sqrt(self.square + self.doubt))
-
-    @property
-    def ceiling(self) -> float:
-        """The largest value that is the same objective to rounding."""
-        return self.objective + _ROUNDING * (1 + self.objective)
+    rounding: float
+    norm: float
 
 
-def _look(space: Space, p: Floats, mean: Vector) -> _View:
+def _evaluate(space: Space, p: Floats, mean: Vector) -> _Evaluation:
     check_cosines(mean.products, space.eps, "the points")
     angles, stretches = space.angles(mean)
-    # an antipode pulls in every direction, and so in none
+    # Log is not defined at the antipode
     stretches = np.where(1 + mean.products > ANTIPODAL * space.eps, stretches, 0.0)
     gradient = space.gradient(mean, p * stretches)
-    return _View(
-        stretches=stretches,
-        pulls=p * stretches,
-        objective=float(p @ angles**2),
+    objective = float(p @ angles**2)
+    square, rounding = space.squared_norm(gradient), space.rounding(gradient)
+    return _Evaluation(
+        stretches,
+        objective,
+        ceiling=objective + _ROUNDING * (1 + objective),
         gradient=gradient,
-        square=space.squared_norm(gradient),
-        doubt=space.doubt(gradient),
+        square=square,
+        rounding=rounding,
+        norm=float(np.sqrt(square + rounding)),
     )
 
 
 class _Record:
-    """The iterations so far, those of an earlier descent included, and whether they progress."""
+    """The iterations so far, including those of an earlier descent that this one continues."""
 
     def __init__(self, callback: Callback | None, before: Descent | None = None) -> None:
         self.callback = callback
         self.history = [] if before is None else list(before.history)
         self.n_iter = 0 if before is None else before.n_iter
-        self.is_reported = before is not None  # of the point where the earlier descent ended
+        self.is_reported = before is not None  # the point where the earlier descent ended
         self.n_restated = self.idle = 0
         self.lowest = self.smallest = np.inf
 
-    def add(self, view: _View) -> None:
-        progress = view.norm < 0.9 * self.smallest or view.ceiling < self.lowest
+    def add(self, here: _Evaluation) -> None:
+        progress = here.norm < 0.9 * self.smallest or here.ceiling < self.lowest
         self.idle = 0 if progress else self.idle + 1
-        self.lowest = min(self.lowest, view.objective)
-        self.smallest = min(self.smallest, view.norm)
+        self.lowest = min(self.lowest, here.objective)
+        self.smallest = min(self.smallest, here.norm)
         if not self.is_reported:
-            self.history.append({"objective": view.objective, "gradient_norm": view.norm})
+            self.history.append({"objective": here.objective, "gradient_norm": here.norm})
             if self.callback is not None:
                 self.callback(self.history[-1])
         self.is_reported = False
@@ -180,40 +176,46 @@ def _conjugate_gradients(
     callback: Callback | None,
     before: Descent | None = None,
 ) -> Descent:
-    """Descend (Polak and Ribière, with Powell's restart, and where they would ascend).
+    """Descend by the method of Polak and Ribière, with Powell's restart.
 
-    Stop as soon as the coefficients of the mean cancel, unless an earlier descent, which this one
-    continues, did so.
+    Stop if the coefficients of the mean cancel, unless this continues an earlier descent.
     """
-    watchful = before is None
+    may_cancel = before is not None
     record, mean, search = _Record(callback, before), first, None
     while True:
-        view = _look(space, p, mean)
-        record.add(view)
-        status = ended(view.norm, tol, record.idle >= _PATIENCE, record.n_iter >= max_iter)
-        if status is None and watchful and space.growth(mean, first) > _CANCELLING:
+        here = _evaluate(space, p, mean)
+        record.add(here)
+        status = end_of_search(here.norm, tol, record.idle >= _PATIENCE, record.n_iter >= max_iter)
+        if status is None and not may_cancel and space.growth(mean, first) > _CANCELLING:
             status = Status.CANCELLING
         if status is not None:
             return record.end(mean, status)
-        if view.square < 100 * view.doubt:
-            level = float(view.pulls @ mean.products)
-            if level > _RESTATABLE and record.n_restated < _MOST_RESTATED:
-                mean, search = _restate(space, mean, view.gradient, level), None
+        if here.square < 100 * here.rounding:
+            level = float((p * here.stretches) @ mean.products)
+            if level > _LEAST_LEVEL and record.n_restated < _MOST_RESTATED:
+                # Restate the mean as the direction of Σ w y, which it is where the gradient is 0:
+                # the coefficients of the gradient then go to 0 with it. The error of the mean is
+                # multiplied by at most 1 / level - 1.
+                mean, search = _normalized(space, here.gradient.combined(1.0, mean, level)), None
                 record.n_restated += 1
                 record.n_iter += 1
                 continue
-            if watchful or view.square <= view.doubt:
-                return record.end(mean, Status.CANCELLING if watchful else Status.ROUNDING)
-        search = _next_search(space, view, search)
-        step = _step(p, mean, view, search.direction, space.inner(search.direction, view.gradient))
+            if not may_cancel or here.square <= here.rounding:
+                return record.end(mean, Status.ROUNDING if may_cancel else Status.CANCELLING)
+        search = _next_search(space, here, search)
+        direction = search.direction
+        step = _step_length(p, mean, here, direction, space.inner(direction, here.gradient))
         if step == 0:
             return record.end(mean, Status.ROUNDING)
-        mean, search = _walk(space, mean, search, step)
+        # move along the great circle, and transport the direction
+        cosine, sine = float(np.cos(step)), float(np.sin(step))
+        search = replace(search, direction=direction.combined(cosine, mean, -sine))
+        mean = _normalized(space, mean.combined(cosine, direction, sine))
         record.n_iter += 1
 
 
-def ended(norm: float, tol: float, is_idle: bool, is_last: bool) -> Status | None:
-    """Return how a search with a gradient of this norm has ended, None if it goes on."""
+def end_of_search(norm: float, tol: float, is_idle: bool, is_last: bool) -> Status | None:
+    """Return the status of a search whose gradient has this norm, or None if it goes on."""
     if norm <= tol:
         return Status.CONVERGED
     if is_idle:
@@ -221,19 +223,9 @@ def ended(norm: float, tol: float, is_idle: bool, is_last: bool) -> Status | Non
     return Status.MAX_ITER if is_last else None
 
 
-def _restate(space: Space, mean: Vector, gradient: Vector, level: float) -> Vector:
-    """Replace the mean by the direction of Σ w_n y_n, which is the mean where the gradient is 0.
-
-    Where points depend on each other the same vector has many coefficients, and those of the
-    gradient may stay large while it goes to 0. From here on they go to 0 with it. `level` is w · c;
-    the error of the mean is multiplied by at most 1 / level - 1.
-    """
-    return _of_unit_length(space, gradient.combined(1.0, mean, level))
-
-
 @dataclass(frozen=True)
 class _Search:
-    """Where a step went: a direction of unit length, its length before, and the gradient there."""
+    """A unit direction of search, its length before, and the gradient where it began."""
 
     direction: Vector
     length: float
@@ -241,10 +233,10 @@ class _Search:
     norm: float
 
 
-def _next_search(space: Space, view: _View, last: _Search | None) -> _Search:
+def _next_search(space: Space, here: _Evaluation, last: _Search | None) -> _Search:
     """Combine the gradient with the last direction, which was transported to the mean."""
-    gradient, norm = view.gradient, view.norm
-    # the last gradient need not be transported: only its inner product with this one counts
+    gradient, norm = here.gradient, here.norm
+    # the last gradient need not be transported: only its inner product with this one is used
     overlap = np.inf if last is None else space.inner(gradient, last.gradient)
     if last is not None and abs(overlap) <= _ORTHOGONAL * norm**2:
         beta = max((norm**2 - overlap) / last.norm**2, 0.0)
@@ -256,25 +248,18 @@ def _next_search(space: Space, view: _View, last: _Search | None) -> _Search:
     return _Search(gradient.over(norm), norm, gradient, norm)
 
 
-def _walk(space: Space, mean: Vector, search: _Search, step: float) -> tuple[Vector, _Search]:
-    """Move the mean along a great circle and transport the direction with it."""
-    cosine, sine = float(np.cos(step)), float(np.sin(step))
-    moved = mean.combined(cosine, search.direction, sine)
-    direction = search.direction.combined(cosine, mean, -sine)
-    return _of_unit_length(space, moved), replace(search, direction=direction)
-
-
-def bending(cosines: Floats, stretches: Floats, along: Floats) -> Floats:
+def bending(cosines: Floats, stretches: Floats, slopes: Floats) -> Floats:
     r"""Return half the second derivative of each θ² along a great circle.
 
-    Along :math:`\cos t\,\mu + \sin t\,d` the cosines are :math:`\cos t\,c + \sin t\,q`, and at 0
-    it is :math:`(1 - c\,\theta/\sin\theta)\,q^2/\sin^2\theta + c\,\theta/\sin\theta`.
+    At :math:`\cos t\,\mu + \sin t\,d` the cosines are :math:`\cos t\,c + \sin t\,q`, with slopes q
+    at t = 0. There the result is
+    :math:`(1 - c\,\theta/\sin\theta)\,q^2/\sin^2\theta + c\,\theta/\sin\theta`.
     """
     level = cosines * stretches  # θ cot θ
     squared_sines = (1 - cosines) * (1 + cosines)
-    bend = np.zeros_like(level)  # at θ = 0 it multiplies nothing: q² is at most sin²θ
+    bend = np.zeros_like(level)  # any value will do at θ = 0: q² is at most sin²θ
     np.divide(1 - level, squared_sines, out=bend, where=squared_sines > 1e-8)
-    return bend * along**2 + level
+    return bend * slopes**2 + level
 
 
 def bend_ratios(angles: Floats, levels: Floats) -> Floats:
@@ -285,14 +270,16 @@ def bend_ratios(angles: Floats, levels: Floats) -> Floats:
     return ratios
 
 
-def _step(p: Floats, mean: Vector, view: _View, direction: Vector, slope: float) -> float:
-    """Return how far to go along a great circle: Newton's step, halved while it ascends."""
-    cosines, along = mean.products, direction.products
-    curvature = float(p @ bending(cosines, view.stretches, along))
+def _step_length(
+    p: Floats, mean: Vector, here: _Evaluation, direction: Vector, slope: float
+) -> float:
+    """Return Newton's step along a great circle, halved while the objective rises."""
+    cosines, slopes = mean.products, direction.products
+    curvature = float(p @ bending(cosines, here.stretches, slopes))
     step = min(slope / curvature, np.pi / 2) if curvature > 0 else np.pi / 4
     while step > 1e-18:
-        angles, _ = angles_from_cosines(np.cos(step) * cosines + np.sin(step) * along)
-        if float(p @ angles**2) <= view.ceiling:
+        angles, _ = angles_from_cosines(np.cos(step) * cosines + np.sin(step) * slopes)
+        if float(p @ angles**2) <= here.ceiling:
             return step
         step /= 2
     return 0.0

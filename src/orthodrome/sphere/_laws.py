@@ -1,4 +1,4 @@
-"""Normal laws on the sphere, each in the tangent space at its own mean, and their covariances."""
+"""Mixtures of normal distributions on the sphere, each in the tangent space at its mean."""
 
 from __future__ import annotations
 
@@ -31,34 +31,33 @@ class Spectrum:
 
     @property
     def log_determinant(self) -> float:
-        """Return log |C|."""
+        """The log-determinant log |C|."""
         return float(np.log(self.values).sum())
 
     @property
     def whitening(self) -> Floats:
-        """Return W with W Wᵀ = C⁻¹."""
+        """A matrix W with W Wᵀ = C⁻¹."""
         return self.vectors / np.sqrt(self.values)
 
     @property
     def matrix(self) -> Floats:
-        """Return C."""
+        """The matrix C."""
         return (self.vectors * self.values) @ self.vectors.T
 
 
 @dataclass(frozen=True)
 class CovarianceKind:
-    """How components share and restrict their covariances.
+    """A covariance type: how components restrict and share their covariances.
 
     Attributes
     ----------
     estimate : callable
-        ``estimate(scatters, masses, floor)`` returns the covariances that maximise the likelihood,
-        among those whose eigenvalues are at least `floor`, from Σ P t tᵀ of each component, shape
-        (k, q, q), and Σ P of each.
+        ``estimate(scatters, masses, floor)`` returns the maximum-likelihood covariances with
+        eigenvalues of at least `floor`, from Σ P t tᵀ of each component, shape (k, q, q), and Σ P.
     n_parameters : callable
-        ``n_parameters(k, q)`` returns how many numbers they have.
+        ``n_parameters(k, q)`` returns the number of free parameters.
     oriented : bool
-        Whether a covariance is tied to the directions of its frame, so that it cannot turn freely.
+        Whether the covariance depends on the directions of the frame.
     shared : bool
         Whether all components have the same covariance.
     """
@@ -70,9 +69,9 @@ class CovarianceKind:
 
 
 def _floored(matrix: Floats, floor: float) -> Floats:
-    """Raise eigenvalues to a floor: the likeliest covariance of all that do not go below it."""
+    """Raise eigenvalues to a floor, which gives the likeliest covariance above it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    # smaller eigenvalues are rounding of the largest one
+    # smaller eigenvalues are rounding errors of the largest
     floor = max(floor, 4 * len(values) * float(EPS * values[-1]))
     if values[0] >= floor:
         return (matrix + matrix.T) / 2
@@ -95,7 +94,7 @@ def _spherical(scatters: Floats, masses: Floats, floor: float) -> Floats:
     return np.maximum(np.einsum("kqq->k", scatters) / (scatters.shape[1] * masses), floor)
 
 
-#: The kinds of scikit-learn's GaussianMixture.
+#: The covariance types of scikit-learn's GaussianMixture.
 COVARIANCES = {
     "full": CovarianceKind(_full, lambda k, q: k * q * (q + 1) // 2),
     "tied": CovarianceKind(_tied, lambda k, q: q * (q + 1) // 2, oriented=True, shared=True),
@@ -109,7 +108,7 @@ COVARIANCES = {
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of normal laws on the unit sphere of R^(q + 1).
+    """A mixture of normal distributions on the unit sphere of R^(q + 1).
 
     Attributes
     ----------
@@ -118,10 +117,10 @@ class Mixture:
     means : ndarray of shape (k, q + 1)
         Their means, unit vectors.
     covariances : ndarray
-        Their covariances, in the frames of :func:`tangent_frame_at`: of shape (k, q, q) for
-        "full", (k, q) for "diag", (q, q) for "tied", (k,) for "spherical".
+        Their covariances in the frames of :func:`tangent_frame_at`, of shape (k, q, q) for "full",
+        (k, q) for "diag", (q, q) for "tied", (k,) for "spherical".
     kind : str
-        Which of the four.
+        The covariance type, a key of :data:`COVARIANCES`.
     """
 
     weights: Floats
@@ -131,22 +130,22 @@ class Mixture:
 
     @property
     def n_components(self) -> int:
-        """Return k."""
+        """The number of components k."""
         return len(self.weights)
 
     @property
     def n_modes(self) -> int:
-        """Return q."""
+        """The dimension q of the sphere."""
         return self.means.shape[1] - 1
 
     @property
     def n_parameters(self) -> int:
-        """Return how many free numbers there are."""
+        """The number of free parameters."""
         k, q = self.n_components, self.n_modes
         return COVARIANCES[self.kind].n_parameters(k, q) + k * q + k - 1
 
     def spectra(self) -> list[Spectrum]:
-        """Return the covariance of each component by its eigenvalues."""
+        """Return the eigendecomposition of each covariance."""
         k, q, found = self.n_components, self.n_modes, self.covariances
         if self.kind == "tied":
             return [Spectrum(*np.linalg.eigh(found))] * k
@@ -160,7 +159,7 @@ class Mixture:
         return np.ascontiguousarray(Distances.of(points, self).logs.T)
 
     def reordered(self, order: Indices) -> Mixture:
-        """Return the mixture with its components in another order."""
+        """Return the mixture with these components, in this order."""
         shared = COVARIANCES[self.kind].shared
         return replace(
             self,
@@ -172,8 +171,7 @@ class Mixture:
     def sample(self, n: int, random: np.random.RandomState) -> tuple[Floats, Indices]:
         """Draw n unit vectors and the component of each.
 
-        Tangent vectors are drawn, and followed along great circles; those longer than π go past
-        the antipode of the mean.
+        Normal tangent vectors are mapped by Exp; those longer than π go past the antipode.
         """
         components = random.choice(self.n_components, size=n, p=self.weights)
         normal = random.standard_normal((n, self.n_modes))
@@ -195,7 +193,7 @@ def tangent_frame_at(mean: Floats) -> Floats:
     .. math:: F_j = e_j - \frac{\mu_j}{1 + \mu_1} (e_1 + \mu) .
     """
     frame = np.eye(len(mean))[:, 1:].copy()
-    if 1 + mean[0] <= ANTIPODAL * EPS:  # every great circle leads there
+    if 1 + mean[0] <= ANTIPODAL * EPS:  # transport to the antipode is not unique
         return frame
     toward = mean.copy()
     toward[0] += 1
@@ -206,8 +204,8 @@ def tangent_frame_at(mean: Floats) -> Floats:
 class Distances:
     """Distances of points from the means of a mixture, arrays of shape (k, n).
 
-    `stretches` are θ/sin θ (0 at the antipode), `squares` are squared Mahalanobis distances, `logs`
-    are log-densities.
+    `stretches` are θ/sin θ (0 at the antipode), `squares` squared Mahalanobis distances, and `logs`
+    log-densities.
     """
 
     cosines: Floats
@@ -218,21 +216,21 @@ class Distances:
 
     @classmethod
     def of(cls, points: NDArray[Any], mixture: Mixture) -> Distances:
-        """Measure all points from all means."""
+        """Compute the distances of all points from all means."""
         shape = mixture.n_components, len(points)
         cosines, squares = np.empty(shape), np.empty(shape)
         spectra = mixture.spectra()
         for number, spectrum in enumerate(spectra):
             mean = mixture.means[number]
             cosines[number] = points @ mean
-            # the frame is orthogonal to the mean: differences keep the digits of near points
+            # differences, which the frame allows, are accurate for near points
             whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
             np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
         angles, stretches = mean_angles(cosines)
         squares *= stretches
         squares *= stretches
         for number, spectrum in enumerate(spectra):
-            # the direction of an antipode is unknown; take it as far as can be
+            # the antipode has no direction: take the largest distance
             squares[number, stretches[number] == 0] = np.pi**2 / spectrum.values[0]
         constants = np.array([spectrum.log_determinant for spectrum in spectra])
         constants += mixture.n_modes * _LOG_2PI
@@ -240,7 +238,7 @@ class Distances:
 
 
 def mean_angles(cosines: Floats) -> tuple[Floats, Floats]:
-    """Return θ and θ/sin θ, which is 0 at the antipode."""
+    """Return θ and θ/sin θ, the latter 0 at the antipode."""
     angles, stretches = angles_from_cosines(cosines)
     stretches[cosines <= ANTIPODAL * EPS - 1] = 0.0
     return angles, stretches
@@ -249,7 +247,7 @@ def mean_angles(cosines: Floats) -> tuple[Floats, Floats]:
 def scatter(points: Floats, shares: Floats, mean: Floats) -> Floats:
     """Return Σ P t tᵀ in the frame at the mean."""
     _, stretches = mean_angles(points @ mean)
-    scaled = points - mean  # near points keep their digits
+    scaled = points - mean  # accurate for near points
     scaled *= (stretches * np.sqrt(shares))[:, None]
     frame = tangent_frame_at(mean)
     return frame.T @ (scaled.T @ scaled) @ frame

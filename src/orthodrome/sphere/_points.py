@@ -1,4 +1,4 @@
-"""Points on the sphere as the descent to their mean sees them: coordinates, or inner products."""
+"""Points on the sphere by coordinates or by inner products, for the descent to their mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Vector:
-    """A vector with its inner products with all points: both are linear in it."""
+    """A vector and its inner products with all points."""
 
     vector: Floats
     products: Floats
@@ -35,13 +35,13 @@ class Vector:
         return Vector(self.vector / length, self.products / length)
 
 
-# Both kinds have `n` points, vectors of `size` numbers, the `dtype` of the result, and the
-# machine epsilon `eps` of the inner products. `doubt` is the rounding of ‖g‖² beyond that of g, and
-# `growth` says how much larger the numbers that make up the mean have become.
+# Both classes have `n` points, vectors of `size` numbers, the `dtype` of the result, and the
+# machine epsilon `eps` of the inner products. `rounding` is the rounding error of ‖g‖² beyond that
+# of g; `growth` is the factor by which the coefficients of the mean have grown.
 
 
 class Coefficients:
-    """Vectors are coefficients over the points; inner products go through the Gram operator."""
+    """Vectors as coefficients over the points of a Gram operator."""
 
     def __init__(self, gram: GramOperator) -> None:
         self.gram = gram
@@ -50,24 +50,23 @@ class Coefficients:
         self.eps = float(np.finfo(gram.dtype).eps)
         squared_radius(gram.diagonal(), expected=1.0, what="points")
 
-    def combine(self, weights: Floats) -> Vector:
-        return self.at(weights)
-
     def at(self, vector: Floats) -> Vector:
-        # float64 weights: a sum over a float32 Gram matrix is then as exact as its entries
+        # float64 weights: sums over a float32 Gram matrix are then as exact as its entries
         return Vector(vector, np.asarray(self.gram @ vector, dtype=np.float64))
+
+    combine = at
 
     def inner(self, a: Vector, b: Vector) -> float:
         return float(a.vector @ b.products)
 
     def squared_norm(self, a: Vector) -> float:
         square = self.inner(a, a)
-        # what the rounding of products, and that of the matrix itself, may take from it
-        rounding = 100 * self.doubt(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
+        # errors of the products, and of the matrix itself
+        rounding = 100 * self.rounding(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
         if square < -rounding:
             raise ValueError(
                 f"A vector has the squared length {square:.2g}: the kernel is not positive "
-                "definite on these data, and they lie on no sphere."
+                "definite on these data. Choose another kernel."
             )
         return max(square, 0.0)
 
@@ -77,8 +76,8 @@ class Coefficients:
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
         return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
-    def doubt(self, gradient: Vector) -> float:
-        # large coefficients that cancel in feature space leave their rounding
+    def rounding(self, gradient: Vector) -> float:
+        # large coefficients that cancel in feature space leave rounding errors
         return _EPS * float(np.abs(gradient.vector).sum())
 
     def growth(self, mean: Vector, first: Vector) -> float:
@@ -87,11 +86,11 @@ class Coefficients:
 
 
 class Coordinates:
-    """Vectors are coordinates; small angles and gradients are taken from differences."""
+    """Vectors as coordinates; small angles and gradients are computed from differences."""
 
     def __init__(self, points: NDArray[Any], dtype: Any = np.float64) -> None:
-        # Of unit length to the last digits, so that angles from differences and from products
-        # agree. What has it already stays: a division would move near points apart by rounding.
+        # Normalise, so that angles from differences and from products agree. Leave unit vectors as
+        # they are: a division would move near points apart by rounding.
         lengths = np.linalg.norm(points.astype(np.float64, copy=False), axis=1)
         lengths[np.abs(lengths - 1) <= 4 * _EPS] = 1.0
         self.points: Floats = points / lengths[:, None]
@@ -123,19 +122,19 @@ class Coordinates:
         return angles_from_halves(chord, sums)
 
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
-        # Σ w (y - c μ), summed as differences y - μ: near points keep their digits
+        # Σ w (y - c μ), summed as differences y - μ, which is accurate for near points
         def share(rows: slice) -> Floats:
             return weights[rows] @ (self.points[rows] - mean.vector)
 
         g = np.sum(run_over_rows(share, self.n, work=VALUE_WORK * self.points.size), axis=0)
         return self.at(g - (g @ mean.vector) * mean.vector)
 
-    def doubt(self, gradient: Vector) -> float:
+    def rounding(self, gradient: Vector) -> float:
         return 0.0
 
     def growth(self, mean: Vector, first: Vector) -> float:
         return 1.0
 
 
-#: The points, as the descent to their mean takes them.
+#: The points of a descent.
 Space: TypeAlias = Coefficients | Coordinates

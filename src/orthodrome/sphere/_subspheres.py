@@ -1,4 +1,4 @@
-"""The best subsphere of points on a sphere, robustly, and the projection on it."""
+"""Robust fits of a subsphere to points on a sphere, and projections on it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,20 @@ from .._core.types import Floats
 
 __all__ = ["Subsphere", "fit_subsphere", "folded", "reflected"]
 
-#: What keeps the penalty smooth at residual 0 (the paper's ε).
+#: Smooths the penalty at residual 0 (the paper's ε).
 EPSILON = 1e-5
 
-# Of the objective's part above its least, ε^(p/2), relative to where a search begins: changes and
-# slopes at which it ends. Most levels of a long chain have tiny ones, and need no less care.
-_FTOL, _GTOL = 1e-12, 1e-8
-# Iterations of L-BFGS after which Newton's method goes on.
-_MOST_LBFGS = 150
-# Up to so many coordinates Newton's method has eigenvectors where it needs them.
-_MOST_SADDLES = 400
-# Of Newton's method, relative; and the least second derivative, relative to reweighted squares.
-_NEWTON_TOL, _LEAST_CURVATURE = 1e-12, 0.01
+# L-BFGS: tolerances relative to the objective at the start above its minimum ε^(p/2), which suits
+# levels with tiny objectives too; and the iterations after which Newton's method takes over.
+_FTOL, _GTOL, _MOST_LBFGS = 1e-12, 1e-8, 150
+# Newton's method: relative tolerance, the least second derivative relative to reweighted squares,
+# and the most coordinates for which it uses eigenvectors near saddles.
+_NEWTON_TOL, _LEAST_CURVATURE, _MOST_SADDLES = 1e-12, 0.01, 400
 _TINY_ANGLE = 1e-6
-# Cosines beyond this lose two digits of an angle, or more; and what stands for a sine of 0.
-_NEAR, _LEAST_SINE = 0.99, 1e-150
-# Up to so many coordinates the exact principal directions are starts.
-_MOST_EXACT = 64
-# Up to so many coordinates, subspheres through points drawn at random are starts; so many are
-# drawn, and so many kept: more for p < 1, where there are more minima.
+_NEAR, _LEAST_SINE = 0.99, 1e-150  # angles with larger cosines come from differences; a sine for 0
+_MOST_EXACT = 64  # the most coordinates for which exact principal directions are starts
+# Starts through random points: the most coordinates, the number drawn, and the numbers kept for
+# p >= 1 and for p < 1, which has more minima.
 _MOST_DRAWN, _N_DRAWN, _N_KEPT = 16, 256, (2, 4)
 
 
@@ -44,16 +39,16 @@ class Subsphere:
     Attributes
     ----------
     axis : ndarray of shape (m,)
-        v, a unit vector, in the coordinates of the sphere that the subsphere lies in.
+        v, a unit vector, in the coordinates of the enclosing sphere.
     radius : float
-        r, in (0, π/2]; a great subsphere has π/2, and the third moment of the residuals of the
-        points that it was fitted to is positive.
+        r, in (0, π/2]. A great subsphere has π/2, and its axis is signed so that the third moment
+        of the residuals is positive.
     objective : float
         The weighted mean of the penalties, Σ p_n ((θ_n - r)² + ε)^(p/2).
     n_iter : int
-        Iterations of the search that ended best; 0 where nothing was optimised.
+        Iterations of the best search; 0 if nothing was optimised.
     converged : bool
-        Whether that search ended by its tolerance.
+        Whether that search converged.
     """
 
     axis: Floats
@@ -63,14 +58,14 @@ class Subsphere:
     converged: bool = True
 
     def residuals(self, points: Floats) -> Floats:
-        """Return θ - r of points, positive beyond the subsphere, shape (n,)."""
+        """Return θ - r of points, shape (n,)."""
         return _angles_from(self.axis, points)[0] - self.radius
 
     def split(self, points: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Project points on the subsphere, and give it coordinates of its own, shape (n, m - 1).
+        """Project points on the subsphere, in its own coordinates, shape (n, m - 1).
 
-        Also return the residuals, and which points lie on the axis. The projection goes along great
-        circles through the axis; a point on the axis has none, and is sent to the first coordinate.
+        Also return the residuals, and which points lie on the axis. The projection follows great
+        circles through the axis; a point on the axis is mapped to the first coordinate axis.
         """
         turned = reflected(points, self.axis)
         cosines = -turned[:, -1] if self.axis[-1] >= 0 else turned[:, -1].copy()
@@ -84,7 +79,7 @@ class Subsphere:
         return turned, residuals, lost
 
     def lift(self, points: Floats, residuals: Floats) -> Floats:
-        """Undo `split`: return the points of the sphere with these projections and residuals."""
+        """Return the points with these projections and residuals. Inverse of :meth:`split`."""
         angles = residuals + self.radius
         last = -np.cos(angles) if self.axis[-1] >= 0 else np.cos(angles)
         return reflected(np.column_stack([np.sin(angles)[:, None] * points, last]), self.axis)
@@ -93,13 +88,12 @@ class Subsphere:
 def reflected(points: Floats, axis: Floats) -> Floats:
     """Reflect points so that an axis becomes the last coordinate axis, or its negative.
 
-    Of the two the one is taken that leaves the other coordinates nearly as they are where the axis
-    is near the last one already (Householder's choice, which does not cancel).
+    The sign is Householder's, which avoids cancellation.
     """
     normal = axis.copy()
     normal[-1] += 1.0 if axis[-1] >= 0 else -1.0
     turned = np.array(points, order="C")
-    # BLAS adds the product of two vectors in place; it sees the transpose
+    # BLAS adds the outer product in place, to the transpose
     factors = normal * (-2 / (normal @ normal))
     return scipy.linalg.blas.dger(1.0, factors, points @ normal, a=turned.T, overwrite_a=True).T
 
@@ -107,39 +101,39 @@ def reflected(points: Floats, axis: Floats) -> Floats:
 def fit_subsphere(
     points: Floats, weights: Floats, *, p: float = 2.0, great: bool = False, max_iter: int = 2000
 ) -> Subsphere:
-    r"""Find the subsphere that is nearest to points on a sphere.
+    r"""Fit the nearest subsphere to points on a sphere.
 
     .. math:: \min_{v, r} \sum_n p_n \bigl((\arccos\langle v, y_n\rangle - r)^2
         + \varepsilon\bigr)^{p/2}
 
-    (rkPNS, eqs. 2 to 4), ε = 1e-5. With p = 2 that is least squares; smaller p forgive outliers.
+    (rkPNS, eqs. 2 to 4), ε = 1e-5. p = 2 is least squares; smaller p are more robust.
 
     For p = 2 the search is L-BFGS in v (of any length) and r, each coordinate of v in units of the
-    spread of the points along it. Where that takes very many steps, and for p < 2, it is Newton's
-    method, with weighted least squares where second derivatives are not positive. It begins at the
-    directions of least spread. For p < 2, where outliers may have drawn that away, it also begins
-    at subspheres through a few points drawn at random, the best of many (up to 16 coordinates). For
-    p < 1, where the objective has many minima, each start goes by way of p = 2 and p = 1 as well.
-    The best end is taken.
+    spread of the points along it. For p < 2, or if L-BFGS takes very many steps, it is Newton's
+    method, with reweighted least squares where second derivatives are not positive. The search
+    begins at the directions of least spread. For p < 2, as outliers may disturb these, it also
+    begins at the best of many subspheres through random points (up to 16 coordinates). For p < 1,
+    which has many minima, each start is also followed through p = 2 and p = 1. The best end is
+    returned.
 
     Parameters
     ----------
     points : ndarray of shape (n, m)
-        Unit vectors, m at least 3. Beyond 64 coordinates these should be near the principal ones of
-        the points, since the search begins along one of them; up to 64 they may be any.
+        Unit vectors, m at least 3. With more than 64 coordinates, these should be near the
+        principal ones, since the search begins at one of them.
     weights : ndarray of shape (n,)
-        Weights; they are divided by their sum.
+        Weights.
     p : float in (0, 2], default=2.0
         The power.
     great : bool, default=False
-        Whether r is π/2, not fitted.
+        Whether r is fixed at π/2.
     max_iter : int, default=2000
-        The most iterations of a start.
+        The maximum number of iterations of a start.
 
     Returns
     -------
     Subsphere
-        The best of the ends.
+        The best end.
     """
     search = _Search(points, weights / weights.sum(), great, max_iter)
     starts = [(axis, search.best_radius(axis)) for axis in search.principal_axes()]
@@ -157,7 +151,7 @@ def fit_subsphere(
 
 
 def folded(found: Subsphere, points: Floats, share: Floats, great: bool) -> Subsphere:
-    """Turn the axis so that the radius is at most π/2; of a great subsphere by third moments."""
+    """Choose the sign of the axis: a radius of at most π/2, or a positive third moment."""
     turn = share @ found.residuals(points) ** 3 < 0 if great else found.radius > np.pi / 2
     if not turn:
         return found
@@ -166,7 +160,7 @@ def folded(found: Subsphere, points: Floats, share: Floats, great: bool) -> Subs
 
 
 class _Search:
-    """Searches for the best subsphere, and where to begin them."""
+    """Searches for the best subsphere, and their starts."""
 
     def __init__(self, points: Floats, share: Floats, great: bool, max_iter: int) -> None:
         self.points, self.share = points, share
@@ -178,9 +172,9 @@ class _Search:
         self.units /= self.units.max()
 
     def principal_axes(self) -> list[Floats]:
-        """Return directions of least spread, about the origin and about the mean.
+        """Return the directions of least spread, about the origin and about the mean.
 
-        Of many coordinates, return the better one of the two that come nearest.
+        With many coordinates, return the better of the two nearest coordinate axes.
         """
         m = self.points.shape[1]
         if m > _MOST_EXACT:
@@ -188,10 +182,10 @@ class _Search:
             axes = [np.eye(1, m, i)[0] for i in sorted(least)]
             return [min(axes, key=self._spread_about)]
         second = (self.points * self.share[:, None]).T @ self.points
-        starts = [np.linalg.eigh(second)[1][:, 0]]  # of a great subsphere
+        starts = [np.linalg.eigh(second)[1][:, 0]]  # for great subspheres
         if self.great:
             return starts
-        flat = np.linalg.eigh(second - np.outer(self.mean, self.mean))[1][:, 0]  # of a plane
+        flat = np.linalg.eigh(second - np.outer(self.mean, self.mean))[1][:, 0]  # for planes
         if abs(flat @ starts[0]) < 0.99:
             starts.append(flat)
         return starts
@@ -207,12 +201,12 @@ class _Search:
         return float(self.share @ (angles - radius) ** 2)
 
     def through_points(self, p: float) -> list[tuple[Floats, float]]:
-        """Return the best of many subspheres through as many points as determine one."""
+        """Return the best of many subspheres through random points."""
         (n, m), great = self.points.shape, self.great
         size = m - 1 if great else m
         if m > _MOST_DRAWN or n < size:
             return []
-        random = np.random.RandomState(0)  # the same draws every time
+        random = np.random.RandomState(0)  # deterministic
         drawn = random.choice(n, (_N_DRAWN, size), p=self.share)
         chosen = self.points[drawn]
         chosen = chosen if great else chosen - chosen.mean(axis=1, keepdims=True)
@@ -265,7 +259,7 @@ class _Search:
         end = axis + self.units * found.x[:m]
         end /= np.linalg.norm(end)
         radius = np.pi / 2 if self.great else float(found.x[-1])
-        if found.status == 1 and self.max_iter > limit:  # slow: Newton's method does the rest
+        if found.status == 1 and self.max_iter > limit:  # slow: finish with Newton's method
             return self._newton(end, radius, 2.0, int(found.nit))
         objective = float(found.fun) * unit + EPSILON
         return Subsphere(end, radius, objective, int(found.nit), bool(found.status != 1))
@@ -283,7 +277,7 @@ class _Search:
                 found = self._shortened(v, r, value, step, slope, p)
                 if found is not None:
                     break
-            if found is None:  # as low as rounding allows
+            if found is None:  # only rounding is left
                 converged = True
                 break
             lower, v, r, angles, sines = found
@@ -294,7 +288,7 @@ class _Search:
     def _descents(
         self, v: Floats, r: float, angles: Floats, sines: Floats, p: float
     ) -> Iterator[tuple[Floats, float]]:
-        """Yield steps to try, and their slopes: Newton's, then two of weighted least squares."""
+        """Yield steps and their slopes: Newton's, then two of reweighted least squares."""
         residuals, sines = angles - r, np.maximum(sines, 1e-12)
         squares = residuals**2
         smooth = squares + EPSILON
@@ -302,14 +296,14 @@ class _Search:
         curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + EPSILON)
         curvature = np.maximum(curvature, _LEAST_CURVATURE * reweighted)
         slopes = self.share * reweighted * residuals
-        # how the residuals change with v, across it, and with r
+        # derivatives of the residuals by v (tangential) and r
         jacobian = np.outer(np.cos(angles), v)
         jacobian -= self.points
         jacobian /= sines[:, None]
         if not self.great:
             jacobian = np.column_stack([jacobian, np.full(len(jacobian), -1.0)])
         gradient = slopes @ jacobian
-        # the sphere bends: of an angle θ the second derivative across v is cot θ (I - t tᵀ)
+        # the second derivative of an angle θ by v is cot θ (I - t tᵀ)
         bend = slopes * np.cos(angles) / sines
         for bent, weights in ((bend, curvature), (None, curvature), (None, reweighted)):
             step = _solved(jacobian, gradient, self.share * weights, bent, v)
@@ -319,7 +313,7 @@ class _Search:
     def _shortened(
         self, v: Floats, r: float, value: float, step: Floats, slope: float, p: float
     ) -> tuple[Any, ...] | None:
-        """Return where a step, or a part of it, leads that goes down enough; None if none does."""
+        """Shorten a step until the objective falls enough; return its end, or None."""
         length, m = 1.0, len(v)
         while length > 1e-3:
             moved = v + length * step[:m]
@@ -327,7 +321,7 @@ class _Search:
             angles, sines = _angles_from(moved, self.points)
             radii = [r]
             if not self.great:
-                # the best radius for these angles is often better: valleys are curved
+                # the best radius for these angles is often better, as valleys are curved
                 weights = self.share * ((angles - r) ** 2 + EPSILON) ** (p / 2 - 1)
                 radii = [r + length * float(step[-1]), float(weights @ angles / weights.sum())]
             values = [self._excess(angles - radius, p) for radius in radii]
@@ -339,7 +333,7 @@ class _Search:
         return None
 
     def _excess(self, residuals: Floats, p: float) -> float:
-        """Return the mean of (ρ² + ε)^(p/2) - ε^(p/2), without cancellation where ρ² is small."""
+        """Return the mean of (ρ² + ε)^(p/2) - ε^(p/2), without cancellation for small ρ²."""
         if p == 2:
             return float(self.share @ residuals**2)
         growth = np.expm1(p / 2 * np.log1p(residuals**2 / EPSILON))
@@ -349,9 +343,9 @@ class _Search:
 def _solved(
     jacobian: Floats, gradient: Floats, weights: Floats, bend: Floats | None, v: Floats
 ) -> Floats | None:
-    """Return the step of Newton's method; None for large matrices that are not positive definite.
+    """Return Newton's step, or None for a large matrix that is not positive definite.
 
-    For smaller ones the sizes of second derivatives take the place of negative ones.
+    For smaller matrices, negative eigenvalues are replaced by their absolute values.
     """
     m = len(v)
     across = jacobian[:, :m]
@@ -362,27 +356,27 @@ def _solved(
         matrix[m, :m] = matrix[:m, m] = -(weights @ across)
         matrix[m, m] = weights.sum()
     size = abs(float(np.trace(matrix))) / len(matrix)
-    # fewer points than coordinates leave directions in which nothing changes
+    # regularise: with fewer points than coordinates the matrix is singular
     bent = 0.0 if bend is None else float(bend.sum())
     matrix.flat[: m * len(matrix) : len(matrix) + 1] += 1e-10 * size + bent
-    matrix[:m, :m] += (size + abs(bent)) * np.outer(v, v)  # along v nothing does
+    matrix[:m, :m] += (size + abs(bent)) * np.outer(v, v)  # the length of v has no effect
     try:
-        # a step along what is nearly flat may be poor, which the search along it finds out
+        # a poor step along a nearly flat direction is shortened later
         factor = scipy.linalg.cho_factor(matrix, check_finite=False)
         return -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
     except np.linalg.LinAlgError:
         if len(matrix) > _MOST_SADDLES:
             return None
-    # near a saddle: down along negative second derivatives as well
+    # near a saddle: descend along negative second derivatives too
     values, vectors = np.linalg.eigh(matrix)
     sizes = np.maximum(np.abs(values), 1e-8 * np.abs(values).max())
     return -vectors @ ((vectors.T @ gradient) / sizes)
 
 
 def _angles_from(axis: Floats, points: Floats) -> tuple[Floats, Floats]:
-    """Return the angles of points from an axis, and their sines, which are not 0.
+    """Return the angles of points from an axis, and their sines, never 0.
 
-    Small angles, and those near π, come from differences: a cosine near 1 does not tell them.
+    Angles near 0 and π are computed from differences, as cosines lose digits there.
     """
     cosines = points @ axis
     angles, sines = _angles(cosines)
@@ -398,7 +392,7 @@ def _angles_from(axis: Floats, points: Floats) -> tuple[Floats, Floats]:
 
 
 def _angles(cosines: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return angles, and their sines, which are not 0."""
+    """Return angles and their sines, never 0."""
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))
     return np.arctan2(sines, c), np.maximum(sines, _LEAST_SINE)

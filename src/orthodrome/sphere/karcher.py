@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ from .._core.checks import (
 )
 from .._core.status import Status
 from .._core.threads import single_threaded_blas
-from .._core.types import Floats
+from .._core.types import Callback, Floats
 from .._core.unit import check_no_antipodes, check_unit_length
 from .._core.warn import warn_user
 from ..gram import GramOperator
@@ -36,22 +35,22 @@ class KarcherMean:
     Attributes
     ----------
     point : ndarray of shape (d,) or (n,)
-        The mean: coordinates, or coefficients over the n points of the Gram operator.
+        The mean, as coordinates or as coefficients over the n points of the Gram operator.
     cosines : ndarray of shape (n,) or None
-        Inner products of the points with the mean; None where the points were read in passes.
+        Inner products of the points with the mean; None if the points were read in passes.
     variance : float
-        Σ p_n θ_n², the weighted mean of the squared distances, which the mean minimises.
+        Σ p_n θ_n², the weighted mean of the squared distances.
     gradient_norm : float
         ‖Σ p_n Log_μ(y_n)‖ at the mean, in radians.
     n_far, n_points : int
-        How many points (of positive weight) lie outside the open hemisphere about the mean, and how
-        many points there are.
+        The number of points of positive weight outside the open hemisphere about the mean, and
+        that of all points.
     n_iter : int
-        Steps taken. There were two products with the Gram operator more: for the start, and for
-        the gradient at the end. (Where the coefficients of the mean cancelled, the points were
-        given coordinates, and later steps needed none.)
+        The number of steps. There were two more products with the Gram operator, for the start and
+        for the gradient at the end, and fewer if the points were given coordinates because the
+        coefficients of the mean cancelled.
     status : Status
-        How it ended.
+        How the iteration ended.
     history : tuple of dict
         ``objective`` and ``gradient_norm`` before each step, and at the end.
     """
@@ -68,7 +67,7 @@ class KarcherMean:
 
     @property
     def converged(self) -> bool:
-        """Whether the tolerance, or the limit of rounding, was reached."""
+        """Whether the tolerance or the limit of rounding was reached."""
         return self.status.converged
 
 
@@ -79,9 +78,9 @@ def karcher_mean(
     tol: float = 1e-10,
     max_iter: int = 100,
     initial: ArrayLike | None = None,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> KarcherMean:
-    r"""Find the point that minimises the weighted squared distances to points on the sphere.
+    r"""Find the weighted Karcher mean of points on the sphere.
 
     .. math:: \mu = \arg\min_\nu \sum_n p_n\, d_g^2(\nu, y_n), \qquad \sum_n p_n = 1
 
@@ -89,27 +88,25 @@ def karcher_mean(
     The negative gradient is :math:`g = \sum_n p_n \operatorname{Log}_\mu(y_n)`. With
     :math:`w_n = p_n \theta_n/\sin\theta_n` and the cosines c it is
     :math:`\sum_n w_n y_n - (w \cdot c)\,\mu`: one product with the Gram matrix gives it, its
-    length, and the cosines of every point of the great circle along it. Steps are therefore
-    conjugate gradients with the exact second derivative along the great circle, shortened until
-    the objective does not rise. (How many they are beside the paper's with τ = 1 is counted in
-    ``benchmarks/bench_sphere.py``.)
+    length, and the cosines of every point of the great circle along it. The steps are conjugate
+    gradients with the exact second derivative along the great circle, shortened until the objective
+    does not rise. (``benchmarks/bench_sphere.py`` compares their number with the paper's, τ = 1.)
 
     Parameters
     ----------
     points : GramOperator, or array-like of shape (n, d)
-        Points of unit length: the operator of their inner products, or their coordinates.
+        Unit vectors, by their coordinates or by the operator of their inner products.
     sample_weight : array-like of shape (n,), optional
-        Weights; they are divided by their sum. Default: equal.
+        Weights. Default: equal.
     tol : float, default=1e-10
-        Stop when ‖g‖ <= tol. The iteration also ends, as converged, when no step lowers the
-        objective or the gradient any more: with a tol below rounding, it ends there.
+        Stop when ‖g‖ <= tol. The iteration also converges when only rounding is left.
     max_iter : int, default=100
-        The most steps.
+        The maximum number of steps.
     initial : array-like of shape (d,) or (n,), optional
-        Where to start, coordinates or coefficients, of any length but 0. Default: the weighted
-        mean of the points, brought to unit length.
+        The start, coordinates or coefficients, of any length but 0. Default: the weighted mean of
+        the points.
     callback : callable, optional
-        Called with each entry of the history as it is made.
+        Called with each entry of the history.
 
     Returns
     -------
@@ -119,15 +116,14 @@ def karcher_mean(
     Warns
     -----
     UserWarning
-        If points lie outside the open hemisphere about the mean, where it need not be unique.
+        If points lie outside the open hemisphere about the mean, so that it need not be unique.
     ConvergenceWarning
-        If `max_iter` was reached, or large coefficients of the mean cancel and there is no way
-        out.
+        If `max_iter` was reached, or if large coefficients of the mean cancel.
 
     Raises
     ------
     ValueError
-        If points are antipodal to the mean, or cancel so that no mean is defined.
+        If points are antipodal to the mean, or cancel so that they have no mean.
 
     References
     ----------
@@ -160,9 +156,9 @@ def find_mean(
     tol: float,
     max_iter: int,
     initial: ArrayLike | None = None,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> KarcherMean:
-    """Find the Karcher mean, as :func:`karcher_mean` does, without checks of input or warnings."""
+    """Find the Karcher mean as :func:`karcher_mean` does, without input checks and warnings."""
     space: Space
     if isinstance(points, GramOperator):
         space = Coefficients(points)
@@ -190,10 +186,9 @@ def find_mean(
 def warn_about_mean(
     mean: Any, what: str, tol: float | None = None, advice: str | None = None
 ) -> None:
-    """Warn if a mean was not found, or if points are so far from it that it need not be unique.
+    """Warn if a mean did not converge, or need not be unique because points are far from it.
 
-    `tol` is the tolerance, if the caller of `what` can change it; `advice` replaces that of the
-    status.
+    `tol` is the tolerance, if the user can change it; `advice` replaces that for `max_iter`.
     """
     status = mean.status
     if not status.converged:
@@ -206,7 +201,7 @@ def warn_about_mean(
     if mean.n_far:
         warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
-            "from the Karcher mean: outside its open hemisphere the mean need not be unique, and "
-            "another start may find another one.",
+            "from the Karcher mean, which need not be unique then: another start may find another "
+            "one.",
             UserWarning,
         )

@@ -1,12 +1,12 @@
-"""Lloyd's iteration: points go to the nearest centre, centres to the mean of their points.
+"""Lloyd's iteration: assign points to the nearest centre, move centres to the means.
 
-Several starts run side by side, so that a pass over the Gram matrix serves all of them.
+Several starts run together, so that they share each pass over the Gram matrix.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,41 +14,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.status import Status
-from .._core.types import Floats, Indices
-from .._core.unit import angles_from_cosines, check_cosines
+from .._core.types import Callback, Floats, Indices
+from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
 
 __all__ = ["Centers", "FlatCenters", "GeodesicCenters", "Run", "lloyd", "numbered_by_first"]
 
-Callback = Callable[[dict[str, Any]], None]
-
-# A mean moves until its gradient, in radians, is at most this, or rounding is all that is left.
-_GRADIENT_TOL = 1e-10
-_PATIENCE = 3
-# Runs go side by side as long as a matrix with all their clusters as columns has no more numbers.
-_MOST_NUMBERS = 2**22
+# A mean rests if its gradient, in radians, is at most this, or has not fallen so many times.
+_GRADIENT_TOL, _PATIENCE = 1e-10, 3
+_MOST_NUMBERS = 2**22  # of a matrix with the clusters of all runs as columns; else fewer runs
 
 
 @dataclass
 class Run:
-    """One start on its way: labels, squared distances from all centres, and the centres.
+    """The state of the iteration from one start.
 
     Attributes
     ----------
     labels : ndarray of shape (n,)
         The cluster of each point.
     squared : ndarray of shape (n, k)
-        Squared distances from the centres, or what grows with them; infinite for a cluster without
-        points.
+        Squared distances from the centres, or an increasing function of them; infinite for empty
+        clusters.
     centers : object
-        What the geometry knows of the centres.
+        The centres, in the form of the geometry.
     inertia : float
         The weighted sum of the squared distances of the points from their own centres.
     settled : bool
-        Whether the centres would move no more if the labels stay.
+        Whether the centres are at rest for these labels.
     at_rest : float
-        The inertia when the centres were settled last.
+        The inertia when the centres were last settled.
     """
 
     labels: Indices
@@ -62,16 +58,16 @@ class Run:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def own(self, matrix: Floats) -> Floats:
-        """Return the entry of each row of an (n, k) matrix that belongs to its cluster."""
+        """Return from each row of an (n, k) matrix the entry of its cluster."""
         return matrix[np.arange(len(self.labels)), self.labels]
 
     def sums(self, values: Floats) -> Floats:
-        """Return the sum of the values of each cluster, shape (k,)."""
+        """Return the sums of values over the clusters, shape (k,)."""
         sums = np.bincount(self.labels, values, minlength=self.squared.shape[1])
         return sums.astype(np.float64, copy=False)
 
     def scattered(self, values: Floats) -> Floats:
-        """Return an (n, k) matrix with one value per row, in the column of its cluster."""
+        """Return an (n, k) matrix with each value in the column of its cluster, else 0."""
         matrix = np.zeros(self.squared.shape)
         matrix[np.arange(len(self.labels)), self.labels] = values
         return matrix
@@ -96,19 +92,19 @@ class Centers(ABC):
         """Return the squared distances of all points from some of them, shape (n, m)."""
 
     def nearest(self, chosen: Indices) -> Indices:
-        """Return for every point which of the chosen ones is nearest to it."""
+        """Return for each point which of the chosen ones is nearest."""
         return np.argmin(self.squared_from(chosen), axis=1)
 
     @abstractmethod
     def advance(self, runs: Sequence[Run]) -> None:
-        """Move the centres of each run towards the means of its points; renew its distances."""
+        """Move the centres of each run towards the means of its points; update distances."""
 
     def inertia(self, run: Run) -> float:
         """Return the weighted sum of the squared distances of points from their own centres."""
         return float(self.weights @ run.own(run.squared))
 
     def begin_anew(self, run: Run, cluster: int) -> None:
-        """Forget the centre of a cluster that was emptied and got a single point."""
+        """Forget the centre of a cluster that was empty and got a single point."""
         run.centers.fresh[cluster] = True
 
 
@@ -122,28 +118,26 @@ def lloyd(
 ) -> list[Run]:
     """Iterate from every start until no label changes and no centre moves.
 
-    A point stays where it is unless another centre is nearer by more than rounding, so that ties
-    do not go round in circles. A cluster that loses all its points gets the point that is farthest
-    from its own centre.
+    A point changes its cluster only if another centre is nearer by more than rounding, so that ties
+    do not cycle. An empty cluster gets the point that is farthest from its own centre.
 
     Parameters
     ----------
     geometry : Centers
-        Where the centres live.
+        The geometry.
     starts : sequence of ndarrays of shape (n,)
-        Labels to begin with.
+        Initial labels.
     k : int
         The number of clusters.
     max_iter : int
-        The most iterations.
+        The maximum number of iterations.
     callback : callable, optional
-        Called after each iteration with its number, and how many of how many runs are done.
+        Called after each iteration with its number and the numbers of finished and all runs.
 
     Returns
     -------
     list of Run
-        One for each start; distances and centres only of the one of least inertia (the first of
-        several).
+        One for each start. Only the first of least inertia keeps distances and centres.
     """
     n = len(geometry.weights)
     at_once = max(1, _MOST_NUMBERS // (n * k))
@@ -157,13 +151,13 @@ def lloyd(
         _iterate(geometry, group, max_iter, callback)
         best = min(runs, key=lambda run: run.inertia)
         for run in runs:
-            if run is not best:  # large, and not needed any more
+            if run is not best:  # free memory
                 run.squared, run.centers = np.empty((0, k)), None
     return runs
 
 
 def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], Indices]:
-    """Number clusters by the first of their points; also return which of the old ones they were."""
+    """Number clusters by their first points; also return their old numbers in that order."""
     present, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(order), dtype=np.int32)
@@ -186,13 +180,13 @@ def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callba
             callback({"n_iter": n_iter, "n_done": len(runs) - len(active), "n_runs": len(runs)})
         if not active:
             return
-    for run in active:  # whatever max_iter left, labels are those of the nearest centres
+    for run in active:  # stopped by max_iter: assign to the nearest centres
         run.labels = np.argmin(run.squared, axis=1)
         run.inertia = geometry.inertia(run)
 
 
 def _status(run: Run, changed: int) -> Status:
-    """Return whether a run is done: nothing moves, or labels change without gain."""
+    """Return whether a run has converged: nothing moves, or labels change without gain."""
     if not run.settled:
         return Status.MAX_ITER
     before, run.at_rest = run.at_rest, run.inertia
@@ -203,7 +197,7 @@ def _status(run: Run, changed: int) -> Status:
 
 
 def _relabel(geometry: Centers, run: Run) -> int:
-    """Send the points to their nearest centres and fill empty clusters; return how many moved."""
+    """Assign points to their nearest centres and fill empty clusters; return the changes."""
     before, nearest = run.labels, np.argmin(run.squared, axis=1)
     least = run.squared[np.arange(len(before)), nearest]
     better = least < run.own(run.squared) - geometry.rounding
@@ -216,7 +210,7 @@ def _relabel(geometry: Centers, run: Run) -> int:
         movable = np.where(counted & (sizes[run.labels] > 1), own, -np.inf)
         farthest = int(np.argmax(movable))
         if not movable[farthest] > geometry.rounding:
-            break  # all that could move coincide with their centres
+            break  # all movable points coincide with their centres
         sizes[run.labels[farthest]] -= 1
         sizes[cluster] = 1
         run.labels[farthest], own[farthest] = cluster, 0.0
@@ -225,24 +219,24 @@ def _relabel(geometry: Centers, run: Run) -> int:
 
 
 class _GramCenters(Centers):
-    """Centres that are expansions over the points of a Gram operator."""
+    """Centres as expansions over the points of a Gram operator."""
 
     def __init__(self, gram: GramOperator, weights: Floats) -> None:
         self.gram = gram
         self.weights = weights
         self.diagonal = gram.diagonal().astype(np.float64)
         self.eps = float(np.finfo(gram.dtype).eps)
-        # of sums of products with it, relative to their terms
+        # of sums of kernel values
         self.rounding = 32 * self.eps * float(np.abs(self.diagonal).max())
 
     def advance(self, runs: Sequence[Run]) -> None:
-        """Make one product with the Gram operator for all runs."""
-        # float64: a sum over a float32 Gram matrix is then as exact as its entries
+        """Move all centres, with one product with the Gram operator for all runs."""
+        # float64 weights: sums over a float32 Gram matrix are then as exact as its entries
         wanted = [self._wanted(run) for run in runs]
         products = np.asarray(self.gram @ np.hstack(wanted), dtype=np.float64)
         if not np.all(np.isfinite(products)):
             raise ValueError(
-                "Sums of kernel values are NaN or infinite; take a kernel with finite values, or "
+                "Sums of kernel values are NaN or infinite. Choose a kernel with finite values, or "
                 "rescale the data."
             )
         parts = np.split(products, len(runs), axis=1)
@@ -250,9 +244,9 @@ class _GramCenters(Centers):
             self._take(run, columns, part)
 
     def _wanted(self, run: Run) -> Floats:
-        """Return the combinations of points, shape (n, k), whose inner products are needed.
+        """Return weights of combinations of points whose inner products are needed, (n, k).
 
-        They are the weights of the points in the mean of each cluster.
+        Here these are the means of the clusters.
         """
         sums = run.sums(self.weights)[run.labels]
         shares = np.divide(self.weights, sums, out=np.zeros_like(sums), where=sums > 0)
@@ -260,11 +254,11 @@ class _GramCenters(Centers):
 
     @abstractmethod
     def _take(self, run: Run, columns: Floats, products: Floats) -> None:
-        """Move the centres and renew the distances, with those products."""
+        """Move the centres and update the distances, with these products."""
 
 
 class FlatCenters(_GramCenters):
-    r"""Kernel k-means: centres are the means of the feature vectors, and distances are straight.
+    r"""Kernel k-means: centres are means of feature vectors, distances are Euclidean.
 
     With the weights of the points in the means as columns of Z,
 
@@ -277,11 +271,11 @@ class FlatCenters(_GramCenters):
         """Return the squared distances of all points from some of them, shape (n, m)."""
         rows = self.gram.rows(chosen).astype(np.float64)
         squares = self.diagonal[chosen, None] - 2 * rows + self.diagonal
-        squares[np.arange(len(chosen)), chosen] = 0.0  # to the last bit
+        squares[np.arange(len(chosen)), chosen] = 0.0  # exactly
         return np.maximum(squares, 0.0).T
 
     def begin_anew(self, run: Run, cluster: int) -> None:
-        """Do nothing: the mean of one point is that point."""
+        """Do nothing: centres have no state."""
 
     def _take(self, run: Run, columns: Floats, products: Floats) -> None:
         squares = np.einsum("ic,ic->c", columns, products)
@@ -295,8 +289,8 @@ class FlatCenters(_GramCenters):
 class _Means:
     """Karcher means during the search: coefficients and cosines, both (n, k).
 
-    Columns that are `fresh` begin at the flat mean of the points, normalised. `smallest` is the
-    least gradient since the labels changed, and it has not fallen `idle` times.
+    `fresh` columns begin at the normalised mean of the points. `smallest` is the least gradient
+    since the labels changed; it has not fallen for `idle` iterations.
     """
 
     coefficients: Floats
@@ -309,20 +303,20 @@ class _Means:
 
 
 class GeodesicCenters(_GramCenters):
-    r"""Intrinsic hyperspherical k-means: centres are Karcher means, distances run on the sphere.
+    r"""Intrinsic hyperspherical k-means: centres are Karcher means, distances are angles.
 
-    All means take a step in each iteration: along their gradient
-    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n`, as long as Newton's method
-    along that great circle says, shortened until the objective does not rise. One product with the
-    Gram matrix gives the gradients of all clusters and the cosines of all points with the new
-    means. (On the hemisphere such steps leave the coefficients of the means positive, so that
-    nothing cancels.) ``run.centers`` has the coefficients of the means, and their gradients' norms.
+    In each iteration all means take a step along their gradient
+    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n`, of the length of Newton's step
+    along that great circle, halved until the objective does not rise. One product with the Gram
+    matrix gives the gradients of all clusters and the cosines of all points with the new means.
+    (On the hemisphere the coefficients of the means stay positive, so that nothing cancels.)
+    ``run.centers`` holds the coefficients of the means and the norms of their gradients.
     """
 
     def squared_from(self, chosen: Indices) -> Floats:
         """Return the squared distances of all points from some of them, shape (n, m)."""
         squares = angles_from_cosines(self.gram.rows(chosen).astype(np.float64))[0] ** 2
-        squares[np.arange(len(chosen)), chosen] = 0.0  # to the last bit
+        squares[np.arange(len(chosen)), chosen] = 0.0  # exactly
         return squares.T
 
     def _wanted(self, run: Run) -> Floats:
@@ -333,13 +327,13 @@ class GeodesicCenters(_GramCenters):
                 np.zeros((n, k)), np.zeros((n, k)), np.ones(k, dtype=bool), np.zeros(k), run.labels
             )
         old = run.centers
-        if not np.array_equal(old.labels, run.labels):  # other means: their gradients begin anew
+        if not np.array_equal(old.labels, run.labels):  # other means, other gradients
             old.labels, old.smallest, old.idle = run.labels, np.inf, 0
         own = run.own(old.cosines)
         _, stretches = angles_from_cosines(own)
-        stretches = np.where(1 + own > 16 * self.eps, stretches, 0.0)  # an antipode pulls nowhere
-        pulls = means * stretches[:, None]
-        return np.where(old.fresh, means, pulls)
+        # Log is not defined at the antipode
+        stretches = np.where(1 + own > ANTIPODAL * self.eps, stretches, 0.0)
+        return np.where(old.fresh, means, means * stretches[:, None])
 
     def _take(self, run: Run, columns: Floats, products: Floats) -> None:
         means, empty = run.centers, np.asarray(~columns.any(axis=0))
@@ -364,12 +358,12 @@ class GeodesicCenters(_GramCenters):
     def _place(
         self, means: _Means, which: NDArray[np.bool_], columns: Floats, products: Floats
     ) -> None:
-        """Begin at flat means, brought to unit length."""
+        """Begin at the normalised means of the points."""
         squares = np.einsum("ic,ic->c", columns[:, which], products[:, which])
         if np.any(squares <= 64 * self.eps):
             raise ValueError(
-                "The points of a cluster cancel, as antipodal points do, and no point of the "
-                "sphere is their mean. Take another init, more clusters or another kernel."
+                "The points of a cluster cancel, as antipodal points do, and have no mean. Choose "
+                "another init, more clusters or another kernel."
             )
         means.coefficients[:, which] = columns[:, which] / np.sqrt(squares)
         means.cosines[:, which] = products[:, which] / np.sqrt(squares)
@@ -379,26 +373,24 @@ class GeodesicCenters(_GramCenters):
         means = run.centers
         level = np.einsum("ic,ic->c", columns, means.cosines)
         gradient = columns - level * means.coefficients
-        along = products - level * means.cosines
-        norms = np.sqrt(np.maximum(np.einsum("ic,ic->c", gradient, along), 0.0))
+        slopes = products - level * means.cosines
+        norms = np.sqrt(np.maximum(np.einsum("ic,ic->c", gradient, slopes), 0.0))
         means.gradient_norms = np.where(which, norms, 0.0)
         moving = which & (norms > 0)
-        gradient, along = (a / np.where(moving, norms, 1.0) for a in (gradient, along))
-        sums = np.where(moving, run.sums(self.weights), np.inf)  # others do not count
-        p = self.weights / sums[run.labels]
-        lengths = _step_lengths(
-            run, p, run.own(means.cosines), run.own(along), np.where(moving, norms, 0.0)
-        )
+        gradient, slopes = (a / np.where(moving, norms, 1.0) for a in (gradient, slopes))
+        sums = np.where(moving, run.sums(self.weights), np.inf)  # others have weight 0
+        p, norms = self.weights / sums[run.labels], np.where(moving, norms, 0.0)
+        lengths = _step_lengths(run, p, run.own(means.cosines), run.own(slopes), norms)
         cosine, sine = np.cos(lengths), np.where(moving, np.sin(lengths), 0.0)
         means.coefficients = cosine * means.coefficients + sine * gradient
-        means.cosines = cosine * means.cosines + sine * along
+        means.cosines = cosine * means.cosines + sine * slopes
 
 
-def _step_lengths(run: Run, p: Floats, cosines: Floats, along: Floats, norms: Floats) -> Floats:
-    """Return Newton's step for each cluster, halved while the sum of its squared angles rises."""
+def _step_lengths(run: Run, p: Floats, cosines: Floats, slopes: Floats, norms: Floats) -> Floats:
+    """Return Newton's step of each cluster, halved while its objective rises."""
     angles, stretches = angles_from_cosines(cosines)
     stretches = np.where(np.isfinite(stretches), stretches, 0.0)
-    curvature = run.sums(p * bending(cosines, stretches, along))
+    curvature = run.sums(p * bending(cosines, stretches, slopes))
     steps = np.full(len(norms), np.pi / 4)
     np.divide(norms, curvature, out=steps, where=curvature > 0)
     steps = np.where(norms > 0, np.minimum(steps, np.pi / 2), 0.0)
@@ -406,7 +398,7 @@ def _step_lengths(run: Run, p: Floats, cosines: Floats, along: Floats, norms: Fl
     ceiling = before + 16 * np.finfo(np.float64).eps * (1 + before)
     while True:
         t = steps[run.labels]
-        angles, _ = angles_from_cosines(np.cos(t) * cosines + np.sin(t) * along)
+        angles, _ = angles_from_cosines(np.cos(t) * cosines + np.sin(t) * slopes)
         rising = run.sums(p * angles**2) > ceiling
         if not rising.any():
             return steps

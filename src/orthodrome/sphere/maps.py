@@ -1,7 +1,7 @@
 """Log, Exp and distance on the unit sphere.
 
-A point is a vector of unit length, given by its coordinates, or by its coefficients over the points
-of a Gram operator: the same formulas with another inner product.
+A point is a unit vector, given by its coordinates or by its coefficients over the points of a Gram
+operator. The formulas are the same, with another inner product.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ __all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "moved_along"
 def distance(
     first: ArrayLike, second: ArrayLike, *, gram: GramOperator | None = None
 ) -> NDArray[Any]:
-    r"""Return the geodesic distance, the angle between points, row by row.
+    r"""Return the geodesic distance (angle) between points, row by row.
 
     .. math:: d_g(a, b) = 2 \operatorname{atan2}(\|a - b\|, \|a + b\|)
 
-    Unlike arccos⟨a, b⟩ this keeps its digits at small angles, where arccos loses half of them.
+    This is accurate at small angles, where arccos⟨a, b⟩ loses half of its digits.
 
     Parameters
     ----------
     first, second : array-like of shape (m, d) or (d,)
-        Points of unit length; one of them may be a single point.
+        Unit vectors; one of the two may be a single point.
     gram : GramOperator, optional
-        If given, points are coefficients over its d points, :math:`y = \sum_n a_n \Phi(x_n)`.
+        If given, the points are coefficients over its d points, :math:`y = \sum_n a_n \Phi(x_n)`.
 
     Returns
     -------
-    ndarray of shape (m,), or a number where both are single points
+    ndarray of shape (m,), or a number if both are single points
         Angles in [0, π].
 
     Examples
@@ -46,13 +46,12 @@ def distance(
     >>> distance([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]).round(4)
     array([1.5708, 0.    ])
     """
-    _check_gram(gram)
-    a, b = _points(first, gram, "first"), _points(second, gram, "second")
-    _check_dimension(b, gram, "second", a.shape[1])
+    a = _points(first, gram, "first")
+    b = _points(second, gram, "second", a.shape[1])
     if len(a) != len(b) and 1 not in (len(a), len(b)):
         raise ValueError(
-            f"first and second must have as many points, or one of them a single one; got {len(a)} "
-            f"and {len(b)}. For all pairs there is geodesic_distances."
+            f"first and second must have the same number of points, or one of them a single point; "
+            f"got {len(a)} and {len(b)}. Use geodesic_distances for all pairs."
         )
     angles = paired_angles(a, b, gram)
     single = np.ndim(first) == 1 and np.ndim(second) == 1
@@ -67,15 +66,15 @@ def log(
     .. math:: \operatorname{Log}_b(y) = \frac{\theta}{\sin\theta} (y - \cos\theta\, b),
         \qquad \cos\theta = \langle y, b \rangle
 
-    (kPGA, eq. 1). The length of the result is the distance, its direction that of the great
-    circle. At the antipode of b there is no direction, and an error says so.
+    (kPGA, eq. 1). The length of the result is the distance; its direction is that of the great
+    circle. Log is not defined at the antipode of b, which raises an error.
 
     Parameters
     ----------
     points : array-like of shape (m, d) or (d,)
-        Points of unit length.
+        Unit vectors.
     base_point : array-like of shape (d,)
-        The base point, of unit length.
+        The base point, a unit vector.
     gram : GramOperator, optional
         If given, points and tangents are coefficients over its d points.
 
@@ -89,13 +88,12 @@ def log(
     >>> log([0.0, 1.0], base_point=[1.0, 0.0]).round(4)
     array([0.    , 1.5708])
     """
-    _check_gram(gram)
-    y, b = _points(points, gram, "points"), _base(base_point, gram)
-    _check_dimension(y, gram, "points", len(b))
+    b = _base(base_point, gram)
+    y = _points(points, gram, "points", len(b))
     chord, sums = _halves(y, b[None], gram)
     check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
     angles, _ = angles_from_halves(chord, sums)
-    # the part across b of what is small: y - b, or y + b, which point the same way there
+    # project the smaller of y - b and y + b, which loses no digits to cancellation
     tangents = y - np.where(chord <= sums, 1, -1).astype(y.dtype)[:, None] * b
     tangents -= (_inner(tangents, b[None], gram) / _inner(b[None], b[None], gram))[:, None] * b
     lengths = _norms(tangents, gram)
@@ -117,33 +115,31 @@ def exp(
     tangents : array-like of shape (m, d) or (d,)
         Vectors orthogonal to the base point.
     base_point : array-like of shape (d,)
-        The base point, of unit length.
+        The base point, a unit vector.
     gram : GramOperator, optional
         If given, points and tangents are coefficients over its d points.
 
     Returns
     -------
     ndarray of the shape of `tangents`
-        Points of unit length.
+        Unit vectors.
 
     Examples
     --------
     >>> exp([0.0, 3.141592653589793], base_point=[1.0, 0.0]).round(4)
     array([-1.,  0.])
     """
-    _check_gram(gram)
     b = _base(base_point, gram)
-    t = _vectors(tangents, "tangents")
-    _check_dimension(t, gram, "tangents", len(b))
+    t = _vectors(tangents, gram, "tangents", len(b))
     lengths = _finite_norms(t, gram, "tangents")
-    along = np.abs(t @ b) if gram is None else np.abs(t @ (gram @ b))
-    # as much as leaves the length of the result 1; of a short tangent rounding is a large part
+    inner = np.abs(t @ (b if gram is None else gram @ b))
+    # what changes the length of the result by rounding only; short tangents are mostly rounding
     allowed = SAME_LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
-    if np.any(along > allowed):
-        row = int(np.argmax(along - allowed))
+    if np.any(inner > allowed):
+        row = int(np.argmax(inner - allowed))
         raise ValueError(
             f"tangents must be orthogonal to base_point; row {row} has the inner product "
-            f"{along[row]:.2g} with it and the length {lengths[row]:.2g}."
+            f"{inner[row]:.2g} with it and the length {lengths[row]:.2g}."
         )
     points = np.cos(lengths)[:, None] * b + _across(t, lengths)
     return points.reshape(np.shape(tangents))
@@ -155,7 +151,7 @@ def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
     Parameters
     ----------
     coordinates : array-like of shape (m, q)
-        Coordinates in an orthonormal frame of the tangent space, such as kPGA's embedding.
+        Coordinates in an orthonormal frame of the tangent space, such as the embedding of kPGA.
 
     Returns
     -------
@@ -167,13 +163,15 @@ def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
     >>> exp_at_pole([[0.0, 0.0]])
     array([[1., 0., 0.]])
     """
-    t = _vectors(coordinates, "coordinates")
+    t = _vectors(coordinates, None, "coordinates")
     lengths = _finite_norms(t, None, "coordinates")
     return np.column_stack([np.cos(lengths), _across(t, lengths)])
 
 
 def log_at_pole(points: ArrayLike) -> NDArray[Any]:
-    """Map unit vectors to tangent coordinates at the pole: the inverse of :func:`exp_at_pole`.
+    """Map unit vectors to tangent coordinates at the pole (1, 0, …, 0).
+
+    This is the inverse of :func:`exp_at_pole`.
 
     Parameters
     ----------
@@ -190,10 +188,8 @@ def log_at_pole(points: ArrayLike) -> NDArray[Any]:
     >>> log_at_pole([[0.0, 1.0, 0.0]]).round(4)
     array([[1.5708, 0.    ]])
     """
-    y = np.atleast_2d(_points(points, None, "points"))
-    pole = np.zeros(y.shape[1], dtype=y.dtype)
-    pole[0] = 1
-    return log(y, base_point=pole)[:, 1:]
+    y = _vectors(points, None, "points")
+    return log(y, base_point=np.eye(1, y.shape[1], dtype=y.dtype)[0])[:, 1:]
 
 
 # ---------------------------------------------------------------------------- checks and norms
@@ -202,7 +198,7 @@ def log_at_pole(points: ArrayLike) -> NDArray[Any]:
 def paired_angles(
     a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None = None
 ) -> NDArray[Any]:
-    """Return the angles between the rows of two arrays of unit vectors, or of one row and all."""
+    """Return the angles between unit vectors, row by row; one array may have a single row."""
     return angles_from_halves(*_halves(a, b, gram))[0]
 
 
@@ -211,8 +207,8 @@ def _halves(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return ‖a - b‖ and ‖a + b‖ of unit vectors, row by row.
 
-    Of vectors of one length these two are orthogonal. Where lengths are 1 to rounding only, the
-    part of the shorter along the longer one is rounding, and most of it for the nearest points.
+    a - b and a + b are orthogonal if a and b have the same length. As lengths are 1 to rounding
+    only, the component of the shorter along the longer is removed; it is rounding error.
     """
     difference, total = a - b, a + b
     chord, sums = _norms(difference, gram), _norms(total, gram)
@@ -225,7 +221,7 @@ def _halves(
 
 
 def moved_along(point: Floats, step: Floats, farthest: float = np.inf) -> Floats:
-    """Return the end of a tangent step from a point, or of the part up to an angle `farthest`."""
+    """Return Exp of a tangent step from a point, cut to an angle of at most `farthest`."""
     length = float(np.linalg.norm(step))
     if length == 0:
         return point
@@ -234,29 +230,26 @@ def moved_along(point: Floats, step: Floats, farthest: float = np.inf) -> Floats
     return moved / np.linalg.norm(moved)
 
 
-def _check_gram(gram: Any) -> None:
+def _vectors(
+    values: ArrayLike, gram: GramOperator | None, name: str, d: int | None = None
+) -> NDArray[Any]:
+    """Return rows of d numbers, or of one number per point of `gram`, or raise."""
+    unit = "coordinates"
     if gram is not None:
         check_operator(gram, "the sphere", "gram")
-
-
-def _vectors(values: ArrayLike, name: str) -> NDArray[Any]:
+        d, unit = gram.shape[0], "coefficients, one per point of gram"
     with numbers_expected(values, name, "the sphere"):
         rows = np.atleast_2d(values)
-    return check_numbers(rows, name, "the sphere", dtype=[np.float64, np.float32], order="C")
-
-
-def _check_dimension(
-    vectors: NDArray[Any], gram: GramOperator | None, name: str, d: int | None = None
-) -> None:
-    d = gram.shape[0] if gram is not None else d
+    vectors = check_numbers(rows, name, "the sphere", dtype=[np.float64, np.float32], order="C")
     if d is not None and vectors.shape[1] != d:
-        unit = "coefficients, one per point of gram" if gram is not None else "coordinates"
         raise ValueError(f"{name} must have {d} {unit}; got {vectors.shape[1]}.")
+    return vectors
 
 
-def _points(values: ArrayLike, gram: GramOperator | None, name: str) -> NDArray[Any]:
-    vectors = _vectors(values, name)
-    _check_dimension(vectors, gram, name)
+def _points(
+    values: ArrayLike, gram: GramOperator | None, name: str, d: int | None = None
+) -> NDArray[Any]:
+    vectors = _vectors(values, gram, name, d)
     with np.errstate(over="ignore"):  # a length whose square overflows is not 1 either
         squares = _norms(vectors, gram) ** 2
     check_unit_length(squares, _precision(vectors, gram), name)
@@ -274,7 +267,7 @@ def _base(base_point: ArrayLike, gram: GramOperator | None) -> NDArray[Any]:
 
 
 def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
-    if gram is None:  # scaled, so that squares of tiny differences do not underflow
+    if gram is None:  # scaled, since squares of tiny differences underflow
         scales = np.abs(vectors).max(axis=1, initial=0.0)
         scales = np.where(scales > 0, scales, 1).astype(vectors.dtype)
         return scales * np.linalg.norm(vectors / scales[:, None], axis=1)
@@ -292,19 +285,19 @@ def _finite_norms(vectors: NDArray[Any], gram: GramOperator | None, name: str) -
 
 
 def _inner(first: NDArray[Any], second: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
-    """Return inner products, row by row, or of one row with all."""
+    """Return inner products, row by row; one array may have a single row."""
     images = second if gram is None else np.ascontiguousarray((gram @ second.T).T)
     return np.vecdot(first, images.astype(first.dtype, copy=False))
 
 
 def _precision(vectors: NDArray[Any], gram: GramOperator | None) -> np.dtype[Any]:
-    """Return the coarser type of the vectors and of the inner product."""
+    """Return the lower of the precisions of the vectors and the inner product."""
     coarse = vectors.dtype == np.float32 or (gram is not None and gram.dtype == np.float32)
     return np.dtype(np.float32 if coarse else np.float64)
 
 
 def _across(tangents: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
-    """Return sin‖t‖ t/‖t‖, t itself at 0; the direction first, whose length is 1 for every t."""
+    """Return sin‖t‖ t/‖t‖, and 0 for t = 0. Normalising first avoids overflow for huge t."""
     present = lengths > 0
     directions = tangents / np.where(present, lengths, 1)[:, None].astype(tangents.dtype)
     return np.where(present, np.sin(lengths), 1)[:, None].astype(tangents.dtype) * directions

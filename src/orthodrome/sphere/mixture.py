@@ -1,24 +1,23 @@
-r"""Mixtures of normal laws on the sphere, each in the tangent space at its own mean, and their EM.
+r"""EM for mixtures of normal distributions on the sphere.
 
-The density of a component is that of its tangent vectors,
+The density of a component is that of the tangent vectors at its mean,
 
 .. math:: P(y \mid \mu, C) = \frac{\exp(-\tfrac12\, d_g^2(\mu, y; C))}{(2\pi)^{q/2} |C|^{1/2}},
     \qquad d_g^2(\mu, y; C) = t^\top C^{-1} t, \quad t = \operatorname{Log}_\mu y
 
-(kPGA §5.2). It leaves out the constant that would make it integrate to 1 over the sphere, as the
-paper does: where C is small compared with π², it is 1 to within the tails.
+(kPGA §5.2). As in the paper, it is not normalised over the sphere. The missing constant is 1 to
+within the tails if C is small compared with π².
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._core.status import Status
-from .._core.types import Floats
+from .._core.types import Callback, Floats
 from ._clouds import Cloud, Expected, scatters_of
 from ._laws import COVARIANCES, EPS, Mixture, Spectrum, tangent_frame_at
 from .karcher import find_mean
@@ -26,27 +25,27 @@ from .maps import moved_along
 
 __all__ = ["COVARIANCES", "Mixture", "MixtureFit", "first_mixture", "improved", "tangent_frame_at"]
 
-_FALL = 1e-10  # of a mean log-likelihood, by rounding
-_MOST_HALVINGS = 8  # of a step that raises the cost; then the mean stays where it is
+_FALL = 1e-10  # a decrease of the mean log-likelihood that is rounding
+_MOST_HALVINGS = 8  # of a step that raises the cost; then the mean does not move
 
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """How EM ended.
+    """The result of EM.
 
     Attributes
     ----------
     mixture : Mixture
-        The likeliest mixture on the way.
+        The likeliest mixture of all iterations.
     log_likelihood : float
         Its weighted mean of log P(y).
     n_iter : int
         Iterations, each of an M step and an E step.
     status : Status
-        How it ended.
+        How the iteration ended.
     history : tuple of dict
-        ``log_likelihood`` at the start and after each iteration that was not taken back, and
-        ``reseeded``, the components that had lost all their points and began anew in it.
+        ``log_likelihood`` at the start and after each accepted iteration, and ``reseeded``, the
+        components that had lost all their points and were restarted in it.
     """
 
     mixture: Mixture
@@ -64,9 +63,9 @@ def improved(
     floor: float,
     tol: float,
     max_iter: int,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> MixtureFit:
-    r"""Fit a mixture on the sphere by EM, from a mixture to begin with.
+    r"""Fit a mixture on the sphere by EM, from an initial mixture.
 
     The M step moves each mean along
 
@@ -74,43 +73,42 @@ def improved(
         + \frac{(1 - a_n)\, d_n^2}{\theta_n^2}\, C\, t_n \Bigr), \qquad
         a = \theta \cot\theta, \quad d_n^2 = t_n^\top C^{-1} t_n,
 
-    which is -C/2P times the gradient of :math:`\sum_n P_n d_g^2(\mu, y_n; C)` where C is
-    transported with the mean (paper, step 6), and the whole way to the new mean where the sphere is
-    flat. A covariance that is tied to the directions of its frame ("diag", "tied") stays the same
-    in the frame of :func:`tangent_frame_at`, which turns. Then comes the likeliest covariance
-    there. If both together raise the expected cost the step is halved, so that the likelihood never
-    falls by more than rounding.
+    which is -C/2P times the gradient of :math:`\sum_n P_n d_g^2(\mu, y_n; C)` with C transported
+    along with the mean (paper, step 6); on a flat sphere it leads to the new mean at once. An
+    oriented covariance ("diag", "tied") stays the same in the frame of :func:`tangent_frame_at`
+    instead, which turns. Then the covariance is estimated at the new mean. If both together raise
+    the expected cost, the step is halved. The likelihood therefore never falls by more than
+    rounding.
 
-    With ``mean_update="karcher"`` the step is the weighted mean of the t_n instead, which leads to
-    the Karcher means of the memberships, at which Σ P_n t_n = 0: those of kPGA. It is cheaper, and
-    needs fewer iterations. Where components are wide the likeliest means may be elsewhere: a step
-    that lowers the mean log-likelihood by more than `tol` is taken back, and from there on the
-    likeliest means are sought.
+    With ``mean_update="karcher"`` the step is the weighted mean of the t_n, which leads to the
+    Karcher means of the memberships, Σ P_n t_n = 0, as in kPGA. It is cheaper and needs fewer
+    iterations, but for wide components the likeliest means may differ: a step that lowers the mean
+    log-likelihood by more than `tol` is undone, and EM continues with the likeliest means.
 
-    So the mean log-likelihood never falls by more than `tol` (except where a component without
-    points begins anew), and the likeliest mixture on the way is returned.
+    The mean log-likelihood never falls by more than `tol`, unless a component without points is
+    restarted. The likeliest mixture of all iterations is returned.
 
     Parameters
     ----------
     cloud : Cloud
         The points.
     mixture : Mixture
-        Where to begin, such as :func:`first_mixture`.
+        The start, such as :func:`first_mixture`.
     mean_update : {"karcher", "likelihood"}
-        How means move.
+        The step of the means.
     floor : float
-        The least eigenvalue of a covariance.
+        The least eigenvalue of covariances.
     tol : float
         Stop when the mean log-likelihood gains less.
     max_iter : int
-        The most iterations.
+        The maximum number of iterations.
     callback : callable, optional
         Called with each entry of the history.
 
     Returns
     -------
     MixtureFit
-        The likeliest mixture, and how it was found.
+        The likeliest mixture, and the course of EM.
     """
     here = cloud.expected(mixture, mean_update)
     best, status, n_iter = here, Status.MAX_ITER, 0
@@ -129,7 +127,7 @@ def improved(
         there = cloud.expected(moved, mean_update)
         gain = there.likelihood - here.likelihood
         if mean_update == "karcher" and not reseeded and gain < -max(tol, _FALL):
-            mean_update = "likelihood"  # a Karcher mean is too far from the likeliest one here
+            mean_update = "likelihood"  # Karcher means are too far from the likeliest ones
             here = cloud.expected(here.mixture, mean_update)
             continue
         if gain < tol and not reseeded:
@@ -145,7 +143,7 @@ def improved(
 
 
 def _maximized(cloud: Cloud, expected: Expected, mean_update: str, floor: float) -> Mixture:
-    """Return the mixture after an M step; components without mass stay as they are."""
+    """Return the mixture after an M step; components without mass do not change."""
     mixture, masses = expected.mixture, expected.masses
     kind = COVARIANCES[mixture.kind]
     alive = masses > 10 * EPS
@@ -187,16 +185,16 @@ def _costs(masses: Floats, spectra: list[Spectrum], squares: Any) -> Floats:
     return 0.5 * (masses * logs + np.asarray(squares))
 
 
-# ---------------------------------------------------------------------------- beginnings
+# ---------------------------------------------------------------------------- starts
 
 
 def first_mixture(
     points: Floats, shares: Floats, kind: str, floor: float, *, of_a_point: float
 ) -> Mixture:
-    """Return means and covariances of memberships; `of_a_point` is the mass of one of weight 1.
+    """Return the mixture of given memberships; `of_a_point` is the mass of a point of weight 1.
 
-    A component of few points has no covariance of its own to speak of. Each begins with q + 1
-    points' worth of the covariance within all components, so that none begins collapsed.
+    Each covariance is shrunk towards the pooled one, with the mass of q + 1 points: components of
+    few points would begin collapsed otherwise.
     """
     masses = shares.sum(axis=1)
     k, q = len(masses), points.shape[1] - 1
@@ -222,13 +220,13 @@ def first_mixture(
 def _reseeded(
     cloud: Cloud, expected: Expected, mixture: Mixture
 ) -> tuple[Mixture, tuple[int, ...]]:
-    """Send components without mass to the least likely points, with the covariance of all."""
+    """Restart components without mass at the least likely points, with the mean covariance."""
     empty = np.flatnonzero(expected.masses <= 10 * EPS)
     if not len(empty):
         return mixture, ()
     weights, means = mixture.weights.copy(), mixture.means.copy()
     covariances = mixture.covariances.copy()
-    # where points are fewer, several components begin at the same one
+    # with fewer points than components, several restart at the same one
     points, p = cloud.least_likely(expected, len(empty))
     chosen = np.resize(np.arange(len(points)), len(empty))
     weights[empty], means[empty] = p[chosen], points[chosen]

@@ -1,11 +1,9 @@
-"""Principal nested spheres: a chain of subspheres, each in the last, down to a point."""
+"""Principal nested spheres: a chain of subspheres of falling dimension, down to a point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,25 +21,21 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.threads import single_threaded_blas
-from .._core.types import Floats
+from .._core.types import Callback, Floats
 from .._core.unit import check_unit_length
 from .._core.warn import warn_user
 from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
 
 __all__ = ["CHOICES", "NestedSpheres", "nested_spheres"]
 
-#: How each subsphere is chosen: small or great, or by what the data say.
+#: How each subsphere is chosen: small, great, or by a criterion.
 CHOICES = ("small", "great", "bic", "test")
 
-# Directions with less of the trace are not there.
-_RANK = 1e-12
-# The part of a unit vector in the span that is rounding.
-_NO_LENGTH = 1e-12
+_RANK = 1e-12  # directions with a smaller part of the trace are left out
+_NO_LENGTH = 1e-12  # projections of unit vectors on the span that are shorter are rounding
 _SIGNIFICANCE = 0.05
-# Lengths beyond these powers of 2, which none of unit vectors has, are divided out.
-_EXTREME = 64
-# The chain goes on in new principal coordinates when so much of them is left.
-_RENEWED = 0.9
+_EXTREME = 64  # lengths beyond 2 to this power are scaled to avoid over- and underflow
+_RENEWED = 0.9  # take new principal coordinates when this fraction of them is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +45,18 @@ class NestedSpheres:
     Attributes
     ----------
     basis : ndarray of shape (d, m)
-        Orthonormal directions that the points span, by falling second moment; coordinates of the
-        chain are along them.
+        Orthonormal basis of the span of the points, by falling second moment.
     subspheres : tuple of Subsphere
-        The chain, from the outermost, each in the coordinates of the one before.
+        The chain, outermost first, each in the coordinates of the one before.
     mean_angle : float
-        Where the mean is on the circle at the end.
+        The angle of the mean on the circle at the end.
     wrap : float
-        The arc of the circle that holds all projected points, in radians; beyond π the mean need
-        not be unique, and angles from it are no longer variances of a mode.
+        The arc of the circle that holds all projected points, in radians. Beyond π the mean need
+        not be unique, and the variance of the first mode is inflated.
     orientation : float
-        1 or -1, which way round the circle is positive.
+        1 or -1, the positive direction on the circle.
     n_lost : int
-        How many projections there were of points on an axis, which have none.
+        The number of projections of points on an axis, which are not defined.
     """
 
     basis: Floats
@@ -75,27 +68,27 @@ class NestedSpheres:
 
     @property
     def n_modes(self) -> int:
-        """The dimension of the sphere: the circle's angle and a residual for each subsphere."""
+        """The dimension of the sphere: one angle, and one residual for each subsphere."""
         return self.basis.shape[1] - 1
 
     @property
     def radii(self) -> Floats:
-        """Radii of the subspheres, from the outermost, shape (n_modes - 1,)."""
+        """Radii of the subspheres, outermost first, shape (n_modes - 1,)."""
         return np.array([subsphere.radius for subsphere in self.subspheres])
 
     @property
     def n_iter(self) -> int:
-        """Iterations of the searches, over all levels."""
+        """The number of iterations over all levels."""
         return sum(subsphere.n_iter for subsphere in self.subspheres)
 
     @property
     def converged(self) -> bool:
-        """Whether the search of every level ended by its tolerance."""
+        """Whether the searches of all levels converged."""
         return all(subsphere.converged for subsphere in self.subspheres)
 
     @cached_property
     def axes(self) -> Floats:
-        """Axes of the subspheres in the coordinates of the data, orthonormal rows, as `radii`."""
+        """Axes of the subspheres in the coordinates of the data, orthonormal, outermost first."""
         axes = np.empty((len(self.subspheres), self.basis.shape[0]))
         frame = self.basis
         for row, subsphere in zip(axes, self.subspheres, strict=True):
@@ -105,25 +98,24 @@ class NestedSpheres:
 
     @property
     def scales(self) -> Floats:
-        """Radii of the spheres as they lie in the first one: Π sin r over all outer levels.
+        """Radii of the spheres relative to the first one: Π sin r over all outer levels.
 
-        Of shape (n_modes,), for the circle first, then from the innermost subsphere to the
-        outermost.
+        Of shape (n_modes,): the circle, then the subspheres, innermost first.
         """
         outer = np.cumprod(np.concatenate([[1.0], np.sin(self.radii)]))
         return outer[::-1].copy()
 
     @property
     def mean(self) -> Floats:
-        """The mean at the end of the chain, a unit vector in the coordinates of the data."""
+        """The mean, a unit vector in the coordinates of the data."""
         return self.points(np.zeros((1, self.n_modes)))[0]
 
     def scores(self, points: ArrayLike) -> Floats:
-        """Map points of the sphere to coordinates, principal modes first.
+        """Map points of the sphere to scores, principal modes first.
 
         The first is the signed angle from the mean on the circle, the others are the signed
-        residuals of the subspheres from the innermost on; each in the units of the sphere on which
-        it lies (`scales`). Parts of a point outside the span of the data are left out first.
+        residuals of the subspheres, innermost first; each is scaled by its entry of `scales`.
+        Points are projected on the span of the data first.
 
         Parameters
         ----------
@@ -138,25 +130,25 @@ class NestedSpheres:
         return self.features(points, self.n_modes, circle=True)
 
     def features(self, points: ArrayLike, n_features: int, *, circle: bool = False) -> Floats:
-        """Return the last residuals of points, in the units of the subsphere that holds them all.
+        """Return the innermost residuals of points as features.
 
-        They are `n_features` columns of :meth:`scores` over one of its `scales`: however far down
-        the chain a subsphere lies, angles on it stay angles.
+        These are columns of :meth:`scores`, divided by the scale of the last of them: angles on a
+        subsphere do not depend on how far down the chain it lies.
 
         Parameters
         ----------
         points : array-like of shape (n, d)
             Unit vectors.
         n_features : int
-            How many; no more than there are.
+            The number of features.
         circle : bool, default=False
-            Begin with the angle on the circle, as :meth:`scores` does. Otherwise the residuals of
-            the innermost subspheres only, as in §VI of the paper on kernel nested spheres.
+            Whether the angle on the circle is the first feature, as in :meth:`scores`. Otherwise
+            there are only residuals, as in §VI of the paper on kernel nested spheres.
 
         Returns
         -------
         ndarray of shape (n, n_features)
-            Features, the innermost first.
+            Features, innermost first.
         """
         most = self.n_modes if circle else self.n_modes - 1
         if not 1 <= n_features <= most:
@@ -169,7 +161,7 @@ class NestedSpheres:
         return found if circle else found[:, 1:]
 
     def points(self, scores: ArrayLike) -> Floats:
-        """Map coordinates to points of the sphere: the inverse of :meth:`scores`.
+        """Map scores to points of the sphere. Inverse of :meth:`scores`.
 
         Parameters
         ----------
@@ -181,39 +173,31 @@ class NestedSpheres:
         ndarray of shape (n, d)
             Unit vectors.
         """
-        given = check_numbers(scores, "scores", "the sphere", dtype=np.float64)
-        if given.shape[1] != self.n_modes:
-            raise ValueError(
-                f"scores must have {self.n_modes} columns, one for each mode; got {given.shape[1]}."
-            )
-        plain = given / self.scales
+        plain = _matrix(scores, "scores", self.n_modes) / self.scales
         angle = self.orientation * plain[:, 0] + self.mean_angle
         local = np.column_stack([np.cos(angle), np.sin(angle)])
         return self._lifted(local, plain.T[1:])
 
     def projected(self, points: ArrayLike, dimension: int) -> Floats:
-        """Project points on the subsphere of a dimension, in coordinates of its own.
+        """Project points on a subsphere, in its own coordinates.
 
         Parameters
         ----------
         points : array-like of shape (n, d)
             Unit vectors.
         dimension : int
-            From 1, the circle, to `n_modes`, the sphere itself.
+            The dimension of the subsphere, from 1 (the circle) to `n_modes` (the sphere).
 
         Returns
         -------
         ndarray of shape (n, dimension + 1)
             Unit vectors.
         """
-        if not 1 <= dimension <= self.n_modes:
-            raise ValueError(
-                f"dimension must be from 1 to {self.n_modes}, that of the sphere; got {dimension}."
-            )
+        check_integer(dimension, "dimension", "NestedSpheres.projected", maximum=self.n_modes)
         return self._descend(points, dimension)[0]
 
     def raised(self, points: ArrayLike) -> Floats:
-        """Return the points of a subsphere as points of the sphere: the inverse of `projected`.
+        """Map points of a subsphere to the sphere. Inverse of :meth:`projected`.
 
         Parameters
         ----------
@@ -223,23 +207,14 @@ class NestedSpheres:
         Returns
         -------
         ndarray of shape (n, d)
-            Unit vectors, whose residuals from that subsphere and all larger ones are 0.
+            Unit vectors; their residuals from that subsphere and all larger ones are 0.
         """
-        local = check_numbers(points, "points", "the sphere", dtype=np.float64)
-        dimension = local.shape[1] - 1
-        if not 1 <= dimension <= self.n_modes:
-            raise ValueError(
-                f"points must have from 2 to {self.n_modes + 1} coordinates; got {dimension + 1}."
-            )
-        return self._lifted(local, np.zeros((self.n_modes - dimension, len(local))))
+        local = _matrix(points, "points", self.n_modes + 1, least=2)
+        return self._lifted(local, np.zeros((self.n_modes + 1 - local.shape[1], len(local))))
 
     def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
-        """Project points down to the subsphere of a dimension; also return the residuals."""
-        given = check_numbers(points, "points", "the sphere", dtype=np.float64)
-        if given.shape[1] != self.basis.shape[0]:
-            raise ValueError(
-                f"points must have {self.basis.shape[0]} coordinates; got {given.shape[1]}."
-            )
+        """Project points on the subsphere of a dimension; also return the residuals."""
+        given = _matrix(points, "points", self.basis.shape[0])
         local, residuals = _in_span(_of_moderate_size(given), self.basis), []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
             local, signed, _ = subsphere.split(local)
@@ -247,7 +222,7 @@ class NestedSpheres:
         return local, residuals
 
     def _lifted(self, local: Floats, residuals: Floats) -> Floats:
-        """Lift points of a subsphere to the sphere, with residuals from each larger one."""
+        """Map points of a subsphere to the sphere, with residuals from each larger one."""
         outer = self.subspheres[: len(residuals)]
         for subsphere, signed in zip(outer[::-1], residuals, strict=True):
             local = subsphere.lift(local, signed)
@@ -266,31 +241,31 @@ def nested_spheres(
     sphere: str = "small",
     negligible: float = 0.0,
     max_iter: int = 2000,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> NestedSpheres:
     r"""Fit principal nested spheres to points on a sphere, robustly.
 
-    From the sphere that the points span, the chain goes down by one dimension at a time: the
-    nearest subsphere, in the sense of :func:`fit_subsphere`, the points projected on it, and so on
-    to a circle, of which the Karcher mean is taken.
+    Beginning with the sphere that the points span, each level fits the nearest subsphere
+    (:func:`fit_subsphere`) and projects the points on it, down to a circle. The Karcher mean on the
+    circle ends the chain.
 
     Parameters
     ----------
     points : array-like of shape (n, d)
-        Unit vectors. They may be fewer than their dimensions.
+        Unit vectors. n may be smaller than d.
     sample_weight : array-like of shape (n,), optional
-        Weights; a weight of 2 is the same as the point written twice.
+        Weights; a weight of 2 is the same as the point given twice.
     p : float in (0, 2], default=2.0
-        The power of the residuals that is summed; smaller ones forgive outliers.
+        The power of the residuals in the objective; smaller powers are more robust.
     sphere : {"small", "great", "bic", "test"}, default="small"
-        What subspheres may be: of any radius, as in the paper; great ones only; or at each level
-        the one with the lower Bayesian information criterion, or a small one where a
-        likelihood-ratio test at 5 % rejects the great one.
+        The kind of subspheres. "small": of any radius, as in the paper. "great": great ones only.
+        "bic": at each level the one with the lower Bayesian information criterion. "test": a small
+        one if a likelihood-ratio test at 5 % rejects the great one.
     negligible : float, default=0.0
-        A shortcut: where a coordinate has no more than this part of all variance, a level is not
-        optimised, but cut off along that coordinate. 0 means that every level is optimised.
+        If a coordinate has at most this part of the variance, drop it without optimisation. 0
+        optimises every level.
     max_iter : int, default=2000
-        The most iterations of a search; a level takes one, or for p < 2 several.
+        The maximum number of iterations of a search; a level takes several for p < 2.
     callback : callable, optional
         Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
         ``n_iter``.
@@ -298,25 +273,24 @@ def nested_spheres(
     Returns
     -------
     NestedSpheres
-        The chain, with maps both ways.
+        The chain.
 
     Warns
     -----
     UserWarning
-        If the points take up more than half of the circle at the end.
+        If the points cover more than half of the circle at the end.
     ConvergenceWarning
-        If a search did not end within `max_iter` iterations.
+        If a search did not converge within `max_iter` iterations.
 
     Notes
     -----
-    How robust is it? Outliers anywhere on the sphere hardly move the nearest circle for p = 1, if
-    the points go most of the way round it. Where they have an arc of it only, another circle that
-    comes near the outliers too may have the lower sum for p = 1; p = 0.5 needs less of an arc.
-    Outliers that agree with each other are a group of the data, for every p.
+    With p = 1, scattered outliers hardly move the fitted circle if the points cover most of it. If
+    they cover only an arc, another circle nearer to the outliers may have the lower objective;
+    p = 0.5 needs a shorter arc. Outliers that form a group act as data, for every p.
 
-    ``"test"`` is the first of the two tests of R's ``shapes::pns``, at 5 %; the second one there,
-    of whether points are spread evenly about their mean, after which all levels are great, is not
-    made. A round cloud may then be wrapped in a small subsphere of its own size.
+    ``"test"`` is the first of the two tests of R's ``shapes::pns``, at 5 %. The second one, of
+    isotropy, after which all levels are great, is not made. An isotropic cloud may therefore be
+    fitted by a small subsphere of its own size.
 
     References
     ----------
@@ -354,14 +328,14 @@ def nested_spheres(
     if chain.wrap > np.pi:
         warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
-            "the chain: beyond 180 their mean need not be the only one, and the variance of the "
-            "first mode is inflated. Great subspheres (sphere='great') wrap less.",
+            "the chain. Beyond 180 the mean need not be unique, and the variance of the first mode "
+            "is inflated. Great subspheres (sphere='great') wrap less.",
             UserWarning,
         )
     unfinished = sum(not subsphere.converged for subsphere in chain.subspheres)
     if unfinished:
         warn_user(
-            f"{unfinished} of the {len(chain.subspheres)} subspheres were still moving after "
+            f"{unfinished} of the {len(chain.subspheres)} subspheres did not converge within "
             f"{max_iter} iterations. Raise max_iter.",
             ConvergenceWarning,
         )
@@ -370,7 +344,7 @@ def nested_spheres(
 
 @dataclass(frozen=True)
 class _Rule:
-    """How subspheres are chosen."""
+    """How subspheres are fitted: parameters of :func:`nested_spheres`."""
 
     p: float
     sphere: str
@@ -379,7 +353,7 @@ class _Rule:
 
 
 def _chain(
-    points: Floats, weights: Floats, rule: _Rule, callback: Callable[[dict[str, Any]], None] | None
+    points: Floats, weights: Floats, rule: _Rule, callback: Callback | None
 ) -> NestedSpheres:
     share = weights / weights.sum()
     basis = _span(points, share)
@@ -420,45 +394,54 @@ def _chain(
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
 
 
+def _matrix(values: ArrayLike, name: str, most: int, least: int | None = None) -> Floats:
+    """Return rows of `most` numbers, or of `least` to `most`, or raise."""
+    matrix = check_numbers(values, name, "the sphere", dtype=np.float64)
+    if not (least or most) <= matrix.shape[1] <= most:
+        number = f"from {least} to {most}" if least else most
+        raise ValueError(f"{name} must have {number} columns; got {matrix.shape[1]}.")
+    return matrix
+
+
 def _of_moderate_size(points: Floats) -> Floats:
-    """Return points whose squares neither over- nor underflow: divided by a power of 2, or not."""
+    """Divide points by powers of 2 if their squares would over- or underflow."""
     powers = np.frexp(np.abs(points).max(axis=1))[1]
     powers[np.abs(powers) < _EXTREME] = 0
     return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
 def _in_span(points: Floats, basis: Floats) -> Floats:
-    """Return the directions of points in the span of a basis, in its coordinates.
+    """Project points on the span of a basis and normalise them; return its coordinates.
 
-    Raise for a point orthogonal to the span: a new one, or one of negligible weight.
+    Raise if a point is orthogonal to the span, as new points or those of tiny weight may be.
     """
     local = points @ basis
     lengths = np.linalg.norm(local, axis=1)
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
         raise RowError(
-            "Row {0} of points is orthogonal to the span of the data, so that it has no place on "
-            "their sphere. Points of negligible weight do not count for the span.",
+            "Row {0} of points is orthogonal to the span of the data, without those of negligible "
+            "weight. Leave the row out.",
             row,
         )
     return local / lengths[:, None]
 
 
 def _span(points: Floats, share: Floats) -> Floats:
-    """Return the directions that the points span, by falling second moment; two at least."""
+    """Return at least two directions that the points span, by falling second moment."""
     scaled = np.sqrt(share)[:, None] * points
-    # a single point spans one direction; the full matrices have a second one
+    # a single point spans one direction; full matrices give a second one
     _, values, rows = np.linalg.svd(scaled, full_matrices=len(points) == 1)
     kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
     if rows.shape[0] < 2:
-        raise ValueError("points must have at least 2 coordinates: a sphere of dimension 1.")
+        raise ValueError("points must have at least 2 coordinates; got 1.")
     return np.ascontiguousarray(rows[:kept].T)
 
 
 def _principal_coordinates(local: Floats, share: Floats, about_origin: bool) -> Floats:
     """Return the directions of falling spread, about the mean or the origin, as columns.
 
-    Along these a search begins near its end, and has units that suit it.
+    In these coordinates a search begins near its end and is well scaled.
     """
     second = (local * share[:, None]).T @ local
     if not about_origin:
@@ -470,9 +453,9 @@ def _principal_coordinates(local: Floats, share: Floats, about_origin: bool) -> 
 def _in_own_coordinates(
     fits: list[Subsphere], axes: Floats, basis: Floats
 ) -> tuple[tuple[Subsphere, ...], Floats]:
-    """Return subspheres with axes in coordinates that only depend on the subspheres before.
+    """Express axes in coordinates that depend only on the subspheres before.
 
-    Also return the directions of the circle's coordinates, as columns.
+    Return the subspheres, and the directions of the circle's coordinates as columns.
     """
     frame, found = basis, []
     for fit, axis in zip(fits, axes, strict=True):
@@ -484,11 +467,10 @@ def _in_own_coordinates(
 
 
 def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
-    """Fit a subsphere: small, great, or the one that the data ask for.
+    """Fit a subsphere: small, great, or chosen by a criterion.
 
-    Where a coordinate has no more variance than is negligible, it is only cut off. Residuals with
-    the density of exp(-|ρ/s|^p) have the log-likelihood -(n/p) log Σ|ρ|^p, and so two fits differ
-    by the ratio below.
+    A coordinate of negligible variance is cut off without a search. If residuals have the density
+    exp(-|ρ/s|^p), their log-likelihood is -(n/p) log Σ|ρ|^p, from which the ratio follows.
     """
     share, coordinate = weights / weights.sum(), None
     if negligible > 0:
@@ -512,7 +494,7 @@ def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> S
 
 
 def _cut_off(local: Floats, share: Floats, coordinate: int, p: float, great: bool) -> Subsphere:
-    """Return the subsphere along a coordinate, of the mean angle, without a search."""
+    """Return the subsphere about a coordinate axis with the mean angle as radius."""
     axis = np.eye(1, local.shape[1], coordinate)[0]
     angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
     radius = np.pi / 2 if great else float(share @ angles)
@@ -521,14 +503,14 @@ def _cut_off(local: Floats, share: Floats, coordinate: int, p: float, great: boo
 
 
 def _circular_mean(angles: Floats, share: Floats) -> tuple[float, float]:
-    """Return the Karcher mean of angles, exactly, and the arc that holds all of them.
+    """Return the exact Karcher mean of angles, and the arc that holds all of them.
 
-    The mean is the ordinary one of the angles cut open somewhere between two of them; of the n
-    places to cut the one with the least variance is taken.
+    Cut the circle between two angles and take their ordinary mean, for each of the n cuts; the one
+    with the least variance is the Karcher mean.
     """
     order = np.argsort(angles, kind="stable")
     x, w = angles[order], share[order]
-    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # these are moved up by a turn
+    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # weight of the angles raised by 2π
     first = np.concatenate([[0.0], np.cumsum(w * x)[:-1]])
     means = w @ x + 2 * np.pi * before
     squares = w @ x**2 + 4 * np.pi * first + 4 * np.pi**2 * before - means**2

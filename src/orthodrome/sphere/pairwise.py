@@ -1,4 +1,4 @@
-"""Geodesic distances between two sets of points, as a matrix."""
+"""Matrices of geodesic distances."""
 
 from __future__ import annotations
 
@@ -25,23 +25,21 @@ from .maps import paired_angles
 
 __all__ = ["geodesic_distances"]
 
-# In units of √eps: below it the square of a rounded length shows in an angle.
-_NEAR = 4
-# Pairs that are looked at together.
-_PAIRS = 65_536
+_NEAR = 4  # in units of √eps: smaller angles are computed pair by pair
+_PAIRS = 65_536  # computed at once
 
 
 def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) -> NDArray[Any]:
-    r"""Return the distances along the sphere between all points of X and of Y.
+    r"""Return the geodesic distances between all points of X and of Y.
 
     Without a kernel the points are unit vectors, and :math:`\theta = 2\operatorname{atan2}(\|x -
-    y\|, \|x + y\|)`. With one they are feature vectors, brought to unit length, and for a kernel
-    that is a function of a distance, of vectors, shapes or matrices,
+    y\|, \|x + y\|)`. With a kernel they are normalised feature vectors. For kernels that are
+    functions of a distance (of vectors, shapes or matrices),
 
     .. math:: \theta = \operatorname{atan2}\left(\sqrt{(1 - k)(1 + k)}, k\right)
 
-    with 1 - k evaluated as it is, not subtracted: near points keep their digits, where arccos k is
-    0 at ‖x - y‖ = 1e-8 σ. Other kernels give what their values allow.
+    with 1 - k computed without cancellation. This is accurate for near points: arccos k is 0 at
+    ‖x - y‖ = 1e-8 σ. For other kernels the accuracy is that of their values.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     Y : array-like of shape (n, d), optional
         Points; default: X.
     kernel : Kernel, str, callable or None, default=None
-        The kernel, fitted to X unless it is fitted already. k(x, x) must be constant. With
+        The kernel; an unfitted one is fitted to X. k(x, x) must be constant. With
         ``"precomputed"``, X is the Gram matrix.
 
     Returns
@@ -67,17 +65,15 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     if kernel is None:
         x = _unit_vectors(X, "X")
         y = x if Y is None else _unit_vectors(Y, "Y")
-        if x.coordinates.shape[1] != y.coordinates.shape[1]:
-            raise ValueError(
-                f"Y must have as many columns as X, {x.coordinates.shape[1]}; got "
-                f"{y.coordinates.shape[1]}."
-            )
+        d, found = x.coordinates.shape[1], y.coordinates.shape[1]
+        if d != found:
+            raise ValueError(f"Y must have as many columns as X, {d}; got {found}.")
         return _angles_between(x, y)
     fitted = as_fitted_kernel(kernel, X)
     X = fitted.validate(X, reset=False)
     if isinstance(fitted, Precomputed):
         if Y is not None:
-            raise ValueError("Y must be None where X is a precomputed Gram matrix.")
+            raise ValueError("Y must be None if X is a precomputed Gram matrix.")
         return angles_from_cosines(X / X.dtype.type(squared_radius(np.diagonal(X))))[0]
     Y = X if Y is None else fitted.validate(Y, reset=False)
     x, y = fitted.prepare(X), fitted.prepare(Y)
@@ -92,11 +88,11 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
 
 
 def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
-    """Return the angles between unit vectors, those of the nearest pair by pair."""
+    """Return the angles between unit vectors."""
     opposite = Prepared(-y.coordinates, y.per_point)
     chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
     angles = angles_from_halves(chords, sums)[0]
-    # there squares of rounded lengths are felt, and at last squares underflow
+    # there errors of squared lengths matter, and squares may underflow
     i, j = np.nonzero(chords <= _NEAR * np.sqrt(np.finfo(chords.dtype).eps))
     for start in range(0, len(i), _PAIRS):
         a, b = i[start : start + _PAIRS], j[start : start + _PAIRS]

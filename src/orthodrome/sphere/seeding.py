@@ -1,4 +1,4 @@
-"""First centres of clusters, chosen among the points."""
+"""Initial cluster centres, chosen among the points."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .._core.types import Floats, Indices
 
 __all__ = ["SEEDINGS", "SquaredDistances"]
 
-#: ``squared(indices)`` returns the squared distances of all n points from those, shape (n, m).
+#: ``squared(indices)`` returns the squared distances of all points from some of them, (n, m).
 SquaredDistances = Callable[[Indices], Floats]
 
 
 def k_means_plus_plus(
     squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
 ) -> Indices:
-    """Draw each point with a probability that grows with its squared distance from the others.
+    """Draw points with probabilities proportional to squared distances from those before.
 
-    Of a few that are drawn (2 + log k) the one is kept that lowers the sum of squares most
-    (Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", 2007).
+    Of 2 + log k candidates, keep the one that lowers the sum of squares most (Arthur and
+    Vassilvitskii, "k-means++: the advantages of careful seeding", 2007).
     """
     chosen = [_draw(weights, random)]
     nearest = squared(np.array(chosen))[:, 0]
@@ -39,7 +39,7 @@ def k_means_plus_plus(
 def farthest_first(
     squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
 ) -> Indices:
-    """Draw the first point; then take, each time, the one farthest from those that were taken.
+    """Draw the first point, then repeatedly take the one farthest from those taken.
 
     (Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.)
     """
@@ -57,11 +57,11 @@ def farthest_first(
 def random_points(
     squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
 ) -> Indices:
-    """Draw different points, with probabilities that follow the weights."""
+    """Draw distinct points, with probabilities proportional to the weights."""
     return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
 
 
-#: Ways to choose k of the points; fewer are returned where the rest coincide with those.
+#: Ways to choose k of the points; fewer are returned if the rest coincide with them.
 SEEDINGS = {
     "k-means++": k_means_plus_plus,
     "farthest-first": farthest_first,
@@ -70,7 +70,7 @@ SEEDINGS = {
 
 
 def _draw(weights: Floats, random: np.random.RandomState) -> int:
-    """Draw an index with a probability that follows the weights."""
+    """Draw an index with a probability proportional to the weights."""
     sums = np.cumsum(weights)
     place = int(np.searchsorted(sums, random.uniform() * sums[-1], side="right"))
     return min(place, int(np.flatnonzero(weights)[-1]))
