@@ -510,7 +510,7 @@ def test_arrays_and_counts_that_do_not_go_together_are_refused(parts, which, tmp
     file = Checkpoint(tmp_path / "run", "a run", None)
     file.write(Saved(**states, seed=0, history=[]))
     for shape in [(3, 5)] if parts is INCONSISTENT["another run"] else [(3, 5), None]:
-        with pytest.raises(ValueError, match="do not go together"):
+        with pytest.raises(ValueError, match="inconsistent"):
             file.read(shape)
 
 
@@ -520,7 +520,7 @@ def test_what_is_no_place_for_a_file(tmp_path):
         run(operator, tmp_path)
     with pytest.raises(ValueError, match=r"checkpoint of hebbian must be a path.* got 5"):
         run(operator, 5)
-    with pytest.raises(ValueError, match=r"checkpoint: there is no folder .*nowhere to write to"):
+    with pytest.raises(ValueError, match=r"nowhere is not a folder"):
         run(operator, tmp_path / "nowhere" / "run")
     assert operator.n_rows == 0  # said before the work, not after
 

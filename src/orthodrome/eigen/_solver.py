@@ -1,4 +1,4 @@
-"""The base class of the eigensolvers: parameters are checked when a solver is made."""
+"""The base class of the eigensolvers, which checks their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From eigenpairs of a centred or tangent Gram matrix to components and their coordinates."""
+"""Principal components from eigenpairs of a centred or tangent Gram matrix."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def solve_components(
     n_components: int | float | None,
     solve: Callable[[int, NDArray[Any] | None], Eigenpairs],
 ) -> Eigenpairs:
-    """Solve for as many pairs as are asked for: a number, a fraction of the trace, or all.
+    """Compute the pairs that are asked for: a number, a fraction of the trace, or all.
 
-    ``solve(k, initial)`` computes k pairs, from approximate vectors where there are any. For a
+    ``solve(k, initial)`` computes k pairs, starting from approximate vectors if given. For a
     fraction, k is doubled until the eigenvalues add up to it.
     """
     n = problem.shape[0]
@@ -150,8 +150,8 @@ def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
     \,\theta/\sin\theta`.
     """
     stretched = coefficients * tangent.stretches[:, None]
-    along = tangent.cosines @ stretched
-    return (stretched - np.outer(tangent.base_point, along)).astype(coefficients.dtype)
+    radial = tangent.cosines @ stretched
+    return (stretched - np.outer(tangent.base_point, radial)).astype(coefficients.dtype)
 
 
 def _rounding_floor(
@@ -159,10 +159,9 @@ def _rounding_floor(
 ) -> float:
     """Return the size up to which an eigenvalue may be nothing but rounding.
 
-    Two sources: the solver, a few units in the last place of the largest eigenvalue; and the
-    geometry, a difference of numbers of the size of K, so that coincident points have noise for a
-    spectrum. There, entries are rounded each by itself, which adds up to the root of n, and the
-    means or cosines, which all rows share, to n.
+    The solver contributes a few units in the last place of the largest eigenvalue. The geometry
+    subtracts numbers of the size of K: independent rounding of its entries grows with the root of
+    n, that of the means or cosines, which all rows share, with n.
     """
     n = geometry.shape[0]
     count = n if weights is None else float(weights.sum())

@@ -22,8 +22,8 @@ __all__ = ["Dense"]
 class Dense(Solver):
     """LAPACK's ``syevr`` on the whole matrix: exact, O(n²) memory, O(n³) time.
 
-    The residuals reported are a bound for rounding: n times the machine epsilon times the norm of
-    the matrix (its largest column sum). Measuring them would take another product.
+    The residuals are a bound for rounding: n times the machine epsilon times the norm of the matrix
+    (its largest column sum).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Dense(Solver):
     name = "dense"
 
     def check_memory(self, n: int, dtype: Any) -> None:
-        """Raise if the whole matrix exceeds the budget; a few megabytes are never refused."""
+        """Raise if the whole matrix exceeds the budget; 8 MiB are always allowed."""
         needed = n * n * np.dtype(dtype).itemsize
         if self.memory_budget is None or needed <= max(parse_bytes(self.memory_budget), 2**23):
             return

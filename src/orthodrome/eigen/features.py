@@ -1,4 +1,4 @@
-"""Principal components of explicit features, from their small covariance matrix."""
+"""Moments and principal axes of explicit features."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FeatureAxes:
 
 @dataclass(frozen=True)
 class FeatureMoments:
-    """Moments of weighted features, which can be put together from those of parts.
+    """Moments of weighted features, which can be merged with those of other rows.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class FeatureMoments:
     trace, squared, captured : float
         Σ w k(x, x), Σ w k(x, x)² and Σ w ‖f‖².
     input_mean : ndarray of shape (d,) or None
-        The mean x̄ of the rows themselves, where they are to be found again from features.
+        The mean x̄ of the rows themselves, if pre-images are wanted.
     cross : ndarray of shape (r, d) or None
         Σ w (f - mean)(x - x̄)ᵀ.
 
@@ -73,7 +73,7 @@ class FeatureMoments:
     def of_sums(
         cls, center: Floats, sums: tuple[Floats, ...], input_center: Floats | None = None
     ) -> FeatureMoments:
-        """Take what :class:`CenteredSums` added up about a center."""
+        """Return moments from the sums of :class:`CenteredSums` about a center."""
         count, first, second, trace, squared, captured, *inputs = sums
         shift = first / count
         input_mean = cross = None
@@ -91,7 +91,7 @@ class FeatureMoments:
         return self.scatter / self.count
 
     def with_part(self, part: FeatureMoments) -> FeatureMoments:
-        """Return the moments of both together.
+        """Return the moments of both parts together.
 
         References
         ----------
@@ -124,8 +124,8 @@ class FeatureMoments:
 class CenteredSums:
     """Sums over a block of points, for moments about a center near their mean.
 
-    They are those of the weights w, of w z and w z zᵀ with z the vectors from the center, of
-    w k(x, x) and of its square, and of w ‖f‖².
+    The terms are w, w z and w z zᵀ with z the vectors from the center, w k(x, x), w k(x, x)², and
+    w ‖f‖².
     """
 
     center: Floats
@@ -135,7 +135,7 @@ class CenteredSums:
         w = np.ones(block.n) if block.weights is None else block.weights
         z = block.vectors() - self.center.astype(block.dtype)
         second, captured = second_moment(z, block.weights), w @ block.captured
-        with np.errstate(over="ignore"):  # who asks looks whether it is finite
+        with np.errstate(over="ignore"):  # the caller checks that it is finite
             squared = w @ block.own**2
         return w.sum(), w @ z, second, w @ block.own, squared, captured
 
@@ -156,7 +156,7 @@ def feature_axes(
     floor: float,
     eps: float,
 ) -> FeatureAxes:
-    """Return as many axes as are asked for: a number, a fraction of `total`, or all there are.
+    """Return the leading axes: a number of them, a fraction of `total`, or all.
 
     A number above the rank is filled with zeros, up to n. `floor` is the size up to which a
     variance may be rounding of the geometry, `eps` the machine epsilon of the features.

@@ -1,4 +1,4 @@
-"""Leading eigenpairs by thick-restarted block Lanczos: products with the operator only."""
+"""Leading eigenpairs by thick-restarted block Lanczos."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ class Krylov(Solver):
     max_iter : int
         The most products with the operator.
     block_size : int, optional
-        Vectors per product. Default: the number of pairs asked for, and 8 more where the operator
-        evaluates the kernel again for each product, since then a wider block costs little; 64 at
-        most. An eigenvalue of higher multiplicity than the block is wide may be found too few
-        times, unless the basis becomes invariant.
+        Vectors per product. Default: the number of pairs, and 8 more if the operator evaluates the
+        kernel again for each product; at most 64. An eigenvalue whose multiplicity exceeds the
+        block size may be found too few times, unless the basis becomes invariant.
     max_basis : int, optional
         Vectors kept before a restart, at least two for each pair and four blocks. Default: as
         many as 256 MiB hold, 20 blocks at most.
@@ -56,11 +55,10 @@ class Krylov(Solver):
         Source of the starting block.
     initial : ndarray of shape (n, m), "nystroem" or Nystroem, optional
         Approximate eigenvectors to start from; random vectors fill the block up. "nystroem" takes
-        those of the Nyström approximation by eight anchors for each vector of a block, or 256 if
-        these are at most a sixteenth of the rows; :class:`Nystroem` has options. That takes the
-        rows of the anchors (and of those that were drawn and rejected), a small part of a
-        product; how many products it saves `benchmarks/bench_warm_starts.py` counts. The matrix
-        must be positive semidefinite for it to be a good start; the pairs do not depend on it.
+        those of the Nyström approximation by eight anchors for each vector of a block, or by 256 if
+        these are at most a sixteenth of the rows; :class:`Nystroem` has options. It costs a small
+        part of a product (`benchmarks/bench_warm_starts.py` counts the products saved). It is a
+        good start only if the matrix is positive semidefinite; the result does not depend on it.
     memory_budget : str or number, optional
         The most memory of the whole matrix if LAPACK is used instead; default: not checked.
 
@@ -90,11 +88,7 @@ class Krylov(Solver):
     }
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
-        """Return the k leading eigenpairs.
-
-        Where a basis of two restarts would already span the whole space the matrix is small
-        enough for LAPACK, which is used instead.
-        """
+        """Return the k leading eigenpairs; by LAPACK if a basis would span the whole space."""
         block = self._block(operator, k)
         capacity = self._capacity(operator.shape[0], k, block, operator.dtype)
         if capacity >= operator.shape[0]:
@@ -184,9 +178,9 @@ class Krylov(Solver):
 
 
 def smallest_ritz_value(operator: Any) -> float:
-    """Return a value not below the smallest eigenvalue, and near it if it lies apart.
+    """Return an upper bound of the smallest eigenvalue, close to it if a gap isolates it.
 
-    It takes a few products with four vectors, or all eigenvalues of a small matrix.
+    It costs a few products with four vectors, or all eigenvalues of a small matrix.
     """
     n = operator.shape[0]
     if n <= _SMALL:
@@ -221,7 +215,7 @@ class _Basis:
 
     @property
     def scale(self) -> float:
-        """The largest Ritz value in modulus, the yardstick of residuals; never 0."""
+        """The largest Ritz value in modulus, to which residuals are relative; never 0."""
         largest = np.abs(self._ritz_values).max(initial=0.0)
         return float(max(largest, np.finfo(np.float64).tiny))
 
@@ -293,7 +287,7 @@ class _Basis:
         return float(10 * np.finfo(self._Q.dtype).eps * norm * np.sqrt(self.size))
 
     def _fresh_directions(self) -> tuple[NDArray[Any], int]:
-        """The basis is invariant: go on in a random direction orthogonal to it."""
+        """Return random directions orthogonal to a basis that is invariant."""
         n = self._Q.shape[0]
         width = min(self._block, n - self.size)
         W = self._rng.standard_normal((n, width)).astype(self._Q.dtype)

@@ -1,4 +1,4 @@
-"""The one door to the eigensolvers, and the rule by which one is chosen."""
+"""Leading eigenpairs by any solver, and the choice of the solver."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
 
-# Measured on two cores: at these sizes LAPACK on the whole matrix takes well under a second, and
-# is exact; beyond, a few products with blocks are faster for as many pairs as people look at.
+# Measured on two cores: up to this size LAPACK takes well under a second on the whole matrix;
+# beyond it, a few products with blocks are faster for the usual numbers of pairs.
 _DENSE_ROWS = 1000
 _DENSE_FRACTION = 0.2
 
-# Beyond, a pass over the matrix evaluates more than 2e10 kernel values, and Krylov needs some ten.
+# Beyond, a pass over the matrix evaluates more than 2e10 kernel values; Krylov needs about ten.
 _KRYLOV_ROWS = 200_000
 
 
@@ -62,16 +62,16 @@ _CHECKS = {
     "max_iter": optional(integer()),
     "random_state": seed,
 }
-# Options that a solver object takes where it leaves them None.
+# Options that fill in parameters that a solver object leaves None.
 _OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     """Return which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
 
-    With `exact` it is one that finds the pairs of the operator itself, however long that takes:
-    what :func:`leading` does. Estimators change to Nyström features beyond 200,000 rows, where
-    every pass over the Gram matrix takes minutes, and wherever `n_anchors` is given.
+    With `exact`, as in :func:`leading`, the solver finds the pairs of the operator itself, however
+    long that takes. Estimators use Nyström features beyond 200,000 rows, where every pass over the
+    Gram matrix takes minutes, and if `n_anchors` is given.
 
     Examples
     --------
@@ -89,8 +89,7 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     if n > _KRYLOV_ROWS and not exact:
         return Choice(
             "nystroem",
-            f"n = {n} is more than {_KRYLOV_ROWS}: a pass over the whole matrix is not affordable, "
-            "features by anchors are",
+            f"n = {n} is more than {_KRYLOV_ROWS}: a pass over the whole matrix is too expensive",
         )
     if k > _DENSE_FRACTION * n:
         return Choice(
@@ -137,10 +136,9 @@ def leading(
     random_state : int, RandomState, Generator or None
         Source of the start of krylov and hebbian, and of the anchors of nystroem.
     initial : ndarray of shape (n, m), "nystroem" or ``Eigenpairs.resume``, optional
-        Approximate eigenvectors to start from, those that anchors give, or a run of hebbian to go
-        on with.
+        Approximate eigenvectors to start from, those from anchors, or a run of hebbian to continue.
     memory_budget : str or number, optional
-        For dense: what the whole matrix may take; default: not checked.
+        For dense: the most memory of the whole matrix; default: not checked.
     callback : callable, optional
         Called with each entry of the history as it is made.
 
@@ -192,7 +190,7 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
 
 
 def _with_options(solver: Any, options: Options, *, override: bool) -> Any:
-    """Return one of our solvers with the options, or with those that it leaves open."""
+    """Return a solver with all options, or with those that it leaves None."""
     if not isinstance(solver, Solver):
         return solver
     given: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Leading eigenpairs of the Nyström approximation, from a few rows of the matrix."""
+"""Leading eigenpairs of the Nyström approximation by anchors."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _tolerance(value: Any, name: str, owner: str) -> None:
 
 @dataclass(frozen=True)
 class Nystroem(Solver):
-    r"""The Nyström method: all points are represented by their similarity to a few, the anchors.
+    r"""The Nyström method: points are represented by their similarity to a few anchors.
 
     :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
     there are anchors. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
-    :class:`~orthodrome.KernelPGA`, :class:`~orthodrome.KernelPNS`, and those that find clusters)
-    never look at more of the Gram matrix than its diagonal and the columns of the anchors, and
-    keep nothing else of the training data for new points.
+    :class:`~orthodrome.KernelPGA`, :class:`~orthodrome.KernelPNS`, and the clustering estimators)
+    evaluate only the diagonal of the Gram matrix and the columns of the anchors. Of the training
+    data they keep only the anchors.
 
     Parameters
     ----------
@@ -57,14 +57,13 @@ class Nystroem(Solver):
         How they are chosen, see :func:`~orthodrome.coordinates.partial_cholesky`; or which rows
         they are, as integers in one dimension; or, for an estimator, points.
     tol : float, optional
-        Take no more anchors once the trace of what the features leave out,
+        Stop once the trace of what the features leave out,
         :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
-        as many as asked for.
+        all `n_anchors`.
     sphere : {"unit", "angles"}, default="unit"
         How :class:`~orthodrome.KernelPGA` treats features that are shorter than the points.
-        "unit" brings each to unit length, which puts it back on the sphere. "angles" leaves them,
-        as projections of the points on the span of the anchors, and takes the angles of the
-        points themselves, which the inner products with the mean tell.
+        "unit" normalises them, which puts them back on the sphere. "angles" keeps the projections
+        of the points on the span of the anchors, with the angles of the points themselves.
     random_state : int, RandomState, Generator or None
         Source of the draws.
 

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .._core.checks import check_numbers, check_sample_weight
 from .._core.status import Status
 from .._core.types import Floats
 
@@ -28,7 +27,7 @@ class Eigenpairs:
         Orthonormal eigenvectors in columns.
     residuals : ndarray of shape (k,)
         ‖K v - λ v‖ for each pair (estimated by hebbian). An eigenvalue lies within its residual
-        of the value given, and within residual² / gap where it is isolated by a gap.
+        of the value given, and within residual² / gap if a gap isolates it.
     n_iter : int
         Products of the operator with a block of vectors (1 for the dense solver), or passes over
         its rows (hebbian).
@@ -38,10 +37,10 @@ class Eigenpairs:
         The solver that ran.
     history : tuple of dict
         One entry per iteration: ``max_residual``, relative to the largest eigenvalue in modulus,
-        and what else the solver knows.
+        and diagnostics of the solver.
     coefficients : ndarray of shape (n, k) or None
-        Where a solver finds the components of unit length themselves, their coefficients over the
-        points: K times these is √λ times the vectors. None: the vectors divided by √λ.
+        Coefficients of the components of unit length over the points, if the solver finds them:
+        K times these is √λ times the vectors. None: the vectors divided by √λ.
     resume : object or None
         The state to continue from, as ``initial``.
     smallest : float or None
@@ -104,10 +103,7 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
     >>> orient(np.array([[1.0, -3.0], [-0.5, 1.0], [-0.5, 2.0]]))
     array([ 1., -1.])
     """
-    columns = check_numbers(
-        embedding, "embedding", "orient", dtype=np.float64, ensure_min_features=0
-    )
-    weights = check_sample_weight(weights, len(columns), "orient")
+    columns = np.asarray(embedding, dtype=np.float64)
     if weights is not None:  # a row of weight 0 is a row left out
         columns, weights = columns[weights > 0], weights[weights > 0]
     scale = np.abs(columns).max(axis=0, initial=0.0)
@@ -124,7 +120,7 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
 def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: NDArray[Any]) -> Floats:
     """Choose signs as :func:`orient` does, from third moments and those of the moduli.
 
-    Where the moment is 0 to rounding, the signs are those of a few rows, `fallback`.
+    Where the moment is 0 to rounding, a few rows, `fallback`, decide.
 
     Examples
     --------

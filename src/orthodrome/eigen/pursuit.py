@@ -1,4 +1,4 @@
-"""Directions of largest dispersion, robustly: projection pursuit by powers, with deflation."""
+"""Robust projection pursuit with deflation, and the spatial median."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from .._core.types import Floats
 
 __all__ = ["Pursuit", "projection_pursuit", "spatial_median"]
 
-# Of the directions of points, so many are looked at, and so many begin a search.
+# The directions of at most so many points are tried, and so many start a search.
 _MOST_CANDIDATES, _N_STARTS = 256, 4
-# Relative to the mean square: what keeps powers below 1 smooth at 0.
+# Relative to the mean square: smooths powers below 1 at 0.
 _EPSILON = 1e-8
 
 
 @dataclass(frozen=True)
 class Pursuit:
-    """Orthonormal directions and how far points are dispersed along them.
+    """Orthonormal directions and the dispersion of points along them.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ def projection_pursuit(
     max_iter: int = 1000,
     callback: Callable[[int], None] | None = None,
 ) -> Pursuit:
-    r"""Find orthogonal directions along which points are dispersed most, one after the other.
+    r"""Find orthogonal directions of largest dispersion, one after the other.
 
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, z_n \rangle|^p
@@ -58,8 +59,8 @@ def projection_pursuit(
     With p = 2 these are the principal directions, by an eigendecomposition. For 1 <= p < 2 the
     iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, normalised,
     with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
-    (smoothed) sum is maximised by L-BFGS. Both begin at the leading principal directions and at the
-    directions of the points that do best, and the best end is taken.
+    (smoothed) sum is maximised by L-BFGS. Both start from the leading principal directions and the
+    best directions of points; the best result is kept.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def projection_pursuit(
     n_directions : int
         How many, at most m.
     p : float in (0, 2], default=1.0
-        The power; smaller ones are moved less by far points.
+        The power; smaller ones are less sensitive to outliers.
     max_iter : int, default=1000
         The most iterations of a search.
     callback : callable, optional
@@ -104,12 +105,11 @@ def projection_pursuit(
             direction = direction - earlier @ (earlier.T @ direction)
         length = float(np.linalg.norm(direction))
         if length < 0.5:  # nothing is left: any orthogonal direction
-            direction = _any_orthogonal(earlier)
-            length = 1.0
+            direction, length = scipy.linalg.null_space(earlier.T)[:, 0], 1.0
         found[:, number] = direction / length
-        along = left @ found[:, number]
-        dispersions[number] = float(share @ np.abs(along) ** p)
-        left -= np.outer(along, found[:, number])
+        scores = left @ found[:, number]
+        dispersions[number] = float(share @ np.abs(scores) ** p)
+        left -= np.outer(scores, found[:, number])
         n_iter += steps
         if callback is not None:
             callback(number + 1)
@@ -121,7 +121,7 @@ def spatial_median(
 ) -> Floats:
     r"""Return the point c of least weighted sum of distances, Σ w_n ‖y_n - c‖.
 
-    Weiszfeld's iteration, with the step of Vardi and Zhang where it comes upon a point.
+    Weiszfeld's iteration, with the step of Vardi and Zhang at data points.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def spatial_median(
         if total == 0:
             return center
         target = pulls @ points / total
-        rest = float(share[here].sum())  # what holds the centre where it is
+        rest = float(share[here].sum())  # weight of the points at the centre
         away = float(np.linalg.norm(target - center)) * total
         fraction = max(0.0, 1 - rest / away) if away > 0 else 0.0
         step = fraction * (target - center)
@@ -184,8 +184,8 @@ def _climb(
     left: Floats, share: Floats, direction: Floats, p: float, max_iter: int
 ) -> tuple[Floats, int]:
     for n_iter in range(1, max_iter + 1):
-        along = left @ direction
-        pull = (share * np.sign(along) * np.abs(along) ** (p - 1)) @ left
+        scores = left @ direction
+        pull = (share * np.sign(scores) * np.abs(scores) ** (p - 1)) @ left
         length = float(np.linalg.norm(pull))
         if length == 0:
             return direction, n_iter
@@ -207,9 +207,9 @@ def _smooth_climb(
     def value_and_gradient(x: Floats) -> tuple[float, Floats]:
         length = float(np.linalg.norm(x))
         direction = x / length
-        along = left @ direction
-        squares = along**2 + epsilon
-        gradient = (share * (p * along * squares ** (p / 2 - 1))) @ left
+        scores = left @ direction
+        squares = scores**2 + epsilon
+        gradient = (share * (p * scores * squares ** (p / 2 - 1))) @ left
         gradient -= (gradient @ direction) * direction
         return -float(share @ squares ** (p / 2)), -gradient / length
 
@@ -221,12 +221,3 @@ def _smooth_climb(
         options={"maxiter": max_iter, "ftol": 1e-14, "gtol": 1e-10},
     )
     return found.x / np.linalg.norm(found.x), int(found.nit)
-
-
-def _any_orthogonal(earlier: Floats) -> Floats:
-    """Return a unit vector that is orthogonal to orthonormal columns, which are fewer than rows."""
-    least = int(np.argmin(np.einsum("ij,ij->i", earlier, earlier)))
-    vector = np.eye(1, len(earlier), least)[0]
-    for _ in range(2):
-        vector = vector - earlier @ (earlier.T @ vector)
-    return vector / np.linalg.norm(vector)

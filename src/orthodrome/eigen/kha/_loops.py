@@ -157,10 +157,10 @@ def visit_with_meta_descent(
         _combine(W, columns, j, 2 * r, width, z)
         decay = 1.0 / (1.0 + (t + j + 1) / period)
         for i in range(r):
-            along = 0.0  # Σ_{j<=i} y_j (A K' Bᵀ)_ji
+            correction = 0.0  # Σ_{j<=i} y_j (A K' Bᵀ)_ji
             for m in range(i + 1):
-                along += y[m] * inner[r + i, m]
-            change = mu * y[i] * (b[i] - along)
+                correction += y[m] * inner[r + i, m]
+            change = mu * y[i] * (b[i] - correction)
             if automatic:
                 change = min(max(decay * change, -bound - log_gains[i]), bound - log_gains[i])
             log_gains[i] += change

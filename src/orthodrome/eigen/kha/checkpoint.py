@@ -1,4 +1,4 @@
-"""The state of a run in a file: written atomically, read without pickle, identified by its data."""
+"""Checkpoint files of Hebbian runs: written atomically, read without pickle."""
 
 from __future__ import annotations
 
@@ -20,43 +20,55 @@ __all__ = ["Checkpoint", "Saved"]
 _FORMAT = "orthodrome hebbian checkpoint 1"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
 _COUNTS = ("clock", "n_passes", "position")
-_PENDING = {*PHASES, "estimate", "clipped"}
+_PREFIXES = {"state": "", "pass_start": "pass_start_"}
 
 
 @dataclass(frozen=True)
 class Saved:
-    """The content of a checkpoint: the state now and at the start of its pass, and the history."""
+    """The content of a checkpoint.
+
+    Attributes
+    ----------
+    state, pass_start : State
+        The state now, and at the start of its pass (None between passes).
+    seed : int
+        The seed of the visiting orders.
+    history : list of dict
+        One entry for each pass.
+    pending : dict
+        Seconds and clipped steps of the pass under way.
+    diverged : bool
+        Whether the run ended by divergence.
+    """
 
     state: State
     pass_start: State | None
     seed: int
     history: list[dict[str, Any]]
     pending: dict[str, float] = field(default_factory=dict)
-    diverged: bool = False  # whether the run ended by that
+    diverged: bool = False
 
 
 class Checkpoint:
-    """The file of a run.
+    """The checkpoint file of a run.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     fingerprint : str
-        Identifies data, kernel and parameters; a file with another one is refused.
+        Identifies data, kernel and parameters; a file with another one raises a ValueError.
     seconds : float or None
-        None: write after each pass. Else: write when that many seconds have gone by.
+        The least time between two writes; None writes after each pass.
     """
 
     def __init__(self, path: Any, fingerprint: str, seconds: float | None) -> None:
         self.path = check_path(path, "checkpoint", "hebbian")
-        self._fingerprint = fingerprint
-        self._seconds = seconds
+        self._fingerprint, self._seconds = fingerprint, seconds
         self._written = time.monotonic()
-        if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint: there is no folder {self.path.parent} to write to.")
-        if not os.access(self.path.parent, os.W_OK):
-            raise ValueError(f"checkpoint: the folder {self.path.parent} cannot be written to.")
+        folder = self.path.parent
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise ValueError(f"checkpoint of hebbian: {folder} is not a folder with write access.")
 
     def due(self, pass_ended: bool) -> bool:
         """Return whether to write now."""
@@ -68,10 +80,10 @@ class Checkpoint:
         """Replace the file as a whole: if the process is killed, the old one stays."""
         arrays: dict[str, Any] = {}
         numbers: dict[str, Any] = {}
-        for prefix, state in (("", saved.state), ("pass_start_", saved.pass_start)):
+        for which, prefix in _PREFIXES.items():
+            state = getattr(saved, which)
             for name, value in vars(state).items() if state is not None else ():
-                kept = arrays if name in _ARRAYS else numbers
-                kept[prefix + name] = value
+                (arrays if name in _ARRAYS else numbers)[prefix + name] = value
         meta = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
@@ -86,9 +98,9 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def read(self, shape: tuple[int, int] | None = None) -> Saved | None:
-        """Return the content of the file, None if there is none; refuse those of other runs.
+        """Return the content of the file, or None if there is no file.
 
-        `shape` is that of the coefficients of this run.
+        A file of another run, or with coefficients of another shape, raises a ValueError.
         """
         if not self.path.exists():
             return None
@@ -96,14 +108,11 @@ class Checkpoint:
         try:
             with open(self.path, "rb") as file:
                 archive = Arrays(file, os.fstat(file.fileno()).st_size)
-                if "meta" not in archive.names:
-                    raise ValueError("it lacks the array meta")
-                meta = json.loads(str(archive["meta"]))
+                meta = json.loads(str(archive["meta"])) if "meta" in archive.names else None
                 if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
                     raise ValueError(f"its format is not {_FORMAT!r}")
                 if meta.get("fingerprint") == self._fingerprint:
-                    arrays = {name: archive[name] for name in archive.names if name != "meta"}
-                    return _content(meta, arrays, shape)
+                    return _content(meta, archive, shape)
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} cannot be read as a checkpoint of hebbian ({error}); delete it to "
@@ -115,33 +124,27 @@ class Checkpoint:
         )
 
 
-def _content(meta: dict[str, Any], arrays: dict[str, Any], shape: tuple[int, int] | None) -> Saved:
+def _content(meta: dict[str, Any], archive: Arrays, shape: tuple[int, int] | None) -> Saved:
     """Return the content; raise if parts are missing or inconsistent: compiled loops trust it."""
+    parts: dict[str, Any] = {"state": None, "pass_start": None}
     try:
-        states = {}
-        for prefix in ("", "pass_start_") if "pass_start_coefficients" in arrays else ("",):
-            parts = {name: arrays[prefix + name] for name in _ARRAYS}
-            numbers = {name: meta["numbers"][prefix + name] for name in (*_COUNTS, "damping")}
-            states[prefix] = State(**parts, **numbers)
-        saved = Saved(
-            state=states[""],
-            pass_start=states.get("pass_start_"),
-            seed=int(meta["seed"]),
-            history=meta["history"],
-            pending=meta["pending"],
-            diverged=meta["diverged"],
-        )
+        for which, prefix in _PREFIXES.items():
+            if which == "state" or prefix + "coefficients" in archive.names:
+                arrays: Any = {name: archive[prefix + name] for name in _ARRAYS}
+                numbers = {name: meta["numbers"][prefix + name] for name in (*_COUNTS, "damping")}
+                parts[which] = State(**arrays, **numbers)
+        parts |= {name: meta[name] for name in ("history", "pending", "diverged")}
+        saved = Saved(**parts, seed=int(meta["seed"]))
     except (LookupError, TypeError) as error:
         raise ValueError(f"it lacks a part: {error}") from error
-    if not all(_is_consistent(state, shape) for state in states.values()):
-        raise ValueError("its arrays and counts do not go together")
-    if not _is_history(saved):
-        raise ValueError("its history is not that of a run")
+    states = [state for state in (saved.state, saved.pass_start) if state is not None]
+    if not all(_is_consistent(state, shape) for state in states) or not _is_history(saved):
+        raise ValueError("its arrays, counts or history are inconsistent")
     return saved
 
 
 def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
-    """Return whether arrays and counts go with each other, and with the run."""
+    """Return whether arrays and counts match each other and the shape of the run."""
     found, r = state.coefficients.shape, state.log_gains.size
     counts = [getattr(state, name) for name in _COUNTS]
     return (
@@ -157,7 +160,7 @@ def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
 
 
 def _is_history(saved: Saved) -> bool:
-    """Return whether history, times and seed are such as a run writes."""
+    """Return whether history, pending numbers and seed have the types that a run writes."""
     entries, pending = saved.history, saved.pending
     return (
         isinstance(entries, list)
@@ -165,8 +168,8 @@ def _is_history(saved: Saved) -> bool:
         and all(isinstance(entry.get("diverged"), bool) for entry in entries)
         and all(_is_number(entry.get("max_residual")) for entry in entries)
         and isinstance(pending, dict)
-        and pending.keys() in (set(), _PENDING)
-        and all(_is_number(value) for value in pending.values())
+        and pending.keys() in (set(), {*PHASES, "estimate", "clipped"})
+        and all(map(_is_number, pending.values()))
         and isinstance(saved.diverged, bool)
         and saved.seed >= 0
     )

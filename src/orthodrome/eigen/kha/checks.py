@@ -1,4 +1,4 @@
-"""Checks of the matrix and the order that the Kernel Hebbian Algorithm is given."""
+"""Checks of the arguments of the Kernel Hebbian Algorithm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .sweep import State
 
 __all__ = ["check_order", "check_same_matrix", "check_semidefinite"]
 
-_N_SAMPLED = 32  # rows that stand for all
+_N_SAMPLED = 32  # rows that are compared
 
 
 def check_semidefinite(operator: Any) -> None:
-    """Raise if the diagonal shows that a matrix is not positive semidefinite, or not finite.
+    """Raise if the diagonal of a matrix is not finite, or not that of a semidefinite one.
 
-    A negative entry shows it, and so does a zero in a row that has other entries. Other negative
-    eigenvalues are noticed when the components are made orthonormal.
+    Neither negative entries are allowed, nor zeros in rows with other entries. Other negative
+    eigenvalues are detected when the components are orthonormalised.
     """
     diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
     fault = np.flatnonzero(~np.isfinite(diagonal))
@@ -31,8 +31,8 @@ def check_semidefinite(operator: Any) -> None:
     largest, precision = float(np.abs(diagonal).max()), np.finfo(operator.dtype)
     if 0 < largest < float(precision.tiny) / float(precision.eps):
         raise ValueError(
-            f"The diagonal of the matrix is at most {largest:g}, so small that hebbian would lose "
-            "it to underflow; rescale the data or the kernel."
+            f"The diagonal of the matrix is at most {largest:g}, so small that hebbian would "
+            "underflow; rescale the data or the kernel."
         )
     rounding = operator.rounding()
     allowed = max(rounding, np.sqrt(float(precision.eps)) * largest)
@@ -59,25 +59,25 @@ def _indefinite(fact: str) -> str:
 
 
 def _spaced(n: int) -> NDArray[np.intp]:
-    """Return a few of n rows at even distances."""
+    """Return a few of n rows, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, _N_SAMPLED).astype(np.intp))
 
 
 def check_same_matrix(state: State, operator: Any, what: str) -> None:
-    """Raise unless the products with K' that a state holds are those with this matrix."""
+    """Raise unless the products in a state are those with this matrix."""
     sample = _spaced(operator.shape[0])
     expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
     held = state.projections[:, sample]
     allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
     if not np.all(np.abs(expected - held) <= allowed):
         raise ValueError(
-            f"{what} on another matrix. Go on with the same data, kernel and weights, or start "
+            f"{what} on another matrix. Continue with the same data, kernel and weights, or start "
             "anew."
         )
 
 
 def check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
-    """Return the samples in the order of their visits, one row per pass."""
+    """Return a valid order of visits, one row per pass, or None."""
     if order is None:
         return None
     indices = check_numbers(order, "order", "hebbian", dtype=None, ensure_min_samples=0)

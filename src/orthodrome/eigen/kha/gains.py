@@ -1,9 +1,8 @@
-"""How far each component moves at a sample: the gains of the paper, and automatic ones."""
+"""Gains of the Kernel Hebbian family: those of the paper, and automatic ones."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,36 +12,35 @@ from ..._core.types import Floats
 if TYPE_CHECKING:
     from .solver import Hebbian
 
-__all__ = ["BOUND", "GAINS", "Gains", "choose_gains"]
+__all__ = ["BOUND", "GAINS", "Gains"]
 
 #: KHA, KHA/t, KHA/et and KHA-SMD.
 GAINS = ("constant", "t", "et", "smd")
 
-# The automatic gains let a component turn by about so much in its first pass,
+# How far automatic gains let a component turn in its first pass,
 _TURNS = 10.0
-# and a sample of average length move it by at most so much, before the limit on each step.
+# and how far a sample of average length may move it, before the limit on each step.
 _STEP = 2.0
-# Of KHA-SMD: the gain of the log-gains, and how far these may go. Without a bound they wandered
-# off on some data, and the limit on steps then held all components back for the sake of one.
+# KHA-SMD: the gain of the log-gains, and their bound. Without a bound they wandered off on some
+# data, and the limit on steps then held back all components because of one.
 _META = 0.2
 BOUND = 1.5
-# Of KHA/t and KHA, which have one gain for all components: parts of what the last one needs. That
-# of KHA does not decay and settles the error that is left.
+# KHA/t and KHA have one gain for all components: a part of what the last one needs. The gain of KHA
+# does not decay and so determines the error that remains.
 _SHARED = {"t": 0.5, "constant": 0.03}
 
 
-@dataclass(frozen=True)
 class Gains:
-    r"""A rule for the gains :math:`D_i = e^{\rho_i} \eta_i` of the r components.
+    r"""Gains :math:`D_i = e^{\rho_i} \eta_i` of the components, by the settings of a solver.
 
     Attributes
     ----------
     kind : {"constant", "t", "et", "smd"}
         KHA, KHA/t, KHA/et or KHA-SMD.
     eta0 : float or None
-        The paper's η0; None for the automatic gains, which come with a limit on every step.
+        The paper's η0; None for the automatic gains, whose steps are all limited.
     mu, xi : float
-        Of KHA-SMD: the gain of its log-gains, and the decay of their memory.
+        KHA-SMD: the gain of the log-gains, and the decay of their memory.
     log_gain : float
         ρ at the start.
     period : float
@@ -53,14 +51,16 @@ class Gains:
         The mean of k'(x, x), the scale of the automatic gains.
     """
 
-    kind: str
-    eta0: float | None
-    mu: float
-    xi: float
-    log_gain: float
-    period: float
-    n_points: int
-    mean_square: float
+    def __init__(self, settings: Hebbian, operator: Any) -> None:
+        self.kind, self.xi, self.n_points = settings.gain, float(settings.xi), operator.shape[0]
+        self.mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
+        self.eta0 = None if isinstance(settings.eta0, str) else float(settings.eta0)
+        if isinstance(settings.mu, str):
+            self.mu = _META / self.mean_square if self.mean_square > 0 else 0.0
+        else:
+            self.mu = float(settings.mu)
+        self.log_gain = 1.0 if self.meta and not self.automatic else 0.0
+        self.period = math.inf if self.kind == "constant" else float(self.n_points)
 
     @property
     def meta(self) -> bool:
@@ -88,8 +88,8 @@ class Gains:
     def _automatic(self, eigenvalues: Floats) -> Floats:
         """Return min(10 / λ_i, 2 / k_i), k_i the mean square that earlier components leave over.
 
-        KHA/t has one gain for all, and the last component needs the largest; KHA, whose gain does
-        not decay, takes a part of it.
+        KHA and KHA/t have one gain for all components: a part of the largest, which the last
+        component needs.
         """
         known = np.minimum.accumulate(eigenvalues)  # not yet in order, λ may be over-estimated
         left = self.mean_square - np.concatenate([[0.0], np.cumsum(known)[:-1]]) / self.n_points
@@ -100,23 +100,3 @@ class Gains:
         if self.kind in _SHARED:
             gains = np.full_like(gains, _SHARED[self.kind] * min(gains.max(), caps[0]))
         return gains
-
-
-def choose_gains(settings: Hebbian, operator: Any) -> Gains:
-    """Return the rule of a solver's settings for this operator."""
-    mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
-    automatic = isinstance(settings.eta0, str)
-    mu = settings.mu
-    if isinstance(mu, str):
-        mu = _META / mean_square if mean_square > 0 else 0.0
-    n, kind = operator.shape[0], settings.gain
-    return Gains(
-        kind=kind,
-        eta0=None if automatic else float(settings.eta0),
-        mu=float(mu),
-        xi=float(settings.xi),
-        log_gain=0.0 if automatic or kind != "smd" else 1.0,
-        period=math.inf if kind == "constant" else float(n),
-        n_points=n,
-        mean_square=mean_square,
-    )

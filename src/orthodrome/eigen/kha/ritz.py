@@ -1,4 +1,4 @@
-"""The best eigenpairs that the span of the components holds, and how good they are."""
+"""Eigenpairs from the components: the Rayleigh-Ritz step and estimates of residuals."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Ritz(NamedTuple):
 
 
 def rayleigh_ritz(state: State) -> Ritz:
-    r"""Turn the components within their span into the principal axes of the data in it.
+    r"""Return the principal axes of the data within the span of the components.
 
-    The span of :math:`w = A\Phi'` holds the axes :math:`u A \Phi'` with
+    The span of :math:`w = A\Phi'` contains the axes :math:`u A \Phi'` with
 
     .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u ,
 
@@ -34,15 +34,15 @@ def rayleigh_ritz(state: State) -> Ritz:
     """
     A, projections = state.components, state.component_projections
     mixing = whitening(projections @ A.T)
-    seen = mixing @ projections
-    values, turn = scipy.linalg.eigh(seen @ seen.T, check_finite=False, driver="evd")
+    products = mixing @ projections
+    values, turn = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")
     turn = turn[:, ::-1].T @ mixing
-    coefficients, seen = turn @ A, turn @ projections
+    coefficients, products = turn @ A, turn @ projections
     values = values[::-1]
     null = values <= len(values) * np.finfo(float).eps * max(values[0], 0.0)
     values = np.where(null, 0.0, values)
     coefficients[null] = 0.0
-    return Ritz(values, coefficients, quotient(seen, np.sqrt(values)[:, None]))
+    return Ritz(values, coefficients, quotient(products, np.sqrt(values)[:, None]))
 
 
 def raw_pairs(state: State) -> Ritz:
@@ -63,8 +63,8 @@ def estimate_residuals(
 ) -> Floats:
     """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
 
-    A sample of m of the l rows holds m / l of the squared residual on average. It costs m rows,
-    which is a small part of a sweep. Rows of zeros, which have no residual, are left out.
+    A sample of m of the l rows contains m / l of the squared residual on average, at a small part
+    of the cost of a pass. Rows of zeros have no residual and are left out.
     """
     present = nonzero_rows(operator)
     n = len(present)

@@ -1,4 +1,4 @@
-"""The Kernel Hebbian Algorithm from start to end: passes, error, divergence, checkpoints."""
+"""A run of the Kernel Hebbian Algorithm: passes, error estimates, divergence, checkpoints."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..._core.types import Callback, Floats
 from ..._core.warn import warn_user
 from .checkpoint import Checkpoint, Saved
 from .checks import check_same_matrix, check_semidefinite
-from .gains import Gains, choose_gains
+from .gains import Gains
 from .ritz import Ritz, component_pairs, estimate_residuals, raw_pairs, rayleigh_ritz
 from .starts import start_from, start_with
-from .sweep import PHASES, State, sweep
+from .sweep import PHASES, State, resolve_block_size, sweep
 
 if TYPE_CHECKING:
     from .solver import Hebbian
@@ -43,7 +43,7 @@ _MOST_ZEROS = 2**24  # coefficients: a few components too many do no harm
 
 @dataclass(frozen=True)
 class HebbianResult:
-    """The end of a run of the Kernel Hebbian Algorithm.
+    """Result of a run of the Kernel Hebbian Algorithm.
 
     Attributes
     ----------
@@ -98,41 +98,42 @@ def run(
     operator: Any,
     r: int,
     given: Floats | HebbianResult | None,
-    block_size: int,
     n_passes: int,
     *,
     orders: NDArray[np.intp] | None = None,
     polish: bool = True,
     callback: Callback | None = None,
 ) -> HebbianResult:
-    """Find r components, with valid settings and arguments as :func:`hebbian` has them."""
+    """Find r components; settings and arguments are valid, as in :func:`hebbian`."""
     n = operator.shape[0]
     if r > n and r * n > _MOST_ZEROS:
         raise ValueError(
-            f"n_components of hebbian is {r}, and a matrix of {n} rows has no more components than "
-            "these: the others would be zeros."
+            f"n_components of hebbian is {r}, but a matrix of {n} rows has at most {n} components."
         )
     check_semidefinite(operator)
-    gains = choose_gains(settings, operator)
+    block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
+    gains = Gains(settings, operator)
     file, saved = None, None
     if settings.checkpoint is not None:
         fingerprint = _fingerprint(settings, operator, r, given, orders, block_size)
         file = Checkpoint(settings.checkpoint, fingerprint, settings.checkpoint_seconds)
         saved = _further(file.read((r * (1 + gains.meta), n)), given, file)
-        if saved is not None:  # a fingerprint does not cover globals that a function reads
+        if saved is not None:  # the fingerprint omits globals that a kernel function reads
             check_same_matrix(saved.state, operator, f"{file.path} is the checkpoint of a run")
     with single_threaded_blas():
         if saved is None:
             saved = _beginning(settings, operator, r, gains, given, block_size)
-        passes = _Passes(operator, gains, settings.tol, block_size, orders, polish, callback, file)
         first = given.n_passes if isinstance(given, HebbianResult) else 0
-        return passes.finish(saved, first, first + n_passes)
+        last, tol = first + n_passes, settings.tol
+        return _Passes(
+            operator, gains, tol, block_size, orders, polish, callback, file, first, last
+        ).finish(saved)
 
 
 def _fingerprint(
     settings: Hebbian, operator: Any, r: int, given: Any, orders: Any, block_size: int
 ) -> str:
-    """Identify a run by its data, kernel and parameters; those that may change are left out."""
+    """Identify a run by its data, kernel and parameters, but not those that may change."""
     rates = (settings.eta0, settings.mu, settings.xi)
     numbers = [value if isinstance(value, str) else float(value) for value in rates]
     parts = (operator, r, settings.gain, numbers, settings.start, orders, block_size)
@@ -142,7 +143,7 @@ def _fingerprint(
 
 
 def _further(saved: Saved | None, given: Any, file: Checkpoint) -> Saved | None:
-    """Return what a checkpoint holds, unless the result given as initial has more passes."""
+    """Return the content of a checkpoint, unless the result given as initial has more passes."""
     if saved is None or not isinstance(given, HebbianResult):
         return saved
     if saved.seed != given.seed:
@@ -178,7 +179,7 @@ def _beginning(
 
 
 def _passes_ahead(state: State, operator: Any, rng: np.random.Generator, block_size: int) -> float:
-    """Return after how many passes a random start would be about as good as these components."""
+    """Return after how many passes a random start would be about as accurate."""
     lengths = state.squared_lengths()
     if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
         return 0.0  # their lengths are still to be found
@@ -191,7 +192,7 @@ def _passes_ahead(state: State, operator: Any, rng: np.random.Generator, block_s
 
 @dataclass
 class _Passes:
-    """Passes over one operator."""
+    """Passes over one operator, up to the pass `last`; the run began after the pass `first`."""
 
     operator: Any
     gains: Gains
@@ -201,54 +202,64 @@ class _Passes:
     polish: bool
     callback: Callback | None
     file: Checkpoint | None
+    first: int
+    last: int
 
-    def finish(self, saved: Saved, first: int, last: int) -> HebbianResult:
-        """Continue from `saved` until the error is small, or the last pass is done.
-
-        `first` is the number of passes before this run.
-        """
-        self.first, self.last, self.seed = first, last, saved.seed
-        self.history = list(saved.history)
+    def finish(self, saved: Saved) -> HebbianResult:
+        """Continue from `saved` until the error is small, or the last pass is done."""
+        self.seed, self.history = saved.seed, list(saved.history)
         self.found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
-        state, pass_start, pending = saved.state, saved.pass_start, dict(saved.pending)
-        before = state if pass_start is None else pass_start
+        self.state, self.pass_start, self.pending = saved.state, saved.pass_start, saved.pending
+        before = saved.state if saved.pass_start is None else saved.pass_start
         status = Status.DIVERGED if saved.diverged else self._status(before)
         if status is not None:  # the file may hold half a pass too many
-            state = before
+            self.state = before
         while status is None:
-            pass_start = state.copy() if pass_start is None else pass_start
-            pending = pending or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
-            if self._pass(state, pass_start, pending):
-                self._record(state, pending, diverged=False)
-                status = self._status(state)
-            else:
-                state = pass_start
-                status = self._undone(state, pending)
-            pass_start, pending = None, {}
-            self._keep(state, None, {}, ended=status)
+            status = self._pass()
+            self.pass_start, self.pending = None, {}
+            self._keep(ended=status)
             if self.callback is not None:  # if it raises, the pass is in the checkpoint
                 self.callback(dict(self.history[-1]))
         if status is Status.DIVERGED:
-            _warn(f"Pass {state.n_passes + 1} diverged and was undone; the run ends before it.")
-        return self._result(state, status)
+            _warn(self.state, " and was undone; the run ends before it.")
+        return self._result(status)
 
-    def _pass(self, state: State, pass_start: State, pending: dict[str, float]) -> bool:
-        """Visit the rest of a pass; return whether it went well."""
+    def _pass(self) -> Status | None:
+        """Make or finish one pass; return how the run has ended, if it has.
+
+        A pass that diverges is undone; automatic gains are halved.
+        """
+        self.pass_start = self.pass_start or self.state.copy()
+        self.pending = dict(self.pending) or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
+        if self._visit(self.pass_start):
+            self._record(diverged=False)
+            return self._status(self.state)
+        state = self.state = self.pass_start
+        self._record(diverged=True)
+        if not self.gains.automatic or state.damping <= _MOST_DAMPING:
+            return Status.DIVERGED
+        state.damping /= 2
+        _warn(state, "; it is repeated with half the gains.")
+        return None
+
+    def _visit(self, before: State) -> bool:
+        """Visit the rest of a pass that began with `before`; return whether it went well."""
+        state = self.state
         if self.orders is None:
             rng = np.random.default_rng([self.seed, 1, state.n_passes])
             order = rng.permutation(self.operator.shape[0])
         else:
             order = self.orders[state.n_passes - self.first]
         with np.errstate(over="ignore", invalid="ignore"):
-            visits = sweep(state, self.operator, order, self.gains, self.block_size, pending)
+            visits = sweep(state, self.operator, order, self.gains, self.block_size, self.pending)
             for block, n_clips in visits:
                 if n_clips is None:
                     self._check_rows(block)
                     return False
-                pending["clipped"] += n_clips
+                self.pending["clipped"] += n_clips
                 if state.position < len(order):
-                    self._keep(state, pass_start, pending)
-            return not self._has_diverged(state, pass_start)
+                    self._keep()
+            return not self._has_diverged(before)
 
     def _check_rows(self, block: NDArray[np.intp]) -> None:
         """Raise if infinities or NaN came from the matrix, not from the gains."""
@@ -259,26 +270,18 @@ class _Passes:
                 "has NaN or infinity."
             )
 
-    def _has_diverged(self, state: State, pass_start: State) -> bool:
-        lengths = float(state.squared_lengths().max())
+    def _has_diverged(self, before: State) -> bool:
+        lengths = float(self.state.squared_lengths().max())
         if self.gains.automatic:
-            return not lengths <= _GROWTH * max(1.0, float(pass_start.squared_lengths().max()))
+            return not lengths <= _GROWTH * max(1.0, float(before.squared_lengths().max()))
         # where e^ρ is 0 the component can never move again
-        return not lengths < _BEYOND_ALL_BOUNDS or not np.all(np.exp(state.log_gains) > 0)
+        return not lengths < _BEYOND_ALL_BOUNDS or not np.all(np.exp(self.state.log_gains) > 0)
 
-    def _undone(self, state: State, pending: dict[str, float]) -> Status | None:
-        """Record that the pass from here diverged; halve the gains if they are automatic."""
-        self._record(state, pending, diverged=True)
-        if not self.gains.automatic or state.damping <= _MOST_DAMPING:
-            return Status.DIVERGED
-        state.damping /= 2
-        _warn(f"Pass {state.n_passes + 1} diverged; it is repeated with half the gains.")
-        return None
-
-    def _record(self, state: State, pending: dict[str, float], *, diverged: bool) -> None:
-        since = time.perf_counter()
-        pairs, residuals = self.found = self._pairs(state)
-        pending["estimate"] += time.perf_counter() - since
+    def _record(self, *, diverged: bool) -> None:
+        """Append an entry to the history."""
+        state, since = self.state, time.perf_counter()
+        pairs, residuals = self.found = self._pairs()
+        self.pending["estimate"] += time.perf_counter() - since
         decay = 1.0 / (1.0 + state.clock / self.gains.period)
         base = self.gains.of_pass(state.eigenvalues, state.damping)
         largest = float(np.abs(pairs.values).max())
@@ -287,16 +290,16 @@ class _Passes:
             "eigenvalues": pairs.values.tolist(),
             "gains": (np.exp(state.log_gains * self.gains.meta) * base * decay).tolist(),
             "max_residual": float(residuals.max()) / largest if largest > 0 else 0.0,
-            "clipped": pending["clipped"] / self.operator.shape[0],
+            "clipped": self.pending["clipped"] / self.operator.shape[0],
             "diverged": diverged,
-            "seconds": {phase: pending[phase] for phase in (*PHASES, "estimate")},
+            "seconds": {phase: self.pending[phase] for phase in (*PHASES, "estimate")},
         }
         self.history.append(entry)
 
-    def _pairs(self, state: State) -> tuple[Ritz, Floats]:
-        """Return the pairs of a state, with estimates of their residuals."""
-        pairs = rayleigh_ritz(state) if self.polish else raw_pairs(state)
-        rng = np.random.default_rng([self.seed, 2, state.n_passes])
+    def _pairs(self) -> tuple[Ritz, Floats]:
+        """Return the pairs of the state, with estimates of their residuals."""
+        pairs = rayleigh_ritz(self.state) if self.polish else raw_pairs(self.state)
+        rng = np.random.default_rng([self.seed, 2, self.state.n_passes])
         return pairs, estimate_residuals(self.operator, pairs, rng, self.block_size)
 
     def _status(self, state: State) -> Status | None:
@@ -306,35 +309,28 @@ class _Passes:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_passes >= self.last else None
 
-    def _keep(
-        self,
-        state: State,
-        pass_start: State | None,
-        pending: dict[str, float],
-        *,
-        ended: Status | None = None,
-    ) -> None:
+    def _keep(self, ended: Status | None = None) -> None:
         """Write the checkpoint if one is due."""
-        file = self.file
-        if file is not None and (ended is not None or file.due(pass_ended=pass_start is None)):
+        file, start = self.file, self.pass_start
+        if file is not None and (ended is not None or file.due(pass_ended=start is None)):
             diverged = ended is Status.DIVERGED
-            file.write(Saved(state, pass_start, self.seed, self.history, pending, diverged))
+            file.write(Saved(self.state, start, self.seed, self.history, self.pending, diverged))
 
-    def _result(self, state: State, status: Status) -> HebbianResult:
-        pairs, residuals = self._pairs(state) if self.found is None else self.found
+    def _result(self, status: Status) -> HebbianResult:
+        pairs, residuals = self._pairs() if self.found is None else self.found
         dtype = self.operator.dtype
         return HebbianResult(
             coefficients=pairs.coefficients.astype(dtype),
             eigenvalues=pairs.values.astype(dtype),
             eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
             residuals=residuals.astype(dtype),
-            n_passes=state.n_passes,
+            n_passes=self.state.n_passes,
             ended=status.value,
             history=tuple(self.history),
-            state=state,
+            state=self.state,
             seed=self.seed,
         )
 
 
-def _warn(message: str) -> None:
-    warn_user(f"hebbian: {message}", ConvergenceWarning)
+def _warn(state: State, then: str) -> None:
+    warn_user(f"hebbian: Pass {state.n_passes + 1} diverged{then}", ConvergenceWarning)

@@ -27,7 +27,6 @@ from .checks import check_order
 from .gains import GAINS
 from .run import HebbianResult, run
 from .starts import STARTS, start_from
-from .sweep import resolve_block_size
 
 __all__ = ["Hebbian", "hebbian"]
 
@@ -38,18 +37,16 @@ _LARGEST = 1e75  # fourth powers of larger lengths overflow
 
 @dataclass(frozen=True)
 class Hebbian(Solver):
-    """The Kernel Hebbian Algorithm: a usable answer after a pass or two over the matrix.
+    """The Kernel Hebbian Algorithm: a rough solution after one or two passes over the matrix.
 
-    Parameters are those of :func:`~orthodrome.eigen.hebbian`, with a pilot as the default start.
-    The matrix must be positive semidefinite. Where one block holds all rows, or the pairs are more
-    than a fifth of them, LAPACK is exact and cheaper, and is used instead; no checkpoint is then
-    written.
+    The matrix must be positive semidefinite. If one block holds all rows, or the pairs are more
+    than a fifth of them, LAPACK is exact and cheaper and is used instead, without a checkpoint.
 
-    For speed take :class:`~orthodrome.eigen.Krylov`: from the same pilot, as its ``initial``, it is
-    more accurate even after a single product with the matrix (experiments/kha/starts.md).
+    :class:`~orthodrome.eigen.Krylov` is faster: with the same start as its ``initial``, it is more
+    accurate even after a single product with the matrix (experiments/kha/starts.md).
 
-    The samples are visited in an order that depends on their number and place: weights are
-    repetition, and the order of rows means nothing, only up to `tol`.
+    Samples are visited in an order that depends on their number. That weights mean repetition, and
+    that the order of rows does not matter, therefore holds only up to `tol`.
 
     Parameters
     ----------
@@ -58,11 +55,11 @@ class Hebbian(Solver):
     random_state : int, RandomState, Generator or None
         Source of the start and the orders.
     initial : ndarray of shape (n, m), "nystroem" or HebbianResult, optional
-        Approximate eigenvectors to start from, or a run to go on with; "nystroem" is
-        ``start="nystroem"``, by the name that other solvers have for it.
+        Approximate eigenvectors to start from, or a run to continue; "nystroem" means
+        ``start="nystroem"``.
     memory_budget : str or number, optional
-        The most memory for the rows of a block, at most 256 MiB, and for the whole matrix if LAPACK
-        is used instead. Default: not checked.
+        The most memory for the rows of a block (at most 256 MiB), and for the whole matrix if
+        LAPACK is used. Default: not checked.
     """
 
     gain: str = "et"
@@ -95,7 +92,7 @@ class Hebbian(Solver):
     }
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
-        """Return what runs for k pairs of an n x n matrix: this solver, or LAPACK if small."""
+        """Return the solver for k pairs of an n x n matrix: this one, or LAPACK if it is small."""
         small = n <= (self.block_size or _DENSE_ROWS) or k * _DENSE_SHARE > n
         return Dense(self.memory_budget) if small else self
 
@@ -105,9 +102,8 @@ class Hebbian(Solver):
         if isinstance(stand_in, Dense):
             return stand_in.solve(operator, k, callback=callback)
         settings = replace(self, start=self.initial) if isinstance(self.initial, str) else self
-        block_size = resolve_block_size(self.block_size, operator, self.memory_budget)
         given = self._initial(operator, k)
-        found = run(settings, operator, k, given, block_size, self.n_passes, callback=callback)
+        found = run(settings, operator, k, given, self.n_passes, callback=callback)
         rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
@@ -122,7 +118,7 @@ class Hebbian(Solver):
         )
 
     def _initial(self, operator: Any, k: int) -> NDArray[Any] | HebbianResult | None:
-        """Return the coefficients or the result to start from, if anything is given."""
+        """Return the coefficients or the result to start from, or None."""
         given, n = self.initial, operator.shape[0]
         if given is None or isinstance(given, str):
             return None
@@ -162,26 +158,24 @@ def hebbian(
     callback: Callback | None = None,
     random_state: Any = None,
 ) -> HebbianResult:
-    r"""Find leading eigenvectors by visiting one sample after the other: KHA and its family.
+    r"""Find leading eigenvectors by the Kernel Hebbian Algorithm or its variants.
 
     The components :math:`w = A\Phi'` follow Sanger's rule in feature space (eq. 8, 11, 15),
 
     .. math:: A \leftarrow A + \operatorname{diag}(e^{\rho}\eta)
         \bigl[y e_i^\top - \operatorname{lt}(y y^\top) A\bigr], \qquad y = A k'_i ,
 
-    where lt keeps the lower triangle. These are the paper's updates sample by sample, exactly;
-    they are computed in blocks, so that the work is in products of matrices.
+    where lt keeps the lower triangle. The updates are exactly those of the paper, sample by
+    sample, but are computed in blocks by products of matrices.
 
-    A usable answer is there after one or two passes over K', with O(r l) memory. It is *not* the
-    way to many digits, nor the fastest to a few: :class:`~orthodrome.eigen.Krylov` gets them with
-    fewer sweeps over K'.
+    One or two passes over K' give a rough solution, with O(r l) memory. For many digits, and for
+    speed, use :class:`~orthodrome.eigen.Krylov`, which needs fewer passes over K'.
 
     Parameters
     ----------
     operator : GramOperator or array-like of shape (l, l)
-        K', symmetric and positive semidefinite, taken as it is: wrap K in
-        :class:`~orthodrome.gram.Centered` for kernel PCA, in :class:`~orthodrome.gram.Tangent` for
-        kernel PGA. Only its rows are used, each once in a pass.
+        K', symmetric and positive semidefinite: K in :class:`~orthodrome.gram.Centered` for kernel
+        PCA, in :class:`~orthodrome.gram.Tangent` for kernel PGA. Each pass reads every row once.
     n_components : int
         r. If it exceeds the rank of K', the rest are zeros.
     gain : {"constant", "t", "et", "smd"}, default="et"
@@ -189,8 +183,7 @@ def hebbian(
         estimated eigenvalue of each component too (eq. 12, 13). KHA-SMD: stochastic meta-descent
         on the logarithms of those gains (eq. 16, 21).
     eta0 : float or "auto", default="auto"
-        A number is the paper's η0, and its rules hold to the letter. "auto" needs no tuning; see
-        Notes.
+        A number is η0 of the paper, with the gains of the paper. "auto" needs no tuning; see Notes.
     mu : float or "auto", default="auto"
         KHA-SMD: the gain of the log-gains.
     xi : float, default=0.99
@@ -201,13 +194,12 @@ def hebbian(
         Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
         returned is at most tol times the largest eigenvalue.
     start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
-        Random coefficients over a few points, made orthonormal in feature space; the principal
-        components within the span of a few points; the same with points drawn by randomly pivoted
-        Cholesky, which takes their rows twice; the paper's A ~ N(0, 1/(rl)), which takes a
-        sweep over K' by itself; the same over a few points.
+        "orthonormal": random coefficients over a few points, orthonormal in feature space.
+        "pilot": the principal components within the span of a few points. "nystroem": the same
+        with points drawn by randomly pivoted Cholesky. "paper": A ~ N(0, 1/(rl)), which takes a
+        product with K'. "sparse": the same over a few points.
     initial : ndarray of shape (r, l) or HebbianResult, optional
-        Coefficients to start from instead; a result goes on where it ended, as if the run had
-        never stopped.
+        Coefficients to start from instead, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
         The samples in the order of the visits. Default: a random permutation for each pass.
     block_size : int, optional
@@ -216,10 +208,10 @@ def hebbian(
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
     checkpoint : str or path, optional
-        A file that keeps the state after each pass. The same call again goes on from it and ends
-        with the same result as a run that was never interrupted; a file of other data, kernel or
-        parameters is refused. (`n_passes` and `tol` may differ: a finished run can be extended,
-        unless its `order` was given.)
+        File to write the state to after each pass. The same call again continues from it and gives
+        the same result as an uninterrupted run; a file of other data, kernel or parameters raises a
+        ValueError. (`n_passes` and `tol` may differ: a finished run can be extended, unless its
+        `order` was given.)
     checkpoint_seconds : float, optional
         Write the file every so many seconds instead, also in the middle of a pass.
     callback : callable, optional
@@ -235,16 +227,16 @@ def hebbian(
     Notes
     -----
     Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
-    :math:`\bar k_i` is what the components before the i-th leave over of the mean
-    :math:`\bar k` of k'(x, x); at each sample all gains are scaled down until
+    :math:`\bar k_i` is what the components before the i-th leave of the mean :math:`\bar k` of
+    k'(x, x); at each sample all gains are scaled down until
     :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
     these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
     :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
-    pilot start has t begin at 3 to 1000 passes, the more the smaller the residual of the pilot; so
-    have coefficients given as `initial`, unless they are no better than a random start.
-    Results do not depend on the scale of the kernel. Should the components grow beyond measure all
-    the same, the pass is undone and repeated with half the gains, and a warning says so. With a
-    number for `eta0` a run that diverges stops at the end of the last good pass.
+    pilot start lets t begin at 3 to 1000 passes, more if the residual of the pilot is small; so do
+    coefficients given as `initial`, unless they are no better than a random start.
+    Results do not depend on the scale of the kernel. If a pass diverges nevertheless, it is undone
+    and repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
+    ends after the last good pass.
 
     References
     ----------
@@ -285,7 +277,6 @@ def hebbian(
         operator,
         r,
         _checked_initial(initial, r, gain, operator),
-        resolve_block_size(block_size, operator),
         n_passes,
         orders=check_order(order, n_passes, operator.shape[0]),
         polish=polish,
@@ -303,7 +294,7 @@ def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
         if found != shape:
             raise ValueError(
                 f"initial of hebbian is the result of another run: its coefficients have shape "
-                f"{found}, this run's {shape}. Go on with the same operator, n_components and gain."
+                f"{found}, this run's {shape}. Use the same operator, n_components and gain."
             )
         return initial
     A = check_numbers(initial, "initial", "hebbian", dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Where the Kernel Hebbian Algorithm starts."""
+"""Starts of the Kernel Hebbian Algorithm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Start = tuple[Floats, Floats]
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
 _CLEARLY = 1e-3  # beyond rounding, in float32 too
-_UNITS = 8  # of rounding that the square of a null direction may have, though components are few
+_UNITS = 8  # at least so many units of rounding count as a null direction
 
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
@@ -66,9 +66,8 @@ def nonzero_rows(operator: Any) -> NDArray[np.intp]:
 def _topped_up(operator: Any, A: Floats, projections: Floats, rng: np.random.Generator) -> Start:
     """Replace rows of zeros by random ones over all points, orthonormal to the rest.
 
-    The points drawn may be copies of each other. A direction that a start lacks is never found: a
-    row of zeros stays one. One more sweep over K' makes sure that there are zeros only beyond its
-    rank.
+    The points drawn may be copies of each other, and a row of zeros would never change. After one
+    more product with K' there are zeros only beyond its rank.
     """
     missing = np.flatnonzero(~A.any(axis=1))
     if len(missing) == 0:
@@ -80,7 +79,7 @@ def _topped_up(operator: Any, A: Floats, projections: Floats, rng: np.random.Gen
 
 
 def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:
-    """Start from given coefficients: one sweep over K' for their products."""
+    """Return given coefficients and their products with K'."""
     A = np.array(coefficients, dtype=np.float64)
     product = np.ascontiguousarray(np.asarray(operator @ A.T.astype(operator.dtype)).T)
     start = A, product.astype(np.float64, copy=False)
@@ -102,8 +101,8 @@ def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
 def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
     """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros.
 
-    `rounding` is that of an entry of G: a direction whose square is no more than that of so many
-    entries is a null one. One of clearly negative square is an error: G is not of inner products.
+    `rounding` is that of an entry of G; a direction whose square is within the rounding of its
+    entries is a null one. A clearly negative square raises a ValueError.
     """
     inner = (inner + inner.T) / 2
     r = len(inner)
@@ -131,7 +130,7 @@ def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
 def _pilot(rows: Floats, own: Floats, r: int, rounding: float) -> Floats:
     """Return the leading components of all data within the span of the pilot points."""
     mixing = whitening(own, rounding)
-    seen = mixing @ rows
-    vectors = scipy.linalg.eigh(seen @ seen.T, check_finite=False, driver="evd")[1]
+    products = mixing @ rows
+    vectors = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")[1]
     leading = vectors[:, ::-1][:, :r].T @ mixing
     return np.vstack([leading, np.zeros((r - len(leading), len(own)))])

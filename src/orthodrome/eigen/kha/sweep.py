@@ -1,4 +1,4 @@
-"""A pass of the Kernel Hebbian Algorithm over the data, exactly, in blocks."""
+"""One pass of the Kernel Hebbian Algorithm, computed exactly in blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..._core.types import Floats
 from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
 
-__all__ = ["PHASES", "Seconds", "State", "quotient", "resolve_block_size", "sweep"]
+__all__ = ["PHASES", "State", "quotient", "resolve_block_size", "sweep"]
 
 _BLOCK_SIZE = 256
 _LEAST_BLOCK = 32
@@ -26,12 +26,10 @@ _BLOCK_BYTES = 2**28  # of the rows of K' that a block holds
 #: The phases of a pass that are timed: rows of K', the compiled loop over samples, and products.
 PHASES = ("rows", "samples", "products")
 
-Seconds = dict[str, float]
-
 
 @dataclass
 class State:
-    """Everything that the next sample depends on.
+    """State of a run: everything that the next sample depends on.
 
     Attributes
     ----------
@@ -101,7 +99,7 @@ def quotient(a: Floats, b: Floats) -> Floats:
 def resolve_block_size(
     block_size: int | None, operator: Any, memory_budget: str | float | None = None
 ) -> int:
-    """Return the samples per block: as asked for, or as many as their rows take little memory."""
+    """Return the samples per block: the given number, or what a few rows' memory allows."""
     if block_size is not None:
         return int(block_size)
     most = _BLOCK_BYTES if memory_budget is None else min(_BLOCK_BYTES, parse_bytes(memory_budget))
@@ -115,12 +113,12 @@ def sweep(
     order: NDArray[np.intp],
     gains: Gains,
     block_size: int,
-    seconds: Seconds,
+    seconds: dict[str, float],
 ) -> Iterator[tuple[NDArray[np.intp], int | None]]:
     """Visit the rest of a pass; yield each block, and how many of its steps were clipped.
 
-    The state is brought up to date in place, and time added to `seconds`, phase by phase. None in
-    place of the number of clips says that numbers were not finite any more.
+    The state is updated in place, and times are added to `seconds` by phase. The number of clips
+    is None if numbers are no longer finite.
     """
     n = operator.shape[0]
     if state.position == 0:
@@ -139,7 +137,7 @@ def _visit_block(
     block: NDArray[np.intp],
     gains: Gains,
     base: Floats,
-    seconds: Seconds,
+    seconds: dict[str, float],
 ) -> int | None:
     since = time.perf_counter()
     rows = operator.rows(block)
@@ -184,7 +182,7 @@ def _apply(state: State, T: Floats, V: Floats, rows: NDArray[Any], block: NDArra
     np.add.at(S.T, block, V.T)  # a sample may occur twice in a block
 
 
-def _spent(seconds: Seconds, phase: str, since: float) -> float:
+def _spent(seconds: dict[str, float], phase: str, since: float) -> float:
     now = time.perf_counter()
     seconds[phase] += now - since
     return now
