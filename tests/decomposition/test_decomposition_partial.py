@@ -195,7 +195,7 @@ def test_batches_of_weight_0_count_for_nothing():
     known.partial_fit(X + 9, sample_weight=np.zeros(60))
     np.testing.assert_array_equal(known.eigenvalues_, before)
     alone = KernelPCA(K).partial_fit(X[20:40], sample_weight=np.zeros(20))
-    with pytest.raises(ValueError, match="All rows that KernelPCA has seen have the weight 0"):
+    with pytest.raises(ValueError, match=r"All rows that KernelPCA .* weight 0"):
         alone.transform(X)
 
 
@@ -220,9 +220,9 @@ BAD = {  # what is given, weights, message
     "none": (lambda: iter([None]), None, "must be arrays of rows"),
     "lines": (lambda: iter([[1.0, 2.0], [3.0, 4.0]]), None, "must be arrays of rows"),
     "ragged batch": (lambda: iter([[[1.0, 2.0], [3.0]]]), None, "A batch of KernelPCA must hold n"),
-    "iterator": (lambda: iter(TWO), np.ones(4), "not with an iterator"),
+    "iterator": (lambda: iter(TWO), np.ones(4), "iterator"),
     "ragged weights": (TWO, [[1.0], [1.0, 2.0]], "sample_weight of KernelPCA must hold"),
-    "2-D weights": (TWO, np.ones((4, 1)), "must be one weight per sample"),
+    "2-D weights": (TWO, np.ones((4, 1)), "one weight per sample"),
     "long weights": (TWO, np.ones(5), r"must have shape \(4,\), .* got \(5,\)"),
 }
 

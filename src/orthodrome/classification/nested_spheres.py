@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_classes, check_finite_vector, check_power, check_targets
 from .._core.parameters import choice, integer, or_word, positive
-from .._core.progress import Progress, tracked, with_callbacks
+from .._core.progress import Progress, reporting, tracked, with_callbacks
 from .._core.types import Data
 from ..base import KernelEstimator, last_fit_kept, rows_renumbered
 from ..decomposition import KernelPNS
@@ -217,10 +217,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             self.p_ = self._chosen_power(X, labels, progress) if by_folds else float(self.p)
             self._circle_ = self.features == "scores"
             fitting = self._decomposition(self.p_)
-            fitting._listener = progress.advance
-            with nullcontext() if self._circle_ else _wraps_ignored():
+            quiet = nullcontext() if self._circle_ else _wraps_ignored()
+            with quiet, reporting(fitting, progress.advance):
                 self.decomposition_ = fitting.fit(X)
-            del fitting._listener
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(self.decomposition_)
             self.svm_ = _machines(self.features_, labels, self.C)

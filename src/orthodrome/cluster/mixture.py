@@ -31,7 +31,7 @@ from ..coordinates import anchor_coordinates, choose_anchors
 from ..coordinates.gram import CoordinateGram
 from ..decomposition import KernelPGA
 from ..decomposition.fits import table_fits
-from ..decomposition.new_points import attach_products, new_points
+from ..decomposition.new_points import attach_products
 from ..eigen import Nystroem
 from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
@@ -264,7 +264,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
                 chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
                 sample = canonical_rows(rows.take(chosen), counts)
                 number_of_clusters(sample, self.n_components, owner, "n_components")
-                points = unit_points(new_points(pga)(sample.data), modes)
+                points = unit_points(pga._new_points()(sample.data), modes)
             else:
                 sample, points = canonical, unit_points(pga.embedding_, modes)
                 cloud = Cloud(ArrayRows.of(points).zip(weights=canonical.weights))
@@ -518,7 +518,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     def _coordinates(self) -> Any:
         """Return the function of blocks that gives kPGA's coordinates."""
-        columns, function = self._columns_, new_points(self.pga_)
+        columns, function = self._columns_, self.pga_._new_points()
         return function if columns is None else partial(_of_columns, function, columns)
 
     def _judge(self, what: str) -> Any:

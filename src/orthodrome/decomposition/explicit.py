@@ -1,10 +1,10 @@
-"""What decompositions in explicit coordinates share: the Gram matrix is factored first."""
+"""The base class of decompositions that compute exact coordinates of the points first."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._core.checks import RowError, check_power
 from .._core.kinds import refuse_unread
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
-from .._core.progress import Progress, tracked, with_callbacks
+from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats, Indices
 from .._core.warn import warn_user
@@ -24,7 +24,6 @@ from ..base import (
     EmbeddingMixin,
     KernelEstimator,
     canonical_of,
-    fitted_kernel,
     last_fit_kept,
     rows_of,
     rows_renumbered,
@@ -32,24 +31,24 @@ from ..base import (
 from ..coordinates import isometric_coordinates
 from ..coordinates.isometry import principal_coordinates
 from ..eigen.pairs import orient
-from ..gram import Scaled, cross_operator, gram_diagonal, gram_operator
+from ..gram import cross_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan, Request, make_plan
 from ..rows import as_rows
-from .view import view_of
+from .view import fitted_view
 
 __all__ = ["ExplicitDecomposition", "oriented"]
 
-# What of squared lengths may be rounding.
+# Squared lengths up to this fraction may be rounding.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
-# Of the progress bar: about what the Gram matrix and its factors take of a fit.
+# Fraction of the progress bar for the Gram matrix and its factors.
 _GRAM_SHARE = 0.1
 
 
 class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
-    """A decomposition of points that get exact coordinates first, from the Gram matrix.
+    """A decomposition of exact coordinates, which come from the Gram matrix.
 
     A subclass fits itself to coordinates (`_fit_points`) and embeds coordinates (`_embedded`).
     """
@@ -62,27 +61,22 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     n_components: int | None
     p: float
     embedding_: NDArray[Any]
-    # Of fits on features; else there are none.
+    # None after a fit to the Gram matrix.
     n_anchors_: int | None = None
     anchor_indices_: Indices | None = None
 
-    #: Told how far a fit is, by an estimator that this one is a part of.
-    _listener: Callable[[float], None] | None = None
-
-    # ------------------------------------------------------------------ what a subclass supplies
-
-    #: Whether coordinates are brought to unit length.
+    #: Whether coordinates are normalised; k(x, x) must then be constant.
     _unit_points: ClassVar[bool] = False
-
-    def _on_sphere(self) -> bool:
-        """Tell whether k(x, x) must be constant; it is then divided out."""
-        return self._unit_points
 
     @abstractmethod
     def _fit_points(
         self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> None:
-        """Fit to coordinates; `advance` takes the fraction that is done."""
+    ) -> dict[str, Callable[[Floats], Floats]]:
+        """Fit to coordinates; `advance` takes the fraction done.
+
+        Return functions of coordinates, by the name of the attribute with their value for each
+        training row; one is `embedding_`.
+        """
 
     @abstractmethod
     def _embedded(self, points: Floats) -> Floats:
@@ -119,44 +113,40 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         refuse_unread(X, self)
         rows: Any = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
         canonical = canonical_of(rows, kernel)
-        distinct = rows_of(canonical, kernel)
-        plan = make_plan(distinct, kernel, self._request())
-        self._refuse_large_matrix(len(canonical.weights), plan)
+        solver = getattr(self, "solver", "dense")
+        request = Request.of(self, n_components=None, solver=solver, own=False)
+        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+        self._check_memory(len(canonical.weights), plan)
+        on_sphere = self._unit_points or getattr(self, "center", "") == "karcher"
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             with rows_renumbered(canonical.index):
-                self.kernel_ = fitted_kernel(kernel, distinct)
-                on_sphere = self._on_sphere()
-                found = explicit_points(canonical, self.kernel_, plan, on_sphere=on_sphere)
+                # one number of anchors whatever n_components is; the Gram matrix is read once
+                storage = "recompute" if plan.face == "gram" else plan.storage
+                plan = replace(plan, k=1, storage=storage)
+                view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
+                if view.points is None:
+                    found = isometric_coordinates(view.gram)
+                else:
+                    found = principal_coordinates(view.points)
             points = self._placed(found.points)
-            _warn_if_left_out(found.left_out, points, self.kernel_)
-            self.__dict__.update(found.attributes)
+            _warn_if_left_out(found.left_out, points, view.kernel)
+            self.__dict__.update(view.attributes())
+            self._decoder_, self._squared_radius_ = found.decoder, view.radius
             progress.advance(_GRAM_SHARE, "Gram matrix")
+
+            def advance(fraction: float) -> None:
+                progress.advance(_GRAM_SHARE + (1 - _GRAM_SHARE) * fraction, "components")
+
             with rows_renumbered(canonical.index):
-                self._fit_points(points, canonical.weights, self._rest_of(progress))
-        self._keep(rows.whole(), canonical, points)
+                functions = self._fit_points(points, canonical.weights, advance)
+        self._keep(functions, rows.whole(), canonical, points)
 
-    def _request(self) -> Request:
-        """Return what the plan is made of: the whole Gram matrix, unless anchors are asked for."""
-        solver = getattr(self, "solver", "dense")
-        return Request.of(self, n_components=None, solver=solver, own=False)
-
-    def _rest_of(self, progress: Progress) -> Callable[[float], None]:
-        """Return what advances the progress bar from where the Gram matrix left it."""
-
-        def advance(fraction: float) -> None:
-            done = _GRAM_SHARE + (1 - _GRAM_SHARE) * fraction
-            progress.advance(done, "components")
-            if self._listener is not None:
-                self._listener(done)
-
-        return advance
-
-    def _refuse_large_matrix(self, n: int, plan: Plan) -> None:
-        """Raise before any work if the matrices do not fit."""
+    def _check_memory(self, n: int, plan: Plan) -> None:
+        """Raise if the matrices exceed the memory budget."""
         exact = plan.face == "gram"
         m = n if exact else min(n, plan.solver.most_anchors(1))
         needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
-        if needed > max(budget, 2**23):  # a few megabytes are never refused
+        if needed > max(budget, 2**23):  # a few megabytes are always allowed
             what = "factors the Gram matrix" if exact else f"makes {m} features"
             fewer = "anchors (n_anchors)" if hasattr(self, "n_anchors") else "points"
             raise ValueError(
@@ -165,23 +155,24 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
                 f"memory_budget, or fit to fewer {fewer}."
             )
 
-    def _keep(self, X: Any, canonical: Canonical, points: Floats) -> None:
-        """Set what belongs to training rows: that of its twin, or of a new point, for each."""
-        twins = canonical.inverse
-        alone = np.flatnonzero(twins < 0)
+    def _keep(
+        self,
+        functions: dict[str, Callable[[Floats], Floats]],
+        X: Any,
+        canonical: Canonical,
+        points: Floats,
+    ) -> None:
+        """Set the attributes with an entry per row; rows of weight 0 may be new points."""
+        alone = np.flatnonzero(canonical.inverse < 0)
         new = self._coordinates(X[alone]) if len(alone) else points[:0]
         with rows_renumbered(alone):
-            self._refuse_unplaced(new)
-        for name, of in self._of_rows().items():
-            every = of(points)[twins]
+            self._check_placed(new)
+        for name, function in functions.items():
+            every = function(points)[canonical.inverse]
             if len(alone):
-                every[alone] = of(new)
+                every[alone] = function(new)
             setattr(self, name, every)
         self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
-
-    def _of_rows(self) -> dict[str, Callable[[Floats], Floats]]:
-        """Name the fitted attributes with a row for each point, as functions of coordinates."""
-        return {"embedding_": self._embedded}
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -208,7 +199,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
         points = self._coordinates(X)
-        self._refuse_unplaced(points)
+        self._check_placed(points)
         return self._embedded(points).astype(X.dtype, copy=False)
 
     def _coordinates(self, X: Any) -> Floats:
@@ -222,7 +213,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         return self._placed(products / self._squared_radius_)
 
     def _placed(self, points: Floats) -> Floats:
-        """Return coordinates as they are used: of unit length if asked, NaN if there is none."""
+        """Return coordinates, normalised if need be; NaN for a point without a direction."""
         if not self._unit_points:
             return points
         lengths = np.linalg.norm(points, axis=1)
@@ -230,71 +221,33 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         return points / lengths[:, None]
 
     @staticmethod
-    def _refuse_unplaced(points: Floats) -> None:
-        """Raise where a point has no place."""
+    def _check_placed(points: Floats) -> None:
+        """Raise if a point has no direction."""
         lost = ~np.isfinite(points[:, 0])
         if lost.any():
             raise RowError(
-                "Row {0} of X has no similarity to any training point that has a weight: it has no "
-                "place on their sphere. Choose a larger scale (sigma) of the kernel, or leave it "
-                "out.",
+                "Row {0} of X has no similarity to any training point of positive weight, so it "
+                "has no place on their sphere. Choose a larger scale (sigma) of the kernel, or "
+                "leave the row out.",
                 int(np.argmax(lost)),
             )
 
 
 def oriented(directions: Floats, coordinates: Floats, share: Floats) -> Floats:
-    """Return directions with the signs that give coordinates along them positive third moments."""
+    """Return directions with signs that make the third moments of coordinates positive."""
     return directions * orient(coordinates - share @ coordinates, share)
 
 
-@dataclass(frozen=True)
-class ExplicitPoints:
-    """Points with exact coordinates, or those of their vectors by anchors.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, rank)
-        The coordinates.
-    left_out : float
-        The sum of squares of the points along directions that were left out.
-    attributes : dict
-        Fitted attributes that give new points their coordinates.
-    """
-
-    points: Floats
-    left_out: float
-    attributes: dict[str, Any]
-
-
-def explicit_points(
-    canonical: Canonical, kernel: Kernel, plan: Plan, *, on_sphere: bool
-) -> ExplicitPoints:
-    """Give points coordinates: by the whole Gram matrix, or by anchors and of unit length."""
-    data, precomputed = canonical.data, isinstance(kernel, Precomputed)
-    radius = squared_radius(gram_diagonal(kernel, data)) if on_sphere else 1.0
-    kept: dict[str, Any] = {"_squared_radius_": radius, "anchor_indices_": None, "n_anchors_": None}
-    if plan.face == "gram":
-        gram = gram_operator(kernel, data, storage="recompute")
-        found = isometric_coordinates(gram if radius == 1.0 else Scaled(gram, 1.0 / radius))
-        kept |= {"X_fit_": None if precomputed else data}
-        kept |= {"_columns_": canonical.index if precomputed else None}
-    else:
-        view = view_of(canonical, kernel, plan, 1, radius=radius)
-        found = principal_coordinates(view.points)
-        kept |= view.attributes()
-    return ExplicitPoints(found.points, found.left_out, kept | {"_decoder_": found.decoder})
-
-
 def _warn_if_left_out(left_out: float, points: Floats, kernel: Kernel) -> None:
-    """Warn if the coordinates lack much of the variance, because it is near rounding."""
+    """Warn if much of the variance is left out because it is near rounding."""
     size = float(np.einsum("ij,ij->", points, points))
     if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
-        return  # rows that differ by rounding, and nobody knows whether the points do
+        return  # the rows may differ by rounding only
     spread = float(np.sum((points - points.mean(axis=0)) ** 2))
     if left_out > 0.01 * (left_out + spread):
         warn_user(
             f"{left_out / (left_out + spread):.0%} of the variance of {type(kernel).__name__} over "
-            "these data is left out: beside the lengths of the points it is near rounding. Choose "
-            "a smaller scale (sigma), or centre the data, or pass float64.",
+            "these data is left out: compared with the lengths of the points it is near rounding. "
+            "Choose a smaller scale (sigma), centre the data, or pass float64.",
             UserWarning,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ from ..plan import Plan
 from ..preimage.manifold import has_fixed_point
 from ..preimage.ridge import RidgeMap, decode_components, ridge_of_moments
 from ..rows import ArrayRows, Rows
-from .geometry import Flat, Origin, Sphere, constant
-from .view import points_by_anchors
+from .geometry import Geometry, Origin, constant
+from .view import points_by_anchors, warn_if_few_anchors
 
 __all__ = [
     "OF_ROWS",
@@ -45,26 +46,24 @@ __all__ = [
     "find_axes",
     "fit_coordinates",
     "fit_gram",
+    "input_sums",
     "table_fits",
 ]
 
-#: Fitted attributes with a row or a number for each row.
+#: Fitted attributes with one entry per training row.
 OF_ROWS = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
 
-# Of the progress bar: about what the first evaluation of the Gram matrix, with its centre, takes.
+# Fraction of the progress bar for the first evaluation of the Gram matrix and the mean.
 _GRAM_SHARE = 0.2
 
-# Of the memory budget: what coordinates of all rows may take, with their eigenvectors, while both
-# are computed.
+# Fraction of the memory budget for the coordinates and eigenvectors of all rows.
 _PART_FOR_ROWS = 0.25
 
-# Points whose coordinates decide about signs where third moments are 0 to rounding.
+# Size of the sample that decides the signs if third moments are 0 up to rounding.
 _FEW = 1024
 
-# The most steps to the mean where `max_iter` does not say it.
+# The default limit on the number of steps to the mean.
 _MEAN_STEPS = 200
-
-Geometry = Flat | Sphere
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Fit:
     attributes : dict
         Fitted attributes by name.
     resume : object or None
-        What a later fit can go on from.
+        The state that a later fit can continue from.
     """
 
     attributes: dict[str, Any]
@@ -89,10 +88,7 @@ class Fit:
 def fit_gram(
     rows: Any, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, initial: Any
 ) -> Fit:
-    """Fit components to the Gram matrix, which is kept or not as the plan says.
-
-    `initial` is what an earlier fit ended with, to go on from there.
-    """
+    """Fit components to the Gram matrix, stored as planned; continue from `initial` if given."""
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
     n, steps = X.shape[0], _MEAN_STEPS
     if isinstance(plan.solver, Dense):
@@ -132,7 +128,7 @@ def fit_gram(
         "history_": list(pairs.history),
         "converged_": pairs.converged and mean_converged,
         "kernel_": kernel,
-        # a copy, which no later change of the caller's array reaches; a memory map stays one
+        # a copy, as the caller may change the array; a memory map is not copied
         "X_fit_": None if isinstance(kernel, Precomputed) else X if rows.mapped else X.copy(),
         "sample_weight_": weights,
     }
@@ -162,11 +158,11 @@ class Found:
     variances : ndarray of shape (k,)
         Descending.
     axes : ndarray of shape (m, k)
-        With their signs.
+        The axes.
     origin : Origin
-        Where they go through.
+        The center of the points.
     rounding : float
-        Up to which size a variance may be rounding.
+        Variances up to this size may be rounding.
     """
 
     variances: Floats
@@ -180,7 +176,7 @@ def fit_coordinates(
 ) -> Fit:
     """Fit components to coordinates of the points, by passes over the rows.
 
-    The anchors are all that is kept of the data. `alpha` is the ridge of the way back to inputs.
+    Only the anchors are kept of the data. `alpha` is the ridge penalty of the inverse map.
     """
     request = plan.request
     with single_threaded_blas():
@@ -194,7 +190,7 @@ def fit_coordinates(
         )
         by = replace(points.by, stored=False)
         progress.advance(0.5, "features")
-        origin = geometry.look(points, request.max_iter or _MEAN_STEPS)
+        origin = geometry.find_origin(points, request.max_iter or _MEAN_STEPS)
         found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
         found, of_rows, function = _signed(found, points, geometry, _keeps_table(rows, plan, found))
         kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
@@ -203,7 +199,8 @@ def fit_coordinates(
         if isinstance(kernel, Precomputed):
             kept["_constant_diagonal"] = constant(points.own)
         elif not has_fixed_point(kernel, some):
-            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, alpha)
+            k = kept["n_components_"]
+            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, k, alpha)
     if not np.any(kept["eigenvalues_"] > 0):
         _warn_if_distinct(some, found.rounding, kernel)
     return Fit(kept)
@@ -212,7 +209,7 @@ def fit_coordinates(
 def find_axes(
     by: AnchorMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
 ) -> Found:
-    """Return the principal axes, whose signs are still to be chosen."""
+    """Return the principal axes; their signs are arbitrary."""
     eps, shared = (float(np.finfo(kind).eps) for kind in (by.dtype, np.float64))
     floor = 10 * origin.term_size * (eps / np.sqrt(n) + shared)
     found = feature_axes(
@@ -224,46 +221,40 @@ def find_axes(
 def _signed(
     found: Found, points: Coordinates, geometry: Geometry, keep: bool
 ) -> tuple[Found, dict[str, Any], Any]:
-    """Choose the signs by third moments; return what is fitted for each row, if it is to be kept.
+    """Choose the signs by third moments.
 
-    Also returned is the function of blocks that gives the coordinates.
+    Return the axes, the fitted attributes with one entry per row (if `keep`), and the map from
+    blocks to coordinates.
     """
-    function, k = geometry.embedding(found.origin, found.axes), found.axes.shape[1]
-    table = None
-    if not keep:
-        sums = points.reduce(_ThirdMoments(function, k))
-        few = points.sample(_FEW).vectors @ found.axes
-        signs = orient_by_moments(*sums, fallback=few + getattr(function, "offset", 0.0))
-    else:
+    function, k, table = geometry.embedding(found.origin, found.axes), found.axes.shape[1], None
+    if keep:
         table = points.map(function)
-        # a column at a time: what is computed of it takes several times its memory
+        # a column at a time, as the temporaries take several times the memory of a column
         signs = np.concatenate([orient(table[:, [j]], points.weights) for j in range(k)])
         table[:, :k] *= signs
-    function = function.signed(signs)
-    found = Found(found.variances, found.axes * signs, found.origin, found.rounding)
+    else:
+        sums = points.reduce(partial(_third_moments, function, k))
+        few = points.sample(_FEW).vectors @ found.axes
+        signs = orient_by_moments(*sums, fallback=few + getattr(function, "offset", 0.0))
+    found = replace(found, axes=found.axes * signs)
+    function = geometry.embedding(found.origin, found.axes)
     if points.rows.lazy:
         table = points.map(function)
     kept = {} if table is None else _of_rows(table, found, points)
-    if table is not None and geometry.on_sphere:  # a copy, which does not hold all others
+    if table is not None and geometry.on_sphere:  # a copy, so that the table is freed
         kept["mean_cosines_"] = table[:, k].copy()
     return found, kept, function
 
 
-@dataclass(frozen=True)
-class _ThirdMoments:
-    """Sums of the third powers of coordinates, and of their moduli."""
-
-    function: Any
-    n_components: int
-
-    def __call__(self, block: Block) -> tuple[Any, ...]:
-        cubes = self.function(block)[:, : self.n_components] ** 3
-        weights = np.ones(len(cubes)) if block.weights is None else block.weights
-        return weights @ cubes, weights @ np.abs(cubes)
+def _third_moments(function: Any, k: int, block: Block) -> tuple[Any, ...]:
+    """Return the sums of the third powers of coordinates, and of their absolute values."""
+    cubes = function(block)[:, :k] ** 3
+    weights = np.ones(len(cubes)) if block.weights is None else block.weights
+    return weights @ cubes, weights @ np.abs(cubes)
 
 
 def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
-    """Return whether attributes with one row for each sample are kept."""
+    """Return whether attributes with one entry per row are kept."""
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return True
     k, budget = found.axes.shape[1], plan.request.memory_budget
@@ -271,25 +262,22 @@ def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
 
 
 def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:
-    """Return whether coordinates and eigenvectors of all rows may be kept.
+    """Return whether coordinates and eigenvectors of all rows fit the memory budget.
 
-    They need most memory while they are computed: in float64, with one more column.
+    They are computed in float64, with one more column.
     """
     needed = n * (8 * (k + 1) + 2 * k * np.dtype(dtype).itemsize)
     return needed <= _PART_FOR_ROWS * parse_bytes(memory_budget)
 
 
 def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
-    """Return the coordinates of the rows, and the eigenvectors that belong to them.
-
-    What is a dask array stays one.
-    """
+    """Return the coordinates and eigenvectors of the rows; dask arrays stay lazy."""
     k, dtype, weights = len(found.variances), points.dtype, points.weights
     embedding, roots = table[:, :k], np.sqrt(found.variances)
     lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     share = 1.0 / points.shape[0] if weights is None else weights / found.origin.count
     factor = np.sqrt(share)[:, None] if np.ndim(share) else np.sqrt(share)
-    if isinstance(embedding, np.ndarray):  # with nothing of their size beside them
+    if isinstance(embedding, np.ndarray):  # without temporaries of that size
         vectors = np.empty(embedding.shape, dtype=dtype)
         np.multiply(embedding, lengths, out=vectors, casting="same_kind")
         vectors *= factor
@@ -302,20 +290,18 @@ def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
 def attributes_of(
     found: Found, by: AnchorMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
 ) -> dict[str, Any]:
-    """Return the fitted attributes that are not about rows, and warn if anchors are too few."""
+    """Return the attributes without an entry per row; warn if the anchors are too few."""
     origin, dtype, solver = found.origin, by.dtype, plan.solver
     left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
     sums = 1.0 if geometry.variances else origin.count
     ratio = found.variances / origin.total if origin.total > 0 else np.zeros_like(found.variances)
-    largest = float(found.variances[0])
-    history = {"n_anchors": count, "trace_error": origin.trace_error}
-    history["max_residual"] = left_out / largest if largest > 0 else 0.0
+    history = {
+        "n_anchors": count,
+        "trace_error": origin.trace_error,
+        "max_residual": left_out / (float(found.variances[0]) or np.inf),
+    }
     status = solver.status(origin.trace_error, count, n)
-    warn_unless_converged(
-        status,
-        f"{plan.request.owner} ({solver.name})",
-        f"{count} anchors leave {origin.trace_error:.1e} of the trace, tol={solver.tol}",
-    )
+    warn_if_few_anchors(status, plan, count, origin.trace_error)
     points = anchors.points
     return geometry.attributes(by, origin, found.axes) | {
         "eigenvalues_": (found.variances * sums).astype(dtype),
@@ -336,6 +322,15 @@ def attributes_of(
 
 
 # ---------------------------------------------------------------------- back to inputs
+
+
+def input_sums(rows: Any, center: Floats, features: Floats, weights: Floats) -> tuple[Any, Any]:
+    """Return the sums of inputs, and of their products with features, about a center.
+
+    The center of sparse inputs is 0: differences would not be sparse.
+    """
+    x = rows if scipy.sparse.issparse(rows) else rows.astype(np.float64) - center
+    return x.T @ weights, np.asarray((x.T @ (features * weights[:, None])).T)
 
 
 @dataclass(frozen=True)
@@ -359,20 +354,22 @@ class _RidgeSums:
         coordinates = self.function(self.by.block(rows, None, own, captured))
         w = np.ones(len(coordinates)) if weights is None else weights
         f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
-        sparse = scipy.sparse.issparse(rows)  # measured from 0: differences would not be sparse
-        x = rows if sparse else rows.astype(np.float64) - self.center
-        weighted = (f * w[:, None]).T
-        return w.sum(), w @ f, x.T @ w, weighted @ f, (x.T @ weighted.T).T
+        return w.sum(), w @ f, (f * w[:, None]).T @ f, *input_sums(rows, self.center, f, w)
 
 
 def _ridge(
-    rows: Rows, by: AnchorMap, kernel: Kernel, geometry: Geometry, function: Any, alpha: float
+    rows: Rows,
+    by: AnchorMap,
+    kernel: Kernel,
+    geometry: Geometry,
+    function: Any,
+    k: int,
+    alpha: float,
 ) -> RidgeMap:
-    """Return the map back to inputs by ridge regression of all rows.
+    """Return the map from k coordinates to inputs, by ridge regression of all rows.
 
-    For shapes and matrices, which are vectors only relative to others, a sample of rows is used.
+    Shapes and matrices have vectors relative to a sample only, so that they are regressed on one.
     """
-    k = function.axes.shape[1] if isinstance(geometry, Flat) else function.frame.shape[1] - 1
     most = _FEW if kernel.takes_vectors else SAMPLE
     chosen, counts = rows.spread(most, rows.columns.get("weights"))
     some, shares = rows.take(chosen), counts / counts.sum()
@@ -382,7 +379,7 @@ def _ridge(
     sparse = scipy.sparse.issparse(some)
     center = np.zeros(some.shape[1]) if sparse else shares @ some
     sums = _RidgeSums(by, function, k, geometry, shares @ coordinates, center)
-    count, first, mean, second, cross = rows.reduce(sums)
+    count, first, second, mean, cross = rows.reduce(sums)
     shift, moved = first / count, mean / count
     return ridge_of_moments(
         center + moved,
@@ -404,7 +401,7 @@ def _warn_if_distinct(X: Any, rounding: float, kernel: Kernel) -> None:
     if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
         warn_user(
             f"All components are zero: the variance of {type(kernel).__name__} over these data is "
-            f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), or centre "
-            "the data, or pass float64.",
+            f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), centre the data, "
+            "or pass float64.",
             UserWarning,
         )

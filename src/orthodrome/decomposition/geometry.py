@@ -1,17 +1,17 @@
-"""The one difference between kernel PCA and kernel PGA: flat feature space, or its sphere."""
+"""The difference between kernel PCA and kernel PGA: flat feature space, or its sphere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.types import Floats
-from .._core.unit import (
-    angles_from_cosines,
-)
+from .._core.unit import angles_from_cosines
+from .._core.warn import warn_user
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap, Block
 from ..eigen.components import Components, affine_map, tangent_frame
@@ -21,35 +21,43 @@ from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..rows import Rows
 from ..sphere import exp_at_pole
+from ..sphere.incremental import TangentMoments
 from ..sphere.karcher import find_mean, warn_about_mean
 from ..sphere.newton import LogSums, coordinate_mean
 
-__all__ = ["FLAT", "SPHERE", "Flat", "Origin", "Sphere", "constant"]
+__all__ = ["FLAT", "SPHERE", "Flat", "Geometry", "Origin", "Sphere", "centered", "constant"]
 
-# The mean enters every coordinate; float32 points have no more digits than these.
+# All coordinates depend on the mean; float32 points have no more digits than these.
 _MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
+
+# Size of the sample whose mean is the origin of the sums of the flat covariance.
+_FEW = 1024
+
+# If the mean of all rows lies farther from that of the first rows, in radians, warn. Eigenvalues of
+# points spread over wide caps were off by a per cent from about 1 rad on.
+_WIDE_DRIFT = 0.5
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of points with coordinates: where their center is, and how they vary about it.
+    """The center of points with coordinates, and their covariance about it.
 
     Attributes
     ----------
     point : ndarray of shape (m,)
         The mean.
     covariance : ndarray of shape (m, m)
-        Of the points, or of their Log maps, about it.
+        The covariance of the points, or of their Log maps at the mean.
     total : float
-        The variance in feature space, what the anchors leave out included.
+        The variance in feature space, including the part that the anchors do not span.
     term_size : float
-        How large the terms are whose differences the covariance is made of.
+        The size of the terms whose differences make up the covariance.
     count : float
         The sum of the weights.
     trace, left_out : float
-        The mean of k(x, x), and what of it the vectors leave out.
+        The mean of k(x, x), and the part of it that the vectors do not span.
     attributes : dict
-        What an estimator keeps of it.
+        Fitted attributes of the mean.
     converged : bool
         Whether the search for the mean reached its tolerance.
     """
@@ -66,29 +74,19 @@ class Origin:
 
     @property
     def trace_error(self) -> float:
-        """The part of the trace that is left out."""
+        """The fraction of the trace that the vectors do not span."""
         return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class _Diagonal:
-    """k(x, x) of each row of a block."""
-
-    kernel: Kernel
-
-    def __call__(self, rows: Any, start: int, **_columns: Any) -> NDArray[Any]:
-        return self.kernel.diagonal(self.kernel.prepare(rows))
-
-
-@dataclass(frozen=True)
-class _DiagonalSums:
-    """Sums of 1 and of k(x, x) over a block."""
-
-    kernel: Kernel
-
-    def __call__(self, rows: Any, start: int, **_columns: Any) -> tuple[Any, ...]:
-        diagonal = self.kernel.diagonal(self.kernel.prepare(rows)).astype(np.float64)
-        return float(len(diagonal)), diagonal.sum()
+def centered(gram: GramOperator, weights: Floats | None) -> Centered:
+    """Return the centred Gram matrix; raise if its sums overflow."""
+    found = Centered(gram, weights)
+    if not (np.all(np.isfinite(found.means)) and np.isfinite(found.trace())):
+        raise ValueError(
+            f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or "
+            "choose other parameters of the kernel."
+        )
+    return found
 
 
 # ---------------------------------------------------------------------- flat
@@ -107,39 +105,34 @@ class Flat:
     def wrap(
         self, gram: GramOperator, weights: Floats | None, max_iter: int
     ) -> tuple[Centered, dict[str, Any], bool]:
-        """Return the centred Gram matrix, and what an estimator keeps of the mean."""
-        centered = Centered(gram, weights)
-        if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
-            raise ValueError(
-                f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or "
-                "choose other parameters of the kernel."
-            )
+        """Return the centred Gram matrix, attributes of the mean, and that it has converged."""
+        operator = centered(gram, weights)
         kept = {
             "_mean_coef_": None,
-            "_mean_square": centered.mean_square,
+            "_mean_square": operator.mean_square,
             "_constant_diagonal": constant(gram.diagonal()),
         }
-        return centered, kept, True
+        return operator, kept, True
 
-    def frame_of(self, components: Components, geometry: Centered) -> dict[str, Any]:
-        """Return what maps products with the training points to coordinates."""
-        matrix, constant = affine_map(geometry, components.coefficients)
-        return {"dual_coef_": matrix, "intercept_": constant}
+    def frame_of(self, components: Components, operator: Centered) -> dict[str, Any]:
+        """Return the attributes that map kernel values with the training points to coordinates."""
+        matrix, intercept = affine_map(operator, components.coefficients)
+        return {"dual_coef_": matrix, "intercept_": intercept}
 
     def radius_of(self, kernel: Kernel, rows: Rows) -> float | None:
-        """Return what kernel values are divided by; None, as k(x, x) may be anything."""
+        """Return None: kernel values are not divided by k(x, x)."""
         return None
 
-    def look(self, points: Coordinates, max_iter: int) -> Origin:
-        """Return the mean and the covariance, by one pass about the mean of a few points."""
+    def find_origin(self, points: Coordinates, max_iter: int) -> Origin:
+        """Return the mean and the covariance, by one pass about the mean of a sample."""
         sample = points.sample(_FEW)
-        # in the precision of the vectors: what is taken from them is what is added again
+        # rounded to the precision of the vectors, so that subtracting it is exact
         center = (sample.shares @ sample.vectors).astype(points.dtype).astype(np.float64)
         moments = FeatureMoments.of_sums(center, points.reduce(CenteredSums(center)))
-        return self.origin(moments)
+        return self.origin_of(moments)
 
-    def origin(self, moments: FeatureMoments) -> Origin:
-        """Return the same from moments."""
+    def origin_of(self, moments: FeatureMoments, owner: str = "") -> Origin:
+        """Return the mean and the covariance from moments."""
         square, trace = float(moments.mean @ moments.mean), moments.trace / moments.count
         size = float(np.sqrt(moments.squared / moments.count))
         return Origin(
@@ -158,11 +151,11 @@ class Flat:
         return axes
 
     def embedding(self, origin: Origin, axes: Floats) -> FlatRows:
-        """Return the function of blocks that gives coordinates."""
+        """Return the map from blocks of points to coordinates."""
         return FlatRows(axes, -origin.point @ axes)
 
     def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
-        """Return what maps new points to coordinates."""
+        """Return the attributes that map new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {
             "dual_coef_": (decoder @ axes).astype(dtype),
@@ -172,13 +165,13 @@ class Flat:
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the linear coordinates in feature space that inputs are regressed on."""
+        """Return the coordinates themselves, which inputs are regressed on."""
         return coordinates
 
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return the coefficients over the fitted points that coordinates stand for."""
+        """Return the coefficients over the fitted points of the points with these coordinates."""
         return coordinates @ dual_coef.T + mean.astype(dual_coef.dtype)
 
 
@@ -192,10 +185,6 @@ class FlatRows:
     def __call__(self, block: Block) -> Floats:
         """Return the coordinates."""
         return block.products(self.axes) + self.offset
-
-    def signed(self, signs: Floats) -> FlatRows:
-        """Return the same with other signs."""
-        return FlatRows(self.axes * signs, self.offset * signs)
 
 
 # ---------------------------------------------------------------------- sphere
@@ -212,7 +201,7 @@ class Sphere:
     def wrap(
         self, gram: GramOperator, weights: Floats | None, max_iter: int
     ) -> tuple[Tangent, dict[str, Any], bool]:
-        """Return the Gram matrix of the Log maps, and what an estimator keeps of the mean."""
+        """Return the Gram matrix of Log maps, attributes of the mean, and whether it converged."""
         radius = squared_radius(gram.diagonal())
         unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
         mean = find_mean(unit, weights, tol=_MEAN_TOL[np.dtype(np.float64)], max_iter=max_iter)
@@ -224,15 +213,15 @@ class Sphere:
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
             "_squared_radius": radius,
-            # its trace rather than Σ p θ², which feels lengths that are 1 only nearly
+            # the trace, as Σ p θ² is less accurate where lengths are only nearly 1
             "geodesic_variance_": float(np.average(tangent.diagonal(), weights=weights)),
             "_decoder_": None,
         }
         return tangent, kept, mean.converged
 
-    def frame_of(self, components: Components, geometry: Tangent) -> dict[str, Any]:
-        """Return what maps products with the training points to coordinates."""
-        return {"dual_coef_": tangent_frame(geometry, components.coefficients)}
+    def frame_of(self, components: Components, operator: Tangent) -> dict[str, Any]:
+        """Return the attributes that map kernel values with the training points to coordinates."""
+        return {"dual_coef_": tangent_frame(operator, components.coefficients)}
 
     def radius_of(self, kernel: Kernel, rows: Rows) -> float | None:
         """Return the common k(x, x), which kernel values are divided by."""
@@ -241,11 +230,11 @@ class Sphere:
         if kernel.unit_norm:
             return 1.0
         if not rows.lazy:
-            return squared_radius(rows.map(_Diagonal(kernel)))
-        total, diagonal = rows.reduce(_DiagonalSums(kernel))
-        return float(diagonal / total)  # that it is the same for all is checked with the points
+            return squared_radius(rows.map(partial(_diagonal, kernel)))
+        total, diagonal = rows.reduce(partial(_diagonal_sums, kernel))
+        return float(diagonal / total)  # that it is constant is checked when points are made
 
-    def look(self, points: Coordinates, max_iter: int) -> Origin:
+    def find_origin(self, points: Coordinates, max_iter: int) -> Origin:
         """Return the Karcher mean and the covariance of the Log maps there."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
         warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
@@ -267,16 +256,43 @@ class Sphere:
             converged=mean.converged,
         )
 
+    def origin_of(self, moments: TangentMoments, owner: str) -> Origin:
+        """Return the Karcher mean and the covariance from moments; warn if the mean has moved."""
+        found = moments.origin()
+        if found.drift > _WIDE_DRIFT:
+            warn_user(
+                f"partial_fit of {owner}: the Karcher mean of all rows lies {found.drift:.2f} rad "
+                "from that of the first rows; the larger this angle, the less accurate the "
+                "components. Shuffle the rows, or give all of them to fit.",
+                UserWarning,
+            )
+        return Origin(
+            point=found.point,
+            covariance=found.covariance,
+            total=found.total,
+            term_size=found.term_size,
+            count=moments.count,
+            trace=1.0,
+            left_out=1.0 - moments.captured / moments.count,
+            attributes={
+                "mean_n_iter_": found.n_iter,
+                "mean_gradient_norm_": found.gradient_norm,
+                "mean_drift_": found.drift,
+                "geodesic_variance_": found.total,
+            },
+            converged=found.converged,
+        )
+
     def axes_of(self, axes: Floats, origin: Origin) -> Floats:
-        """Return axes that are orthogonal to the mean; those of no variance need not be."""
+        """Return the axes made orthogonal to the mean; those without variance may not be."""
         return axes - np.outer(origin.point, origin.point @ axes)
 
     def embedding(self, origin: Origin, axes: Floats) -> SphereRows:
-        """Return the function of blocks that gives coordinates."""
+        """Return the map from blocks of points to coordinates."""
         return SphereRows(np.column_stack([axes, origin.point]))
 
     def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
-        """Return what maps new points to coordinates."""
+        """Return the attributes that map new points to coordinates."""
         dtype, decoder = by.dtype, by.decoder
         return origin.attributes | {
             "mean_": decoder @ origin.point,
@@ -291,13 +307,13 @@ class Sphere:
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return the coefficients over the fitted points that coordinates stand for."""
+        """Return the coefficients over the fitted points of the points with these coordinates."""
         return exp_at_pole(coordinates) @ np.column_stack([mean, dual_coef]).T
 
 
 @dataclass(frozen=True)
 class SphereRows:
-    """Coordinates of a block of points in principal geodesic components; last, their cosines."""
+    """Coordinates of a block of points in geodesic components; last, their cosines."""
 
     frame: Floats
 
@@ -308,11 +324,8 @@ class SphereRows:
         _, stretches = angles_from_cosines(cosines)
         return np.column_stack([products[:, :-1] * stretches[:, None], cosines * block.lengths])
 
-    def signed(self, signs: Floats) -> SphereRows:
-        """Return the same with other signs."""
-        return SphereRows(self.frame * np.append(signs, 1.0))
 
-
+Geometry = Flat | Sphere
 FLAT, SPHERE = Flat(), Sphere()
 
 
@@ -322,5 +335,12 @@ def constant(diagonal: NDArray[Any]) -> float | None:
     return first if np.allclose(diagonal, first, rtol=1e-6, atol=0) else None
 
 
-# Points whose mean is where the others are measured from.
-_FEW = 1024
+def _diagonal(kernel: Kernel, rows: Any, start: int, **_columns: Any) -> NDArray[Any]:
+    """Return k(x, x) of each row of a block."""
+    return kernel.diagonal(kernel.prepare(rows))
+
+
+def _diagonal_sums(kernel: Kernel, rows: Any, start: int, **_columns: Any) -> tuple[Any, ...]:
+    """Return the sums of 1 and of k(x, x) over a block."""
+    diagonal = _diagonal(kernel, rows, start).astype(np.float64)
+    return float(len(diagonal)), diagonal.sum()

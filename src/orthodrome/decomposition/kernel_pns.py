@@ -179,7 +179,7 @@ class KernelPNS(ExplicitDecomposition):
 
     def _fit_points(
         self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> None:
+    ) -> dict[str, Callable[[Floats], Floats]]:
         chain = nested_spheres(
             points,
             weights,
@@ -204,6 +204,11 @@ class KernelPNS(ExplicitDecomposition):
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.radii_, self.axes_ = chain.radii, chain.axes
         self.n_iter_, self.converged_ = max(1, chain.n_iter), chain.converged
+        return {
+            "embedding_": self._embedded,
+            "sphere_coordinates_": lambda points: points,
+            "residuals_": chain.scores,
+        }
 
     def _tangents(self, points: Floats) -> Floats:
         """Return Log maps at the mean, on the subsphere of the embedding."""
@@ -212,12 +217,6 @@ class KernelPNS(ExplicitDecomposition):
 
     def _embedded(self, points: Floats) -> Floats:
         return self._tangents(points) @ self._directions_
-
-    def _of_rows(self) -> dict[str, Callable[[Floats], Floats]]:
-        return super()._of_rows() | {
-            "sphere_coordinates_": lambda points: points,
-            "residuals_": self.nested_spheres_.scores,
-        }
 
     def sphere_coordinates(self, X: Data) -> Floats:
         """Return the unit vectors that data are, in the span of the training data.
@@ -235,7 +234,7 @@ class KernelPNS(ExplicitDecomposition):
         """
         check_is_fitted(self)
         points = self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
-        self._refuse_unplaced(points)
+        self._check_placed(points)
         return points
 
     def inverse_transform(self, X: Data) -> Floats:

@@ -16,17 +16,16 @@ from ..coordinates.blocks import AnchorMap
 from ..gram import cross_operator
 from ..gram.centered import squared_distance_to_mean
 from ..gram.dask_gram import DaskCross
-from ..gram.factory import prepared_points
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
 
-__all__ = ["NewPoints", "Scores", "attach_products", "new_points"]
+__all__ = ["NewPoints", "Scores", "attach_products"]
 
 
 @dataclass(frozen=True)
 class NewPoints:
-    """The map from rows to coordinates: all that workers need to know of a fit.
+    """The map from rows to coordinates, which is sent to workers.
 
     Attributes
     ----------
@@ -39,15 +38,15 @@ class NewPoints:
     dual_coef, mean : ndarrays of shape (n_fit, k), (n_fit,)
         Coefficients over the fitted points of the components, and of the mean.
     intercept : ndarray of shape (k,) or None
-        What is added to flat coordinates; None where they are those of Log maps.
+        The constant of flat coordinates; None for coordinates of Log maps.
     mean_square : float
         The squared length of a flat mean.
     diagonal : float or None
-        k(x, x) of a precomputed kernel, where it is constant.
+        k(x, x) of a precomputed kernel, if it is constant.
     radius : float
-        What kernel values on a sphere are divided by.
+        The divisor of kernel values on a sphere.
     by : AnchorMap or None
-        The map to vectors, where those are brought to unit length.
+        The map to vectors, if they are normalised.
     """
 
     kernel: Kernel
@@ -63,12 +62,12 @@ class NewPoints:
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows are looked at together."""
+        """The number of rows in a block."""
         return 2048 if self.by is None else self.by.rows_at_once
 
     @property
     def work_per_row(self) -> float:
-        """About how many multiplications a row takes."""
+        """An estimate of the multiplications for a row."""
         return float(VALUE_WORK * len(self.dual_coef))
 
     @property
@@ -88,7 +87,7 @@ class NewPoints:
         return products[:, :k].astype(dtype, copy=False) + self.intercept
 
     def captured(self, rows: Any, products: Any = None) -> tuple[Floats, Floats, float]:
-        """Return ‖e(x)‖² and the squared distance from the centre, per row, and its rounding."""
+        """Return ‖e(x)‖² and the squared distance from the mean, per row, and its rounding."""
         eps = float(np.finfo(self.dual_coef.dtype).eps)
         if self.intercept is None:
             coordinates, squares = self._log_maps(rows, products)
@@ -117,7 +116,7 @@ class NewPoints:
         check_cosines(cosines, eps, "X")
         check_no_antipodes(cosines, eps, "rows of X")
         angles, stretches = angles_from_cosines(cosines)
-        # of the point itself, not of its part in the span of anchors
+        # the angle of the point itself, not of its projection on the span of the anchors
         squares = angles**2 if self.by is None else squared_angles(cosines * lengths)
         return products[:, :-1] * stretches[:, None], squares
 
@@ -132,37 +131,13 @@ class NewPoints:
         if self.diagonal is None:
             raise ValueError(
                 "score with a precomputed kernel needs k(x, x) of the new points, which is known "
-                "only where the training matrix has a constant diagonal."
+                "only if the training matrix has a constant diagonal. Fit another kernel."
             )
         return np.full(rows.shape[0], self.diagonal)
 
 
-def new_points(model: Any) -> NewPoints:
-    """Return the map of a fitted decomposition."""
-    kernel, points, by = model.kernel_, model.X_fit_, None
-    if points is not None and not is_dask_array(points):
-        points = prepared_points(kernel, points)
-    decoder = getattr(model, "_decoder_", None)
-    radius = getattr(model, "_squared_radius", 1.0)
-    if decoder is not None:
-        anchors = model._columns_ if points is None else points
-        by = AnchorMap(kernel, anchors, decoder, decoder.dtype, unit=True, radius=radius)
-    return NewPoints(
-        kernel,
-        points,
-        model._columns_,
-        model.dual_coef_,
-        model.mean_,
-        getattr(model, "intercept_", None),
-        getattr(model, "_mean_square", 0.0),
-        getattr(model, "_constant_diagonal", None),
-        radius,
-        by,
-    )
-
-
 def attach_products(function: NewPoints, rows: Rows) -> tuple[NewPoints, Rows]:
-    """Attach the products with fitted points that are on a cluster, so that no block needs them."""
+    """Attach products with fitted points that are a dask array; blocks then need no points."""
     if not is_dask_array(function.points):
         return function, rows
     if isinstance(rows, DaskRows):
@@ -179,26 +154,11 @@ def attach_products(function: NewPoints, rows: Rows) -> tuple[NewPoints, Rows]:
     return few, rows.zip(products=products)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Sums of the weights, of squared lengths of coordinates, and of squared distances."""
+class Scores(NewPoints):
+    """Sums of weights, of squared lengths of coordinates, and of squared distances."""
 
-    function: NewPoints
-
-    @property
-    def rows_at_once(self) -> int:
-        """How many rows are looked at together."""
-        return self.function.rows_at_once
-
-    @property
-    def work_per_row(self) -> float:
-        """About how many multiplications a row takes."""
-        return self.function.work_per_row
-
-    def __call__(
-        self, rows: Any, start: int, weights: Any = None, products: Any = None
-    ) -> tuple[Any, ...]:
+    def __call__(self, rows: Any, start: int = 0, products: Any = None, weights: Any = None) -> Any:
         """Return the sums over a block."""
-        captured, squares, rounding = self.function.captured(rows, products)
+        captured, squares, rounding = self.captured(rows, products)
         w = np.ones(len(captured)) if weights is None else weights
         return w.sum(), w @ captured, w @ squares, w.sum() * rounding

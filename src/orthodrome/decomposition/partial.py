@@ -1,21 +1,22 @@
-"""Components of batches that come one after the other: anchors first, then moments."""
+"""Components of successive batches: choose anchors first, then add up moments."""
 
 from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._core.checks import check_numbers, check_sample_weight
 from .._core.threads import single_threaded_blas
 from .._core.types import Floats
-from .._core.warn import warn_user
-from ..coordinates import Anchors
-from ..coordinates.blocks import AnchorMap
+from ..coordinates import Anchors, Coordinates
+from ..coordinates.blocks import AnchorMap, Block
 from ..eigen import Nystroem
 from ..eigen.features import CenteredSums, FeatureMoments
 from ..eigen.pairs import orient
@@ -24,45 +25,35 @@ from ..kernels._prepared import finite_squared_norms
 from ..plan import Plan, Request
 from ..preimage.manifold import has_fixed_point
 from ..preimage.ridge import ridge_of_moments
-from ..rows import ArrayRows, as_rows, kind_of
+from ..rows import ArrayRows, Rows
 from ..rows.base import rows_named, stacked
 from ..sphere.incremental import TangentMoments
 from ..sphere.karcher import find_mean
-from .fits import Found, attributes_of, find_axes
-from .geometry import FLAT, Flat, Origin, Sphere
+from .fits import attributes_of, find_axes, input_sums
+from .geometry import Geometry
 
-__all__ = [
-    "PartialFit",
-    "partial_attributes",
-    "partial_plan",
-    "with_batches",
-    "works_on_features",
-]
+__all__ = ["PartialFit", "add_batches", "partial_attributes", "partial_plan"]
 
-# Rows for each anchor that is asked for, before anchors are chosen among them.
+# Anchors are chosen once there are this many rows for each.
 _ROWS_PER_ANCHOR = 8
 
-# Points whose mean is the first that others are measured from.
+# Number of points whose mean is the origin of the first sums.
 _FIRST = 256
 
-# Points whose Karcher mean is the base point of sums of Log maps.
+# Number of points whose Karcher mean is the base point of sums of Log maps.
 _FOR_BASE = 2048
-
-# The angle between the mean of the first rows and that of all, in radians, beyond which there is a
-# warning. Eigenvalues were off by a per cent from about 1 rad on, for points spread over wide caps.
-_WIDE_DRIFT = 0.5
 
 
 @dataclass(frozen=True)
 class PartialFit:
-    """What is known of the batches so far; adding one makes a new object.
+    """The state after some batches; adding one makes a new object.
 
     Attributes
     ----------
     n_seen : int
-        How many rows there were.
+        The number of rows so far.
     rows, weights : tuple of arrays
-        Rows that wait for anchors to be chosen among them, and their weights.
+        Rows that are stored until anchors are chosen among them, and their weights.
     kernel : Kernel or None
         The fitted kernel, once there are anchors.
     anchors : Anchors or None
@@ -70,7 +61,7 @@ class PartialFit:
     moments : FeatureMoments, TangentMoments or None
         The moments of all points: flat, or on the sphere.
     radius : float or None
-        What kernel values are divided by, on the sphere.
+        The divisor of kernel values on the sphere.
     """
 
     n_seen: int = 0
@@ -82,34 +73,34 @@ class PartialFit:
     radius: float | None = None
 
     def with_batch(
-        self, X: Any, weights: Floats | None, kernel: Kernel, geometry: Flat | Sphere, plan: Plan
+        self, X: Any, weights: Floats | None, kernel: Kernel, geometry: Geometry, plan: Plan
     ) -> PartialFit:
-        """Return what is known with another validated batch."""
-        seen = self.n_seen + X.shape[0]
+        """Return the state after another validated batch."""
+        n_seen = self.n_seen + X.shape[0]
         if self.anchors is not None:
             if weights is not None and not np.any(weights):
-                return replace(self, n_seen=seen)
+                return replace(self, n_seen=n_seen)
             with rows_named(X, self.n_seen, plan.request.owner):
                 moments = self._moments_with(X, weights)
-            return replace(self, n_seen=seen, moments=moments)
+            return replace(self, n_seen=n_seen, moments=moments)
         w = np.ones(X.shape[0]) if weights is None else weights
         with rows_named(X, self.n_seen, plan.request.owner):
-            _refuse_overflow(clone(kernel), X)
+            _check_range(clone(kernel), X)
         # copies: the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
-        waiting = replace(self, n_seen=seen, rows=rows, weights=counts)
-        enough = seen >= _rows_before_anchors(kernel, plan) and any(map(np.any, counts))
-        return waiting.decided(kernel, geometry, plan) if enough else waiting
+        stored = replace(self, n_seen=n_seen, rows=rows, weights=counts)
+        enough = n_seen >= _rows_before_anchors(kernel, plan) and any(map(np.any, counts))
+        return stored.with_anchors(kernel, geometry, plan) if enough else stored
 
-    def decided(self, kernel: Kernel, geometry: Flat | Sphere, plan: Plan) -> PartialFit:
-        """Return the same with a kernel and anchors, from the rows that wait; then none do."""
+    def with_anchors(self, kernel: Kernel, geometry: Geometry, plan: Plan) -> PartialFit:
+        """Return the state with a fitted kernel and anchors, chosen from the stored rows."""
         if self.anchors is not None:
             return self
         X, w = stacked(self.rows), np.concatenate(self.weights)
         if not np.any(w):
             raise ValueError(
-                f"All rows that {plan.request.owner} has seen have the weight 0; give some with "
-                "another one to partial_fit."
+                f"All rows that {plan.request.owner} was given so far have weight 0. Give rows of "
+                "positive weight to partial_fit."
             )
         fitted = clone(kernel).fit_validated(X, w)
         rows = ArrayRows.of(X, serial=not fitted.threadsafe)
@@ -127,14 +118,14 @@ class PartialFit:
         return replace(fresh, moments=fresh._moments_with(X, w))
 
     def by(self, *, unit: bool) -> AnchorMap:
-        """Return the map to vectors, once there are anchors."""
+        """Return the map to vectors; there must be anchors."""
         if self.kernel is None or self.anchors is None:
             raise ValueError("There are no anchors yet.")
         dtype = self.anchors.points.dtype
         return AnchorMap.by(self.kernel, self.anchors, dtype, unit=unit, radius=self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
-        """Return the moments with those of a batch."""
+        """Return the moments of all rows so far and a batch."""
         if isinstance(self.moments, TangentMoments):
             by, moments = self.by(unit=True), self.moments
             for start in range(0, X.shape[0], by.rows_at_once):
@@ -149,15 +140,16 @@ class PartialFit:
             center = by.block(X[:_FIRST]).vectors().mean(axis=0)
         else:
             center = self.moments.mean
-        # in the precision of the vectors: what is taken from them is what is added again
+        # rounded to the precision of the vectors, so that subtracting it is exact
         center = center.astype(by.dtype).astype(np.float64)
-        inputs = self._input_center(X)
-        rows = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights)
-        found = FeatureMoments.of_sums(center, rows.reduce(_Sums(by, center, inputs)), inputs)
+        input_center = self._input_center(X)
+        rows = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights, inputs=X)
+        sums = Coordinates(rows, by).reduce(partial(_sums, center, input_center))
+        found = FeatureMoments.of_sums(center, sums, input_center)
         return found if self.moments is None else self.moments.with_part(found)
 
     def _input_center(self, X: Any) -> Floats | None:
-        """Return where inputs are measured from, None where vectors need not lead back to them."""
+        """Return the origin of sums of inputs, or None if `inverse_transform` needs none."""
         kernel: Any = self.kernel
         if not kernel.takes_vectors or has_fixed_point(kernel, X):
             return None
@@ -168,35 +160,17 @@ class PartialFit:
         return np.asarray(X[:_FIRST].mean(axis=0, dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Sums for moments of points about a center; with one for the rows, also for both together."""
-
-    by: AnchorMap
-    center: Floats
-    input_center: Floats | None
-
-    @property
-    def rows_at_once(self) -> int:
-        return self.by.rows_at_once
-
-    @property
-    def work_per_row(self) -> float:
-        return self.by.work_per_row
-
-    def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
-        block = self.by.block(rows, weights)
-        sums = CenteredSums(self.center)(block)
-        if self.input_center is None:
-            return sums
-        w = np.ones(block.n) if weights is None else weights
-        z = block.vectors() - self.center.astype(block.dtype)
-        sparse = scipy.sparse.issparse(rows)  # differences would not be sparse
-        y = rows if sparse else rows.astype(np.float64) - self.input_center
-        return *sums, y.T @ w, np.asarray((y.T @ (z * w[:, None])).T)
+def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any) -> Any:
+    """Return sums for moments about a center; with an input center, joint ones with inputs."""
+    sums = CenteredSums(center)(block)
+    if input_center is None:
+        return sums
+    w = np.ones(block.n) if block.weights is None else block.weights
+    z = block.vectors() - center.astype(block.dtype)
+    return *sums, *input_sums(inputs, input_center, z, w)
 
 
-def _refuse_overflow(kernel: Kernel, X: Any) -> None:
+def _check_range(kernel: Kernel, X: Any) -> None:
     """Raise if rows are too large for the kernel, before they are stored with others."""
     if not kernel._unresolved():
         kernel.fit_validated(X).prepare(X)
@@ -205,28 +179,13 @@ def _refuse_overflow(kernel: Kernel, X: Any) -> None:
 
 
 def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
-    """Return how many rows must have been seen before anchors are chosen among them.
+    """Return the number of rows that anchors are chosen from.
 
-    None wait where the anchors are given and the kernel takes nothing from the data.
+    It is 0 if the anchors are given and no parameter of the kernel depends on the data.
     """
     if isinstance(plan.solver.anchors, str):
         return _ROWS_PER_ANCHOR * int(plan.solver.most_anchors(plan.k))
     return _ROWS_PER_ANCHOR * len(plan.solver.anchors) if kernel._unresolved() else 0
-
-
-def works_on_features(estimator: Any) -> bool:
-    """Tell whether the solver of an estimator works on features, or raise to say that it must."""
-    if estimator._geometry.on_sphere and getattr(estimator.solver, "sphere", "") == "angles":
-        raise AttributeError(
-            f"{type(estimator).__name__} has partial_fit for features of unit length: take "
-            "sphere='unit'."
-        )
-    if estimator.solver in ("auto", "nystroem") or isinstance(estimator.solver, Nystroem):
-        return True
-    raise AttributeError(
-        f"{type(estimator).__name__} has partial_fit, which works on features by anchors, with "
-        f"solver='nystroem' or 'auto'; solver={estimator.solver!r} needs all rows at once."
-    )
 
 
 def partial_plan(request: Request, kernel: Kernel) -> Plan:
@@ -239,41 +198,40 @@ def partial_plan(request: Request, kernel: Kernel) -> Plan:
         raise ValueError(f"{owner} needs solver='nystroem'; got {request.solver!r}.")
     if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
         raise ValueError(
-            f"{owner} takes anchors as points, or by the name of a rule: batches have no numbers "
-            "of rows."
+            f"{owner} takes anchors as points or as the name of a rule, not as row numbers, which "
+            "batches do not have."
         )
     wanted = request.n_components
     k = wanted if isinstance(wanted, numbers.Integral) else 1
-    why = "rows come once"
+    why = "rows are read once"
     return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
 
 
-def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) -> PartialFit:
-    """Return what is known with the rows of X, which are checked on behalf of an estimator."""
-    owner, kernel = type(estimator).__name__, estimator._kernel_object()
-    plan = partial_plan(Request.of(estimator), kernel)
-    if kind_of(X, kernel) == "dask":
-        raise ValueError(f"partial_fit of {owner} takes no dask array; give it to fit.")
-    with rows_named(X, state.n_seen, owner):
-        rows = as_rows(X, kernel, estimator, reset=state.n_seen == 0, once=True)
-    if rows.once and sample_weight is not None:
-        raise ValueError(
-            f"partial_fit of {owner} takes weights with one array at a time, not with an iterator "
-            "of batches."
+def add_batches(
+    state: PartialFit,
+    rows: Rows,
+    sample_weight: ArrayLike | None,
+    kernel: Kernel,
+    geometry: Geometry,
+    plan: Plan,
+) -> PartialFit:
+    """Return the state after all blocks of the rows."""
+    owner, start = plan.request.owner, 0
+    given: Any = sample_weight
+    if one_for_each := not (given is None or isinstance(given, numbers.Number)):
+        given = np.atleast_1d(
+            check_numbers(given, "sample_weight", owner, ensure_2d=False, dtype=np.float64)
         )
-    given, start = _vector_of_weights(sample_weight, owner), 0
     for block in rows.blocks(state.n_seen):
         stop = start + block.shape[0]
-        part = given[start:stop] if isinstance(given, np.ndarray) else given
-        if isinstance(rows, ArrayRows):
-            part = given
-        weights = check_sample_weight(part, block.shape[0], owner, block.dtype, all_zero=True)
+        part = given[start:stop] if one_for_each else given
+        weights = check_sample_weight(part, stop - start, owner, block.dtype, all_zero=True)
         with single_threaded_blas():
-            state = state.with_batch(block, weights, kernel, estimator._geometry, plan)
+            state = state.with_batch(block, weights, kernel, geometry, plan)
         start = stop
     if state.n_seen == 0:
         raise ValueError(f"partial_fit of {owner} was given no rows.")
-    if isinstance(given, np.ndarray) and len(given) != start:
+    if one_for_each and len(given) != start:
         raise ValueError(
             f"sample_weight of {owner} must have shape ({start},), one weight per sample; got "
             f"{given.shape}."
@@ -281,37 +239,21 @@ def with_batches(state: PartialFit, X: Any, sample_weight: Any, estimator: Any) 
     return state
 
 
-def _vector_of_weights(sample_weight: Any, owner: str) -> Any:
-    """Return weights that can be cut into those of batches; a number and None as they are."""
-    if sample_weight is None or isinstance(sample_weight, numbers.Number):
-        return sample_weight
-    weights = check_numbers(
-        sample_weight, "sample_weight", owner, ensure_2d=False, dtype=np.float64
-    )
-    if weights.ndim != 1:
-        raise ValueError(
-            f"sample_weight of {owner} must be one weight per sample; got {weights.shape}."
-        )
-    return weights
-
-
 def partial_attributes(
-    state: PartialFit, kernel: Kernel, geometry: Flat | Sphere, plan: Plan, alpha: float
+    state: PartialFit, kernel: Kernel, geometry: Geometry, plan: Plan, alpha: float
 ) -> dict[str, Any]:
-    """Return the fitted attributes; while rows wait for anchors, as if they were all."""
+    """Return the fitted attributes; choose anchors among the rows so far if there are none."""
     with single_threaded_blas():
-        state = state.decided(kernel, geometry, plan)
+        state = state.with_anchors(kernel, geometry, plan)
         moments: Any = state.moments
         anchors: Any = state.anchors
         by, n = state.by(unit=geometry.on_sphere), state.n_seen
-        origin = _origin(moments, plan.request.owner)
+        origin = geometry.origin_of(moments, plan.request.owner)
         found = find_axes(by, origin, geometry, plan.request.n_components, n)
-        # rows are gone: the anchors say what is positive
+        # the rows are gone: signs are chosen by the anchors
         embedding = geometry.embedding(origin, found.axes)(by.block(anchors.points))
-        signs = orient(embedding[:, : found.axes.shape[1]])
-        axes = found.axes * signs
-        found = Found(found.variances, axes, origin, found.rounding)
-        kept = attributes_of(found, by, n, geometry, plan, anchors)
+        axes = found.axes * orient(embedding[:, : found.axes.shape[1]])
+        kept = attributes_of(replace(found, axes=axes), by, n, geometry, plan, anchors)
         kept |= {"kernel_": state.kernel, "sample_weight_": None, "_solution_": None}
     if isinstance(moments, FeatureMoments) and moments.cross is not None:
         kept["_ridge_"] = ridge_of_moments(
@@ -322,33 +264,3 @@ def partial_attributes(
             alpha,
         )
     return kept
-
-
-def _origin(moments: FeatureMoments | TangentMoments, owner: str) -> Origin:
-    """Return the center of the points and their covariance there, from moments."""
-    if isinstance(moments, FeatureMoments):
-        return FLAT.origin(moments)
-    found = moments.origin()
-    if found.drift > _WIDE_DRIFT:
-        warn_user(
-            f"partial_fit of {owner}: the Karcher mean of all rows lies {found.drift:.2f} rad from "
-            "that of the first rows, and the components are an approximation that grows worse with "
-            "this angle. Shuffle the rows, or give all of them to fit.",
-            UserWarning,
-        )
-    return Origin(
-        point=found.point,
-        covariance=found.covariance,
-        total=found.total,
-        term_size=found.term_size,
-        count=moments.count,
-        trace=1.0,
-        left_out=1.0 - moments.captured / moments.count,
-        attributes={
-            "mean_n_iter_": found.n_iter,
-            "mean_gradient_norm_": found.gradient_norm,
-            "mean_drift_": found.drift,
-            "geodesic_variance_": found.total,
-        },
-        converged=found.converged,
-    )

@@ -136,25 +136,22 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
-    def _on_sphere(self) -> bool:
-        return self.center == "karcher"
-
     def _fit_points(
         self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> None:
+    ) -> dict[str, Callable[[Floats], Floats]]:
         share = weights / weights.sum()
         self._center_ = self._found_center(points, weights)
-        seen = points - self._center_
+        centered = points - self._center_
         rank = points.shape[1]
         if self.n_components is None:
-            rank = _rank(np.sqrt(share)[:, None] * seen)
+            rank = _rank(np.sqrt(share)[:, None] * centered)
         wanted = rank if self.n_components is None else min(int(self.n_components), rank)
         found = projection_pursuit(
-            seen, weights, wanted, p=self.p, callback=lambda done: advance(done / wanted)
+            centered, weights, wanted, p=self.p, callback=lambda done: advance(done / wanted)
         )
-        directions = oriented(found.directions, seen @ found.directions, share)
-        squares = share @ (seen @ directions) ** 2
-        total = float(share @ np.einsum("ij,ij->i", seen, seen))
+        directions = oriented(found.directions, centered @ found.directions, share)
+        squares = share @ (centered @ directions) ** 2
+        total = float(share @ np.einsum("ij,ij->i", centered, centered))
         if total <= _COINCIDENT * float(share @ np.einsum("ij,ij->i", points, points)):
             directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
         scale = np.sqrt(self._squared_radius_)
@@ -171,6 +168,7 @@ class RobustKernelPCA(ExplicitDecomposition):
             )
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
+        return {"embedding_": self._embedded}
 
     def _found_center(self, points: Floats, weights: Floats) -> Floats:
         if self.center == "mean":

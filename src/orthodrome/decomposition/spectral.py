@@ -1,4 +1,4 @@
-"""What kernel PCA and kernel PGA share; they differ by their geometry."""
+"""The base class of kernel PCA and kernel PGA, which differ by their geometry."""
 
 from __future__ import annotations
 
@@ -11,33 +11,51 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_flag
+from .._core.kinds import is_dask_array
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import LockOfOneProcess
 from .._core.types import Data, Floats, Indices
 from ..base import SOLVER_PARAMETERS, EmbeddingMixin, KernelEstimator, last_fit_kept
+from ..coordinates.blocks import AnchorMap
+from ..eigen import Nystroem
+from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..plan import Request, make_plan
-from ..rows import Rows, as_rows
+from ..rows import Rows, as_rows, kind_of
+from ..rows.base import rows_named
 from .fits import OF_ROWS, fit_coordinates, fit_gram
-from .geometry import Flat, Sphere
+from .geometry import Geometry
 from .inverse import inputs_of, training_inputs
-from .new_points import Scores, attach_products, new_points
-from .partial import PartialFit, partial_attributes, partial_plan, with_batches, works_on_features
+from .new_points import NewPoints, Scores, attach_products
+from .partial import PartialFit, add_batches, partial_attributes, partial_plan
 
 __all__ = ["SpectralDecomposition"]
 
-# Attributes that say what the input looks like; scikit-learn sets them.
+# Attributes of the input, which scikit-learn sets.
 _OF_INPUT = ("n_features_in_", "feature_names_in_")
 
 # Held by the thread that computes the components of batches.
 _computing = LockOfOneProcess()
 
 
-class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
-    """Principal components of points in a geometry, with a map for new points.
+def _has_partial_fit(estimator: Any) -> bool:
+    """Return whether the solver works on batches, or raise an error that says which do."""
+    owner, solver = type(estimator).__name__, estimator.solver
+    if estimator._geometry.on_sphere and getattr(solver, "sphere", "") == "angles":
+        raise AttributeError(f"{owner} has partial_fit only with sphere='unit' of Nystroem.")
+    if solver in ("auto", "nystroem") or isinstance(solver, Nystroem):
+        return True
+    raise AttributeError(
+        f"{owner} has partial_fit with solver='nystroem' or 'auto'; solver={solver!r} needs all "
+        "rows at once."
+    )
 
-    A subclass sets the geometry, and documents what its parameters and attributes mean there.
+
+class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
+    """Principal components of points in a geometry.
+
+    A subclass sets the geometry, and documents the parameters and attributes.
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
@@ -47,14 +65,12 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         "inverse_alpha": positive(),
     }
     #: Flat feature space, or its sphere.
-    _geometry: ClassVar[Flat | Sphere]
+    _geometry: ClassVar[Geometry]
 
     _mean_coef_: Floats | None = None
-    # Of fits on coordinates; else there are none.
+    # None after a fit to the Gram matrix.
     n_anchors_: int | None
     anchor_indices_: Indices | None
-    _columns_: Indices | None = None
-    _ridge_: Any = None
 
     def __init__(
         self,
@@ -95,15 +111,15 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         ----------
         X : array-like of shape (n_samples, n_features), or rows in blocks
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            A zarr array, a list of arrays (batches) or any object whose ``__iter__`` yields batches
-            anew each time is passed over in blocks, with nystroem, and never held; so is a memory
-            map with nystroem. The rows of a dask array stay with its workers; what is fitted for
-            each row is a dask array then ("auto" is nystroem; with others, an array).
+            With nystroem, memory maps, zarr arrays, lists of arrays (batches) and objects whose
+            ``__iter__`` yields batches anew each time are read in blocks and never held in memory.
+            The rows of a dask array stay on its workers, and with nystroem, which "auto" then is,
+            attributes with one entry per row are dask arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
-            Those of a dask array may be in one too.
+            They may be a dask array if X is.
 
         Returns
         -------
@@ -120,7 +136,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         return self
 
     def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
-        """Fit to validated rows, on behalf of the estimator that is called `owner`."""
+        """Fit to validated rows; messages name the estimator `owner`."""
         plan = make_plan(rows, kernel, Request.of(self, owner=owner, passes=self._geometry.passes))
         if self.verbose:
             print(f"plan: {plan}")  # noqa: T201
@@ -134,7 +150,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         self._solution_ = fit.resume if self.warm_start else None
 
     def _replace_fitted(self, attributes: dict[str, Any]) -> None:
-        """Replace all fitted attributes, except what is known of the input, by new ones."""
+        """Replace all fitted attributes except those of the input."""
         for name in list(vars(self)):
             if name.endswith("_") and name not in _OF_INPUT:
                 del self.__dict__[name]
@@ -145,55 +161,77 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     ) -> NDArray[Any]:
         """Fit the components and return the embedding of the training data."""
         self.fit(X, sample_weight=sample_weight)
-        # where the coordinates of all rows were too many to be kept beside the rest
+        # a fit to blocks of very many rows does not keep the embedding
         return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _earlier_solution(self, n: int) -> Any:
-        """Return what the last fit on the Gram matrix ended with, if there was one."""
+        """Return the state of the last fit to the Gram matrix, if there was one."""
         earlier = vars(self).get("_solution_")
         if earlier is not None and len(self.eigenvectors_) != n:
             raise ValueError(
-                f"warm_start of {type(self).__name__} goes on with the data of the last fit, which "
-                f"had {len(self.eigenvectors_)} samples; got {n}. Set warm_start=False to start "
-                "anew."
+                f"warm_start of {type(self).__name__} continues with the data of the last fit, "
+                f"which had {len(self.eigenvectors_)} samples; got {n}. Set warm_start=False to "
+                "start anew."
             )
         return earlier
 
     # ------------------------------------------------------------------ new data
 
     def transform(self, X: Data) -> NDArray[Any]:
-        """Project data on the components.
+        """Return the coordinates of data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or rows in blocks
             Data; for a precomputed kernel the matrix of kernel values with the training data,
             shape (n_samples, n_training_samples). Memory maps, zarr arrays, lists of batches and
-            iterators of batches are read in blocks, and never held.
+            iterators of batches are read in blocks and never held in memory.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Coordinates; of a dask array, one that has not been computed.
+            Coordinates; a lazy dask array if X is a dask array.
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        function, rows = attach_products(new_points(self), rows)
+        function, rows = attach_products(self._new_points(), rows)
         return rows.map(function)
+
+    def _new_points(self) -> NewPoints:
+        """Return the map from rows to coordinates."""
+        kernel, points, by = self.kernel_, self.X_fit_, None
+        if points is not None and not is_dask_array(points):
+            points = prepared_points(kernel, points)
+        decoder, radius = getattr(self, "_decoder_", None), getattr(self, "_squared_radius", 1.0)
+        if decoder is not None:
+            anchors = self._columns_ if points is None else points
+            by = AnchorMap(kernel, anchors, decoder, decoder.dtype, unit=True, radius=radius)
+        return NewPoints(
+            kernel,
+            points,
+            self._columns_,
+            self.dual_coef_,
+            self.mean_,
+            intercept=getattr(self, "intercept_", None),
+            mean_square=getattr(self, "_mean_square", 0.0),
+            diagonal=getattr(self, "_constant_diagonal", None),
+            radius=radius,
+            by=by,
+        )
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         """Find inputs whose feature vectors are near the given coordinates.
 
-        Which point of feature space coordinates stand for, the notes of the class say. For radial
-        kernels its pre-image is found by a fixed point, for others by ridge regression of the
-        training inputs on such points.
+        The notes of the class define the point of feature space that has these coordinates. For
+        radial kernels its pre-image is found by a fixed-point iteration, for others by ridge
+        regression of the training inputs.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
             Coordinates.
         inputs : array-like of shape (n_training_samples, n_features), optional
-            Training inputs; needed if the kernel is precomputed, else not allowed.
+            Training inputs; required if the kernel is precomputed, otherwise not allowed.
 
         Returns
         -------
@@ -210,7 +248,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             training_inputs(self.X_fit_, inputs, n),
             expansion=lambda Z: self._geometry.expansion(Z, self.dual_coef_, self.mean_),
             features=self._geometry.regressors,
-            embedding=self.embedding_ if kept else new_points(self)(self.X_fit_),
+            embedding=self.embedding_ if kept else self._new_points()(self.X_fit_),
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
@@ -222,15 +260,15 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
         .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i\, d^2(\mu, \Phi(x_i))}
 
-        with μ the training mean and d the distance of the geometry, straight or along the sphere;
-        higher is better, 1 at most if the kernel is positive definite. It compares numbers of
-        components, or data. It cannot choose σ or a kernel: each has a feature space of its own,
-        and a σ so large that all points coincide explains everything.
+        with μ the training mean and d the distance of the geometry, straight or along the sphere.
+        Higher is better; it is at most 1 if the kernel is positive definite. Use it to compare
+        numbers of components, not kernels or σ: each has its own feature space, and a σ so large
+        that all points coincide explains everything.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data, held out or not.
+            Data, as in :meth:`transform`.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
@@ -242,45 +280,44 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             The fraction.
         """
         check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False).weighted(
-            sample_weight, type(self).__name__
-        )
-        function, rows = attach_products(new_points(self), rows)
-        count, *sums = rows.reduce(Scores(function))
+        owner = type(self).__name__
+        rows = as_rows(X, self.kernel_, self, reset=False).weighted(sample_weight, owner)
+        function, rows = attach_products(self._new_points(), rows)
+        count, *sums = rows.reduce(Scores(**vars(function)))
         captured, total, rounding = (float(term / count) for term in sums)
         if total <= rounding:
             raise ValueError(
-                f"score of {type(self).__name__} is undefined: X has no variance in feature space. "
-                "Give points that differ, or choose a smaller scale (sigma) of the kernel."
+                f"score of {owner} is undefined: X has no variance in feature space. Give points "
+                "that differ, or choose a smaller scale (sigma) of the kernel."
             )
         return float(captured / total)
 
     # ------------------------------------------------------------------ batches
 
-    @available_if(works_on_features)
+    @available_if(_has_partial_fit)
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on with another batch of rows, of which only sums over their features are kept.
+        """Update the fit with another batch of rows.
 
-        The first batches are kept until there are eight rows for each anchor that is asked for.
-        Then the parameters of the kernel and the anchors are taken from them, and stay. No rows
-        wait if ``Nystroem(anchors=points)`` gives the anchors and the kernel has numbers for its
-        parameters.
+        The first batches are stored until there are eight rows for each anchor. The kernel
+        parameters and the anchors are then taken from them and do not change any more; of later
+        rows only sums are kept. Nothing is stored if ``Nystroem(anchors=points)`` gives the anchors
+        and the kernel has fixed parameters.
 
-        For kernel PCA the result is that of `fit` on all rows, in any order, with the same anchors
-        and kernel, to rounding. For kernel PGA it is an approximation, as Log maps depend on the
-        mean of all rows: exact sums of the features are combined with a random sample of 2,048
-        rows. `mean_drift_` is the angle between the mean of the first rows and that of all rows; a
-        warning is given if it is above 0.5.
+        For kernel PCA the result is that of `fit` on all rows with the same anchors and kernel, up
+        to rounding. For kernel PGA it is an approximation, as Log maps depend on the mean of all
+        rows: exact sums of the features are combined with a random sample of 2,048 rows.
+        `mean_drift_` is the angle between the mean of the first rows and that of all rows; there is
+        a warning if it is above 0.5.
 
-        Components are computed when they are next asked for, by `transform` or as attributes. Signs
-        are such that the third moment over the anchors is positive (`fit`: over all rows), as the
-        rows are gone; so is `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem
-        need all rows at once, and have no `partial_fit`.
+        Components are computed when they are next needed, by `transform` or as attributes. Their
+        signs are chosen by the third moments of the anchors (`fit`: of all rows). There is no
+        `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows at
+        once, and have no `partial_fit`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or batches
-            The rows; or a zarr array or an iterator of batches, which is read once.
+            The rows; or a zarr array, or batches, which are read once.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
@@ -304,40 +341,46 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         """
         with last_fit_kept(self):
             self._check_parameters()
+            owner, kernel = type(self).__name__, self._kernel_object()
             state = vars(self).get("_partial_", PartialFit())
-            state = with_batches(state, X, sample_weight, self)
-            # components are computed when they are asked for
+            plan = partial_plan(Request.of(self), kernel)
+            kind = kind_of(X, kernel)
+            if kind == "dask" or (kind == "once" and sample_weight is not None):
+                lazy = "dask array; give it to fit"
+                once = "weights with an iterator of batches; give one batch at a time"
+                what = lazy if kind == "dask" else once
+                raise ValueError(f"partial_fit of {owner} takes no {what}.")
+            with rows_named(X, state.n_seen, owner):
+                rows = as_rows(X, kernel, self, reset=state.n_seen == 0, once=True)
+            state = add_batches(state, rows, sample_weight, kernel, self._geometry, plan)
+            # components are computed when they are needed
             self._replace_fitted({"_partial_": state, "n_samples_seen_": state.n_seen})
         return self
 
     def _ready(self) -> None:
-        """Compute the components of the batches so far, if that is still to be done."""
-        if not self._is_waiting():
+        """Compute the components of the batches so far, unless that is done."""
+        if "_partial_" not in vars(self) or "kernel_" in vars(self):
             return
         with _computing:
-            if self._is_waiting():  # for no other thread has done it
+            if "kernel_" not in vars(self):  # no other thread has computed them meanwhile
                 self._check_parameters()  # they may have been changed
                 kernel, alpha = self._kernel_object(), self.inverse_alpha
                 plan = partial_plan(Request.of(self), kernel)
-                # all at once, for threads that look, and nothing of what is interrupted
+                # one update, so that other threads see all attributes or none
                 self.__dict__.update(
                     partial_attributes(self._partial_, kernel, self._geometry, plan, alpha)
                 )
 
-    def _is_waiting(self) -> bool:
-        """Whether the components of batches are still to be computed."""
-        return "_partial_" in vars(self) and "kernel_" not in vars(self)
-
     def __getattr__(self, name: str) -> Any:
         fitted = name.endswith("_") and not name.startswith("__") and name not in _OF_INPUT
         if fitted and "_partial_" in vars(self) and name not in OF_ROWS:
-            self._ready()  # or another thread has just come to it
+            self._ready()
             if name in vars(self):
                 return vars(self)[name]
         if name in OF_ROWS and "kernel_" in vars(self):
             raise AttributeError(
-                f"{type(self).__name__} has no {name}: it has seen more rows than their "
-                "coordinates may take of memory_budget, or as batches that were not kept. "
-                "transform(X) returns the coordinates of rows."
+                f"{type(self).__name__} has no {name}: the coordinates of all rows do not fit "
+                "memory_budget, or the rows were batches for partial_fit. transform(X) returns the "
+                "coordinates of rows."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -24,7 +24,7 @@ from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE
 
-__all__ = ["View", "fitted_view", "points_by_anchors", "view_of"]
+__all__ = ["View", "fitted_view", "points_by_anchors", "view_of", "warn_if_few_anchors"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class View:
     gram : GramOperator or None
         The Gram matrix of the points, or of their coordinates; None if it is not needed.
     radius : float
-        What kernel values are divided by, so that points on a sphere have unit length.
+        The divisor of kernel values; on a sphere k(x, x), so that points have unit length.
     anchors : Anchors or None
-        What the coordinates are computed with; None on the Gram matrix.
+        The anchors of the coordinates; None on the Gram matrix.
     points : Coordinates or None
-        The coordinates.
+        The coordinates; None on the Gram matrix.
     """
 
     canonical: Canonical
@@ -74,7 +74,7 @@ class View:
 
     @cached_property
     def diagonal(self) -> NDArray[np.float64]:
-        """k(x, x) of the points themselves, divided as kernel values are."""
+        """k(x, x) of the points, divided by the radius."""
         return self.gram.diagonal() if self.points is None else self.points.own
 
     @cached_property
@@ -84,14 +84,14 @@ class View:
 
     @cached_property
     def left_out(self) -> NDArray[np.float64]:
-        """What the coordinates leave out of k(x, x), for each point."""
+        """The part of k(x, x) that the coordinates do not span, for each point."""
         if self.points is None:
             return np.zeros(len(self.weights))
         return np.maximum(self.diagonal - self.points.captured, 0.0)
 
     @property
     def trace_error(self) -> float:
-        """What they leave out of the trace, relative to it."""
+        """The fraction of the trace that the coordinates do not span."""
         trace = float(self.weights @ np.abs(self.diagonal))
         return float(self.weights @ self.left_out) / trace if trace > 0 else 0.0
 
@@ -105,19 +105,13 @@ class View:
 
     def warn(self) -> None:
         """Warn if the anchors do not reach the tolerance."""
-        if self.status.converged or self.anchors is None:
-            return
-        warn_unless_converged(
-            self.status,
-            f"{self.plan.request.owner} ({self.plan.name})",
-            f"{len(self.anchors.decoder)} anchors leave {self.trace_error:.1e} of the trace, "
-            f"tol={self.plan.solver.tol}",
-        )
+        if self.anchors is not None:
+            warn_if_few_anchors(self.status, self.plan, len(self.anchors.decoder), self.trace_error)
 
     def sum_uncertainty(self) -> NDArray[np.float64] | None:
-        r"""Return by how much weighted sums of the rows of K may differ from those of FFᵀ.
+        r"""Return a bound on the difference of weighted row sums of K and FFᵀ.
 
-        What is left out, :math:`E = K - FF^\top`, is positive semidefinite, so that
+        The difference :math:`E = K - FF^\top` is positive semidefinite, so that
         :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. The condition number of the anchors limits the
         precision of the coordinates. None on the Gram matrix, which is exact.
         """
@@ -130,13 +124,13 @@ class View:
         return missing * (w @ missing) + digits * present * (w @ present)
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return combinations of all points, in columns, as rows over the points that are kept."""
+        """Return combinations of all points, in columns, as rows over the fitted points."""
         if self.anchors is None:
             return np.ascontiguousarray(coefficients.T)
         return np.asarray(self.points.combine(coefficients) @ self.anchors.decoder.T)
 
     def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes that new points are compared with: anchors, or all rows."""
+        """Return the fitted attributes of the points that new ones are compared with."""
         precomputed = isinstance(self.kernel, Precomputed)
         rows, decoder = None, None
         if self.anchors is None:
@@ -168,7 +162,7 @@ def fitted_view(
 ) -> View:
     """Fit the kernel to canonical rows, and make their Gram matrix or coordinates.
 
-    On the sphere points have unit length: kernel values are divided by the common k(x, x).
+    On the sphere, kernel values are divided by the common k(x, x), so that points have unit length.
     """
     rows = rows_of(canonical, kernel)
     kernel = fitted_kernel(kernel, rows)
@@ -187,9 +181,9 @@ def fitted_view(
 def view_of(
     canonical: Canonical, kernel: Kernel, plan: Plan, k: int, *, radius: float | None = None
 ) -> View:
-    """Choose anchors for k clusters, and give the canonical rows coordinates.
+    """Choose anchors for k clusters, and compute coordinates of the canonical rows.
 
-    With a radius, which kernel values are divided by, the coordinates have unit length.
+    With a radius, kernel values are divided by it and coordinates have unit length.
     """
     rows, solver = rows_of(canonical, kernel), plan.solver.renumbered(canonical.inverse)
     unit = radius is not None
@@ -207,7 +201,7 @@ def points_by_anchors(
     *,
     unit: bool,
 ) -> tuple[Anchors, Coordinates]:
-    """Choose anchors for k components or clusters, and give the rows coordinates by them.
+    """Choose anchors for k components or clusters, and compute coordinates of the rows.
 
     Kernel values are divided by the radius. `unit` scales the coordinates to unit length.
     """
@@ -219,3 +213,12 @@ def points_by_anchors(
     own = plan.name == "coordinates"
     by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
     return anchors, Coordinates(rows, by).kept(storage, budget)
+
+
+def warn_if_few_anchors(status: Status, plan: Plan, count: int, trace_error: float) -> None:
+    """Warn if `count` anchors do not reach the tolerance."""
+    warn_unless_converged(
+        status,
+        f"{plan.request.owner} ({plan.name})",
+        f"{count} anchors leave {trace_error:.1e} of the trace, tol={plan.solver.tol}",
+    )
