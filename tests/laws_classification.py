@@ -1,11 +1,17 @@
-"""Data and naive twins for the laws of class-subspace classifiers."""
+"""Data, configurations and naive oracles for the classifiers by class residuals."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import make_blobs
 
-CONFIGURATIONS = {
+from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome.kernels import Gaussian
+
+SIGMA = 1.5
+KERNEL = Gaussian(sigma=SIGMA)
+
+PERTURBO = {
     "loo": {},
     "loo, relative": {"alpha_scale": "relative"},
     "absolute": {"alpha": 0.03},
@@ -18,13 +24,49 @@ CONFIGURATIONS = {
     "mean, relative": {"geodesic": True, "reference": "mean", "alpha_scale": "relative"},
     "preimage, truncated": {"geodesic": True, "n_components": 3},
 }
-every_configuration = pytest.mark.parametrize(
-    "options", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS)
+RIDGE = {
+    "loo": {},
+    "loo, relative": {"alpha_scale": "relative"},
+    "absolute": {"alpha": 0.03},
+    "interpolating": {"alpha": 0.0},
+    "scales": {"sigmas": [0.5, 1.5, 4.0]},
+    "scales around its own": {"sigmas": "auto", "alpha": 0.1},
+    "few of each class": {"subspace_size": 9, "random_state": 0},
+    "balanced": {"class_weight": "balanced"},
+    "weighted": {"class_weight": {"ash": 3.0, "oak": 0.5}, "alpha": 0.1},
+}
+CASES = {f"PerTurbo: {name}": (PerTurbo, options) for name, options in PERTURBO.items()} | {
+    f"ridge: {name}": (KernelRidgeRegressionClassifier, options) for name, options in RIDGE.items()
+}
+every_case = pytest.mark.parametrize(("Classifier", "options"), CASES.values(), ids=list(CASES))
+#: One case of each way to compute residuals, for properties that hardly depend on the options.
+QUICK = ["PerTurbo: loo", "PerTurbo: truncated", "PerTurbo: preimage", "PerTurbo: mean"]
+QUICK += ["ridge: loo", "ridge: scales", "ridge: few of each class", "ridge: balanced"]
+some_cases = pytest.mark.parametrize(
+    ("Classifier", "options"),
+    [
+        pytest.param(*case, marks=[] if name in QUICK else pytest.mark.slow)
+        for name, case in CASES.items()
+    ],
+    ids=list(CASES),
 )
 
 
+def fit(Classifier, X, y, *, sample_weight=None, kernel=KERNEL, **options):
+    return Classifier(kernel, **options).fit(X, y, sample_weight=sample_weight)
+
+
+def own_column(residuals, model, y):
+    """Return the residuals of points from their own class."""
+    return residuals[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+
+
+def close(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
 def three_classes(n: int = 60, seed: int = 0, dtype=np.float64) -> tuple[NDArray, NDArray]:
-    """Three groups that overlap, of different sizes, with names."""
+    """Return three overlapping groups of different sizes, with names."""
     X, y = make_blobs(
         [n // 2, n // 3, n - n // 2 - n // 3],
         centers=[[0, 0, 0], [2.5, 1, 0], [0, 2.5, 1]],
@@ -41,14 +83,14 @@ def gaussian(X: NDArray, Y: NDArray | None = None, sigma: float = 1.0) -> NDArra
 
 
 def naive_perturbation(K: NDArray, k: NDArray, own: float, alpha: float) -> float:
-    """k(x, x) - kᵀ(K + α)⁻¹k by solving, or by the pseudo-inverse."""
+    """Return k(x, x) - kᵀ(K + α)⁻¹k by solving, or by the pseudo-inverse."""
     if alpha == 0:
         return float(own - k @ np.linalg.pinv(K, rcond=1e-12, hermitian=True) @ k)
     return float(own - k @ np.linalg.solve(K + alpha * np.eye(len(K)), k))
 
 
 def naive_ridge(K: NDArray, k: NDArray, own: float, alpha: float) -> float:
-    """‖Φ(x) - Σ a_n Φ(x_n)‖² with the coefficients of ridge regression."""
+    """Return ‖Φ(x) - Σ a_n Φ(x_n)‖² with the coefficients of ridge regression."""
     if alpha == 0:
         return naive_perturbation(K, k, own, 0.0)
     a = np.linalg.solve(K + alpha * np.eye(len(K)), k)
@@ -56,7 +98,7 @@ def naive_ridge(K: NDArray, k: NDArray, own: float, alpha: float) -> float:
 
 
 def naive_truncation(K: NDArray, k: NDArray, own: float, n_components: int) -> float:
-    """The squared distance to the leading components, one at a time."""
+    """Return the squared distance to the leading components, one at a time."""
     values, vectors = np.linalg.eigh(K)
     for value, vector in list(zip(values, vectors.T, strict=True))[::-1][:n_components]:
         own -= (vector @ k) ** 2 / value
@@ -64,7 +106,7 @@ def naive_truncation(K: NDArray, k: NDArray, own: float, n_components: int) -> f
 
 
 def left_out_naively(naive, K: NDArray, alpha: float, copies: NDArray | None = None) -> NDArray:
-    """Remove all copies of a point, and measure it from the rest; for each point."""
+    """Return the residual of each point from the rest, without any copy of it."""
     counts = np.ones(len(K), dtype=int) if copies is None else copies
     rows = np.repeat(np.arange(len(K)), counts)
     found = []

@@ -1,6 +1,5 @@
 """Laws of both classifiers by class residuals: oracles, leave-one-out, weights, input, errors."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -9,74 +8,33 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from laws_classification import (
-    CONFIGURATIONS,
+    CASES,
+    KERNEL,
+    SIGMA,
+    close,
+    every_case,
+    fit,
     gaussian,
-    left_out_naively,
     naive_perturbation,
     naive_ridge,
+    some_cases,
     three_classes,
 )
 from optional import optional
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
-from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
+from orthodrome.kernels import Gaussian, Linear, Normalized
 
 pd = optional("pandas")
 
-SIGMA = 1.5
-KERNEL = Gaussian(sigma=SIGMA)
 NAIVE = {PerTurbo: naive_perturbation, KernelRidgeRegressionClassifier: naive_ridge}
-OF_RIDGE = {
-    "loo": {},
-    "loo, relative": {"alpha_scale": "relative"},
-    "absolute": {"alpha": 0.03},
-    "interpolating": {"alpha": 0.0},
-    "scales": {"sigmas": [0.5, 1.5, 4.0]},
-    "scales around its own": {"sigmas": "auto", "alpha": 0.1},
-    "few of each class": {"subspace_size": 9, "random_state": 0},
-    "balanced": {"class_weight": "balanced"},
-    "weighted": {"class_weight": {"ash": 3.0, "oak": 0.5}, "alpha": 0.1},
-}
-CASES = {
-    **{f"PerTurbo: {name}": (PerTurbo, options) for name, options in CONFIGURATIONS.items()},
-    **{
-        f"ridge: {name}": (KernelRidgeRegressionClassifier, options)
-        for name, options in OF_RIDGE.items()
-    },
-}
-every_case = pytest.mark.parametrize(("Classifier", "options"), CASES.values(), ids=list(CASES))
-#: One case of each way to compute residuals; for properties that the options hardly touch.
-QUICK = ["PerTurbo: loo", "PerTurbo: truncated", "PerTurbo: preimage", "PerTurbo: mean"]
-QUICK += ["ridge: loo", "ridge: scales", "ridge: few of each class", "ridge: balanced"]
-some_cases = pytest.mark.parametrize(
-    ("Classifier", "options"),
-    [
-        pytest.param(*case, marks=[] if name in QUICK else pytest.mark.slow)
-        for name, case in CASES.items()
-    ],
-    ids=list(CASES),
-)
 every_classifier = pytest.mark.parametrize("Classifier", list(NAIVE))
-METHODS = ("predict", "predict_proba", "decision_function", "class_residuals")
-
-
-def fit(Classifier, X, y, *, sample_weight=None, kernel=KERNEL, **options):
-    return Classifier(kernel, **options).fit(X, y, sample_weight=sample_weight)
-
-
-def own_column(residuals, model, y):
-    return residuals[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-
-
-def close(found, expected, tolerance=1e-12):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+every_scale = pytest.mark.parametrize("scale", ["absolute", "relative"])
 
 
 def assert_finite(model, X):
@@ -89,15 +47,15 @@ def assert_finite(model, X):
 
 
 def farthest(model):
-    """How far points are that have nothing in common with a class."""
+    """Return the residual of points that are orthogonal to a class."""
     return (np.pi / 2) ** 2 if getattr(model, "geodesic", False) else 1.0
 
 
-# ------------------------------------------------------------------ against others
+# ------------------------------------------------------------------ oracles and leave-one-out
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.01, 1.0])
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
+@every_scale
 @every_classifier
 def test_residuals_against_the_oracle(Classifier, alpha, scale):
     X, y = three_classes()
@@ -113,52 +71,42 @@ def test_residuals_against_the_oracle(Classifier, alpha, scale):
         np.testing.assert_allclose(found[:, c], expected, rtol=1e-8, atol=1e-10)
 
 
-@every_classifier
-def test_training_points_are_interpolated(Classifier):
-    X, y = three_classes()
-    model = fit(Classifier, X, y, alpha=0.0, kernel=Exponential(sigma=1.0))
-    close(own_column(model.class_residuals(X), model, y), 0)
-    assert model.score(X, y) == 1
-    assert model.loo_score_ < 1
-
-
-# ------------------------------------------------------------------ leave-one-out
-
-
 @pytest.mark.parametrize("alpha", [1e-5, 0.01, 1.0])
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
+@every_scale
 @every_classifier
 def test_leave_one_out_is_brute_force(Classifier, alpha, scale):
-    """Each row is left out of a fit of its own; α is that of all rows."""
+    """Each row is left out of its own fit; α is that of all rows."""
     X, y = three_classes(36)
-    model = fit(Classifier, X, y, alpha=alpha, alpha_scale=scale)
+    w = np.random.default_rng(0).integers(1, 4, size=36)
+    model = fit(Classifier, X, y, alpha=alpha, alpha_scale=scale, sample_weight=w)
     for n in range(0, 36, 4):
         rest = np.arange(36) != n
         for c in range(3) if scale == "relative" else [slice(None)]:
-            again = fit(Classifier, X[rest], y[rest], alpha=np.max(model.class_alphas_[c]))
+            alpha = np.max(model.class_alphas_[c])
+            again = fit(Classifier, X[rest], y[rest], alpha=alpha, sample_weight=w[rest])
             expected = again.class_residuals(X[[n]])[0, c]
             np.testing.assert_allclose(model.loo_residuals_[n, c], expected, rtol=1e-10, atol=1e-10)
+    right = model.classes_[np.argmin(model.loo_residuals_, axis=1)] == y
+    assert model.loo_score_ == pytest.approx(np.average(right, weights=w), rel=1e-12)
 
 
 @every_classifier
-def test_leave_one_out_leaves_out_all_copies(Classifier):
-    X, y = three_classes(36)
-    w = np.random.default_rng(0).integers(1, 4, size=36)
-    copies = np.random.default_rng(1).permutation(np.repeat(np.arange(36), w))
-    model = fit(Classifier, X[copies], y[copies], alpha=0.02)
-    weighted = fit(Classifier, X, y, alpha=0.02, sample_weight=w)
-    np.testing.assert_allclose(model.loo_residuals_, weighted.loo_residuals_[copies], rtol=1e-12)
-    for label in model.classes_:
-        mine = y == label
-        gram = gaussian(X[mine], sigma=SIGMA)
-        expected = left_out_naively(NAIVE[Classifier], gram, 0.02, w[mine])
-        found = own_column(weighted.loo_residuals_, weighted, y)[mine]
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-    right = weighted.classes_[np.argmin(weighted.loo_residuals_, axis=1)] == y
-    assert weighted.loo_score_ == pytest.approx(np.average(right, weights=w), rel=1e-12)
+@pytest.mark.parametrize("sigma", [0.02, 0.3, 1.5, 1e4, 1e8])
+def test_the_score_is_that_of_brute_force_for_narrow_and_wide_kernels(Classifier, sigma):
+    """If no class captures anything, or every class all, residuals tie."""
+    X, y = three_classes(30)
+    model = Classifier(Gaussian(sigma), alpha=1e-3).fit(X, y)
+    hits = []
+    for n in range(30):
+        rest = np.arange(30) != n
+        one = Classifier(Gaussian(sigma), alpha=1e-3).fit(X[rest], y[rest])
+        hits.append(one.predict(X[[n]])[0] == y[n])
+    assert model.loo_score_ == pytest.approx(np.mean(hits), abs=1e-12)
+    together = Classifier(Gaussian(sigma), alphas=[1e-6, 1e-3, 1.0]).fit(X, y)
+    assert together.loo_scores_[0, 1] == pytest.approx(np.mean(hits), abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", ["absolute", "relative"])
+@every_scale
 @pytest.mark.parametrize(
     ("Classifier", "more"),
     [(PerTurbo, {}), (PerTurbo, {"geodesic": True}), (KernelRidgeRegressionClassifier, {})],
@@ -172,6 +120,7 @@ def test_alpha_is_the_largest_with_the_least_error(Classifier, more, scale):
     best = max(alpha for alpha in grid if scores[alpha] == max(scores.values()))
     assert (model.alpha_, model.loo_score_) == (best, scores[best])
     assert min(scores.values()) < scores[best]
+    np.testing.assert_array_equal(model.alphas_, np.sort(grid))
     close(model.loo_scores_, [[scores[alpha] for alpha in np.sort(grid)]])
     chosen = fit(Classifier, X, y, alpha=best, **more)
     close(model.class_residuals(X), chosen.class_residuals(X))
@@ -208,7 +157,7 @@ def test_weights_are_repetition(Classifier, options):
     close(weighted.loo_scores_, repeated.loo_scores_)
     assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-12)
     assert weighted.temperature_ == pytest.approx(repeated.temperature_, rel=1e-6)
-    # a row of weight 0 is as new
+    # a row of weight 0 counts as new
     close(weighted.loo_residuals_[w == 0], weighted.class_residuals(X[w == 0]), 1e-14)
 
 
@@ -226,7 +175,7 @@ def test_the_order_of_rows_does_not_matter(Classifier, options):
 
 
 @every_classifier
-def test_a_class_without_weight_is_no_class(Classifier):
+def test_a_class_without_weight_is_ignored(Classifier):
     X, y = three_classes()
     plain = fit(Classifier, X[y != "oak"], y[y != "oak"], alpha=0.1)
     models = [fit(Classifier, X, y, sample_weight=np.where(y == "oak", 0.0, 1.0), alpha=0.1)]
@@ -264,8 +213,7 @@ def test_methods_agree(Classifier, options):
 
 
 @some_cases
-def test_classes_are_recognised(Classifier, options):
-    """And what is left out tells about new points, on the average over samples."""
+def test_accuracy_on_new_points_and_by_leave_one_out(Classifier, options):
     scores = []
     for seed in range(4):
         X, y = three_classes(150, seed=2 * seed)
@@ -274,20 +222,29 @@ def test_classes_are_recognised(Classifier, options):
         scores.append((model.score(new, truth), model.loo_score_))
     score, left_out = np.mean(scores, axis=0)
     assert score > (0.8 if Classifier is PerTurbo else 0.75)
-    if not options.keys() & {"class_weight", "subspace_size"}:  # of few or weighted points
+    if not options.keys() & {"class_weight", "subspace_size"}:
         assert left_out == pytest.approx(score, abs=0.04 if Classifier is PerTurbo else 0.05)
 
 
 def test_blocks_of_rows_do_not_change_the_result(monkeypatch):
     X, y = three_classes()
     new, _ = three_classes(100, seed=1)
-    models = [(fit(Classifier, X, y, **options), new) for Classifier, options in CASES.values()]
-    models += [(fit(PerTurbo, gaussian(X), y, kernel="precomputed"), gaussian(new, X))]
-    whole = [model.class_residuals(data) for model, data in models]
+    given = [
+        (Classifier, X, new, KERNEL, options)
+        for Classifier, options in CASES.values()
+        if options.get("alpha", "loo") != "loo" or "n_components" in options
+    ]
+    given += [(PerTurbo, gaussian(X), gaussian(new, X), "precomputed", {})]
+    models = [fit(each, Z, y, kernel=kernel, **options) for each, Z, _, kernel, options in given]
+    whole = [
+        (model.class_residuals(each[2]), model.loo_residuals_)
+        for model, each in zip(models, given, strict=True)
+    ]
     monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 100)
-    for (model, data), expected in zip(models, whole, strict=True):
-        tol = 1e-14 if isinstance(model, PerTurbo) else 1e-13
-        close(model.class_residuals(data), expected, tol)
+    for model, (each, Z, data, kernel, options), expected in zip(models, given, whole, strict=True):
+        close(model.class_residuals(data), expected[0], 1e-14 if each is PerTurbo else 1e-13)
+        again = fit(each, Z, y, kernel=kernel, **options)
+        close(again.loo_residuals_, expected[1])
 
 
 @pytest.mark.parametrize(
@@ -298,14 +255,14 @@ def test_blocks_of_rows_do_not_change_the_result(monkeypatch):
         if not options.keys() & {"geodesic", "sigmas", "subspace_size"}
     ],
 )
-def test_precomputed_is_the_kernel(Classifier, options):
+def test_a_precomputed_matrix_is_the_kernel(Classifier, options):
     X, y = three_classes()
     new, _ = three_classes(30, seed=1)
     kernel = Gaussian(sigma=SIGMA).fit(X)
     plain = fit(Classifier, X, y, **options)
     model = fit(Classifier, kernel(X), y, kernel="precomputed", **options)
     close(model.class_residuals(kernel(new, X)), plain.class_residuals(new), 1e-9)
-    if "n_components" not in options:  # folds depend on the order, which is that of the rows
+    if "n_components" not in options:  # folds depend on the order of rows
         close(model.loo_residuals_, plain.loo_residuals_, 1e-9)
     w = np.random.default_rng(0).integers(0, 3, size=60)
     copies = np.repeat(np.arange(60), w)
@@ -346,8 +303,8 @@ def test_one_point_per_class(Classifier, options):
     np.testing.assert_array_equal(model.predict(X + 0.1), names)
     assert_finite(model, np.concatenate([X, 10 * X + 7]))
     np.testing.assert_allclose(np.diagonal(model.loo_residuals_), farthest(model), rtol=1e-12)
-    if "sigmas" not in options:  # a scale at which all are equally far gives them to the first
-        assert model.loo_score_ == 0  # without it there is no class
+    if "sigmas" not in options:  # at some scales all residuals tie, and the first class wins
+        assert model.loo_score_ == 0
 
 
 @every_case
@@ -361,7 +318,7 @@ def test_a_class_of_copies_is_a_class_of_one_point(Classifier, options):
 
 
 @every_case
-def test_the_same_points_in_both_classes(Classifier, options):
+def test_the_same_points_in_both_classes_tie(Classifier, options):
     if {"class_weight", "subspace_size"} & options.keys():
         options = {}
     X = three_classes(20)[0]
@@ -374,15 +331,7 @@ def test_the_same_points_in_both_classes(Classifier, options):
 
 
 @every_case
-def test_scales_of_every_size(Classifier, options):
-    X, y = three_classes()
-    new = np.concatenate([X, three_classes(30, seed=1)[0]])
-    for sigma in (1e-8, 1e-3, 1e3, 1e6, 1e9):
-        assert_finite(fit(Classifier, X, y, **{"kernel": Gaussian(sigma=sigma), **options}), new)
-
-
-@every_case
-def test_far_points(Classifier, options):
+def test_far_points_tie(Classifier, options):
     X, y = three_classes()
     far = np.array([[1e3, 0.0, 0.0], [0.0, -1e6, 0.0], [1e150, 0.0, 0.0]])
     model = fit(Classifier, X, y, **options)
@@ -392,21 +341,6 @@ def test_far_points(Classifier, options):
     np.testing.assert_allclose(model.predict_proba(far), 1 / 3, rtol=1e-12)
 
 
-@some_cases
-def test_constant_columns_change_nothing(Classifier, options):
-    X, y = three_classes()
-    wide = np.column_stack([np.full(60, 7.0), X, np.zeros(60)])
-    plain, model = (fit(Classifier, data, y, **options) for data in (X, wide))
-    # interpolation magnifies rounding by the condition of the Gram matrix
-    tolerance = 1e-5 if options.get("alpha") == 0 else 1e-8
-    close(model.class_residuals(wide), plain.class_residuals(X), tolerance)
-    same = np.ones((6, 2))
-    names = np.array(["ash"] * 3 + ["oak"] * 3)
-    only = fit(Classifier, same, names, **options)
-    np.testing.assert_array_equal(only.predict(same), "ash")
-    assert_finite(only, same)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     X=hnp.arrays(
@@ -414,12 +348,12 @@ def test_constant_columns_change_nothing(Classifier, options):
         st.tuples(st.integers(2, 12), st.integers(1, 3)),
         elements=st.floats(-100, 100).map(lambda value: round(value, 2)),
     ),
-    sigma=st.sampled_from([0.01, 1.0, 1e5]),
+    sigma=st.sampled_from([1e-8, 0.01, 1.0, 1e5, 1e9]),
     precision=st.sampled_from([np.float32, np.float64]),
     name=st.sampled_from(sorted(CASES)),
     seed=st.integers(0, 100),
 )
-def test_anything_finite_gives_something_finite(X, sigma, precision, name, seed):
+def test_finite_data_give_finite_results(X, sigma, precision, name, seed):
     Classifier, options = CASES[name]
     y = np.array(["ash", "beech", "oak"])[np.random.default_rng(seed).integers(0, 3, size=len(X))]
     y[:3] = ["ash", "oak", "beech"][: len(y)]
@@ -432,25 +366,26 @@ def test_anything_finite_gives_something_finite(X, sigma, precision, name, seed)
 # ------------------------------------------------------------------ containers and types
 
 
-@some_cases
-def test_containers(Classifier, options, tmp_path):
+@every_classifier
+def test_containers_and_labels(Classifier, tmp_path):
     X, y = three_classes()
-    expected = fit(Classifier, X, y, **options).class_residuals(X)
-    frozen = X.copy()
-    frozen.flags.writeable = False
+    expected = fit(Classifier, X, y).class_residuals(X)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    for made in (frozen, mapped, np.asfortranarray(X), X.tolist(), frame, np.repeat(X, 2, 0)[::2]):
-        model = fit(Classifier, made, pd.Series(y), **options)
+    for made in (mapped, np.asfortranarray(X), X.tolist(), frame, np.repeat(X, 2, 0)[::2]):
+        model = fit(Classifier, made, pd.Series(y))
         close(model.class_residuals(made), expected)
-    assert list(fit(Classifier, frame, y).feature_names_in_) == ["a", "b", "c"]
-    np.testing.assert_array_equal(X, three_classes()[0])
+    for names in ([True, False, True], [0.0, 1.0, 5.0]):
+        made = np.array(names)[np.unique(y, return_inverse=True)[1]]
+        model = fit(Classifier, X, pd.Series(made))
+        np.testing.assert_array_equal(model.classes_, np.unique(made))
+        assert model.score(X, made) > 0.8
 
 
 @some_cases
-def test_float32_data_are_computed_with_in_double_precision(Classifier, options):
-    """Residuals are differences, and the choice of α would be that of rounding."""
+def test_float32_data_are_computed_in_double_precision(Classifier, options):
+    """Residuals are differences, and rounding would choose α."""
     X, y = three_classes()
     X = X.astype(np.float32)
     coarse, exact = (fit(Classifier, data, y, **options) for data in (X, X.astype(np.float64)))
@@ -459,177 +394,64 @@ def test_float32_data_are_computed_with_in_double_precision(Classifier, options)
     np.testing.assert_array_equal(coarse.class_residuals(X), exact.class_residuals(X))
 
 
-@pytest.mark.parametrize(
-    "labels", [[3, 7, 9], ["x", "yy", "z"], [True, False, True], [0.0, 1.0, 5.0]]
-)
-@every_classifier
-def test_labels(Classifier, labels):
-    X, y = three_classes()
-    made = np.array(labels)[np.unique(y, return_inverse=True)[1]]
-    for given_labels in (made, made.tolist(), pd.Series(made)):
-        model = fit(Classifier, X, given_labels)
-        np.testing.assert_array_equal(model.classes_, np.unique(made))
-        assert model.score(X, made) > 0.8
-
-
-@some_cases
-def test_training_data_are_not_changed_and_not_shared(Classifier, options):
-    X, y = three_classes()
-    before, w = X.copy(), np.ones(60)
-    model = fit(Classifier, X, y, sample_weight=w, **options)
-    expected = model.class_residuals(before)
-    np.testing.assert_array_equal(X, before)
-    np.testing.assert_array_equal(w, 1)
-    X[:] = 0
-    np.testing.assert_array_equal(model.class_residuals(before), expected)
-
-
 # ------------------------------------------------------------------ errors
 
-OF_BOTH = [
-    ({"alpha": -1.0}, r"alpha of OWNER must be a finite number >= 0; got -1.0\. Or write .*loo"),
-    ({"alpha": "auto"}, "alpha of OWNER must be"),
-    ({"alpha": np.nan}, "alpha of OWNER must be"),
-    ({"alpha": None}, "alpha of OWNER must be"),
-    ({"alpha_scale": "log"}, "alpha_scale of OWNER must be one of 'relative', 'absolute'"),
-    ({"alphas": []}, "alphas of OWNER must be one or more numbers >= 0"),
-    ({"alphas": [0.1, -1]}, "alphas of OWNER must be one or more numbers >= 0"),
-    ({"alphas": [np.inf]}, "alphas of OWNER must be finite"),
-    ({"alphas": "many"}, "alphas of OWNER must be"),
-    ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
-    ({"memory_budget": "much"}, "memory_budget of .* must be"),
-    ({"verbose": -1}, "verbose of OWNER must be an integer >= 0"),
-]
-OF_PERTURBO = [
-    ({"n_components": 0}, "n_components of OWNER must be an integer >= 1"),
-    ({"n_components": 2.5}, "n_components of OWNER must be an integer >= 1"),
-    ({"geodesic": "yes"}, "geodesic of OWNER must be True or False"),
-    ({"reference": "median"}, "reference of OWNER must be one of 'preimage', 'mean'"),
-    ({"kernel": "linear", "geodesic": True}, "radial kernel .*Linear is none; take reference="),
-    (
-        {"kernel": "linear", "geodesic": True, "reference": "mean"},
-        r"k\(x, x\) must be the same for all points",
-    ),
-]
-OF_THE_OTHER = [
-    ({"sigmas": []}, "sigmas of OWNER must be one or more numbers > 0"),
-    ({"sigmas": [1.0, 0.0]}, "sigmas of OWNER must be one or more numbers > 0"),
-    ({"sigmas": [np.nan]}, "sigmas of OWNER must be finite"),
-    ({"sigmas": [[1.0, 2.0]]}, "sigmas of OWNER must be finite real numbers in one dim"),
-    ({"sigmas": "many"}, "sigmas of OWNER must be numbers, 'auto' or None; got 'many'"),
-    ({"sigmas": "auto", "kernel": "linear"}, "and Linear has no parameter sigma. Leave sigmas"),
-    ({"sigmas": [1.0], "kernel": "rbf"}, "and RBF has no parameter sigma"),
-    ({"sigmas": [1.0], "kernel": "precomputed"}, "and Precomputed has no parameter sigma"),
-    ({"sigmas": [1.0], "kernel": gaussian}, "and FromCallable has no parameter sigma"),
-    (
-        {"sigmas": [1.0], "kernel": Normalized(Gaussian())},
-        r"and Normalized has no parameter sigma\. .* kernel__kernel__sigma by GridSearchCV",
-    ),
-    ({"subspace_size": 0}, "subspace_size of OWNER must be an integer >= 1; got 0"),
-    ({"subspace_size": 2.5}, "subspace_size of OWNER must be an integer >= 1"),
-    ({"class_weight": "auto"}, "class_weight of OWNER must be a dict, 'balanced' or None"),
-    ({"class_weight": [1.0, 2.0, 3.0]}, "class_weight of OWNER must be a dict"),
-    ({"class_weight": {"ash": -1.0}}, r"class_weight\['ash'\] of OWNER must be a .*>= 0"),
-    ({"class_weight": {"ash": np.nan}}, r"class_weight\['ash'\] of OWNER must be a finite"),
-    ({"class_weight": {"elm": 2.0}}, r"The classes, .* are not in class_weight"),
-    ({"class_weight": {"ash": 0.0, "oak": 0.0}}, "at least two classes; got one class"),
-    ({"random_state": "now"}, "random_state of OWNER must be"),
-]
+#: Parameters that the battery of absurd values in tests/hardening does not try.
+FOR_BOTH = [({"alphas": [0.1, -1]}, "alphas of OWNER"), ({"alphas": [np.inf]}, "alphas of OWNER")]
 BAD_PARAMETERS = {
-    PerTurbo: OF_BOTH + OF_PERTURBO,
-    KernelRidgeRegressionClassifier: OF_BOTH + OF_THE_OTHER,
+    PerTurbo: [
+        *FOR_BOTH,
+        ({"kernel": "linear", "geodesic": True}, "Linear.*reference='mean'"),
+        ({"kernel": "linear", "geodesic": True, "reference": "mean"}, "must be the same for all"),
+    ],
+    KernelRidgeRegressionClassifier: [
+        *FOR_BOTH,
+        ({"sigmas": [1.0, 0.0]}, "sigmas of OWNER .*> 0"),
+        ({"sigmas": [[1.0, 2.0]]}, "sigmas of OWNER .* one dim"),
+        ({"sigmas": "auto", "kernel": "linear"}, "Linear has no parameter sigma"),
+        ({"sigmas": [1.0], "kernel": "precomputed"}, "Precomputed has no parameter sigma"),
+        ({"sigmas": [1.0], "kernel": Normalized(Gaussian())}, "Normalized has .*GridSearchCV"),
+        ({"class_weight": {"ash": -1.0}}, r"class_weight\['ash'\] of OWNER .*>= 0"),
+        ({"class_weight": {"ash": np.nan}}, r"class_weight\['ash'\] of OWNER .*finite"),
+        ({"class_weight": {"elm": 2.0}}, "class_weight of OWNER .*are not in"),
+        ({"class_weight": {"ash": 0.0, "oak": 0.0}}, "at least two classes; got one class"),
+    ],
 }
 
 
 @every_classifier
-def test_bad_parameters(Classifier):
-    """Refused by fit, not by the constructor; and nothing fitted is left behind."""
+def test_bad_parameters_are_refused_by_fit(Classifier):
     for parameters, message in BAD_PARAMETERS[Classifier]:
-        check_bad_parameters(Classifier, parameters, message)
-
-
-def check_bad_parameters(Classifier, parameters, message):
-    model = Classifier(**parameters)
-    with pytest.raises(ValueError, match=message.replace("OWNER", Classifier.__name__)):
-        model.fit(*three_classes())
-    assert {name for name in vars(model) if name.endswith("_")} <= {"n_features_in_"}
-    for method in METHODS:
-        with pytest.raises(NotFittedError):
-            getattr(model, method)(three_classes()[0])
+        model = Classifier(**parameters)
+        with pytest.raises(ValueError, match=message.replace("OWNER", Classifier.__name__)):
+            model.fit(*three_classes())
+        assert {name for name in vars(model) if name.endswith("_")} <= {"n_features_in_"}
 
 
 @every_classifier
-def test_bad_data(Classifier):
-    X, y = three_classes()
-    model = fit(Classifier, X, y)
-    for value, message in ((np.nan, "NaN"), (np.inf, "infinity"), (1j, "Complex data not supp")):
-        bad = np.where(np.arange(180).reshape(60, 3) == 10, value, X)
-        for call in (model.predict, lambda data: fit(Classifier, data, y)):
-            with pytest.raises(ValueError, match=message):
-                call(bad)
-    with pytest.raises(ValueError, match=r"X has 2 features, but \w+ is expecting 3"):
-        model.predict(X[:, :2])
-    for kernel in (Polynomial(degree=3), Linear()):
-        with pytest.raises(ValueError, match=r"so large that .* overflow"):
-            fit(Classifier, 1e200 * X, y, kernel=kernel)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (np.zeros(60), r"at least two classes.* got one class"),
-        (None, "target y is None"),
-        (np.linspace(0, 1, 60), "Unknown label type"),
-        (np.arange(59) % 2, "inconsistent numbers of samples"),
-        (np.where(np.arange(60) == 5, np.nan, 1.0), "Input y contains NaN"),
-    ],
-)
-@every_classifier
-def test_bad_labels(Classifier, labels, message):
-    with pytest.raises(ValueError, match=message):
-        fit(Classifier, three_classes()[0], labels)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones(3), r"shape \(60,\), one weight per sample; got \(3,\)"),
-        (np.where(np.arange(60) == 7, -1.0, 1.0), "must not be negative; entry 7 is -1"),
-        (np.zeros(60), "must have a positive entry"),
-        (np.arange(60) < 30, "got one class"),
-    ],
-)
-@every_classifier
-def test_bad_weights(Classifier, weights, message):
-    X, y = three_classes()
-    order = np.argsort(y, kind="stable")
-    with pytest.raises(ValueError, match=message):
-        fit(Classifier, X[order], y[order], sample_weight=weights.astype(float))
-
-
-@every_classifier
-def test_kernel_values_without_squares_are_refused(Classifier):
+def test_kernel_values_whose_squares_overflow_or_underflow(Classifier):
     X, y = three_classes(24)
     gram, model = gaussian(X), Classifier(kernel="precomputed")
-    with pytest.raises(ValueError, match=r"is 1e\+200 at row \d+ of X, .*overflows; rescale"):
+    with pytest.raises(ValueError, match=r"is 1e\+200 at row \d+ of X, .*overflows"):
         model.fit(gram * 1e200, y)
-    with pytest.raises(ValueError, match=r"is 1e-200 at the most, .*underflows; rescale"):
+    with pytest.raises(ValueError, match=r"1e-200, .*underflows"):
         model.fit(gram * 1e-200, y)
     with pytest.raises(ValueError, match=r"mean of k\(x, x\) .* is -1, .*not negative"):
         model.fit(-gram, y)
     gram[:, 3] *= 1e200
-    with pytest.raises(ValueError, match=r"at row 3 of X, .*overflows; rescale"):
+    with pytest.raises(ValueError, match=r"at row 3 of X, .*overflows"):
         model.fit(gaussian(X), y).predict(gram.T)
     far = np.where(np.arange(24)[:, None] == 7, 1e120, 1.0) * X
-    with pytest.raises(ValueError, match=r"at row 7 of X, .*overflows; rescale"):
+    with pytest.raises(ValueError, match=r"at row 7 of X, .*overflows"):
         Classifier(kernel="linear").fit(X, y).predict(far)
-    with pytest.raises(ValueError, match=r"at row 7 of X, .*overflows; rescale"):
-        Classifier(kernel="linear").fit(far, y)
+    for kernel, words in (("linear", "at row 7 of X, .*overflows"), ("polynomial", "overflows")):
+        with pytest.raises(ValueError, match=words):
+            Classifier(kernel=kernel).fit(far, y)
 
 
 @every_classifier
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_answers_do_not_depend_on_the_size_of_kernel_values(Classifier, scale):
+def test_results_do_not_depend_on_the_size_of_kernel_values(Classifier, scale):
     X, y = three_classes(24)
     model = Classifier(kernel="precomputed").fit(gaussian(X), y)
     scaled = Classifier(kernel="precomputed").fit(scale * gaussian(X), y)
@@ -638,19 +460,19 @@ def test_answers_do_not_depend_on_the_size_of_kernel_values(Classifier, scale):
 
 
 @every_classifier
-@pytest.mark.parametrize("kernel", ["power", "log", "additive_chi2"])
-def test_kernels_without_lengths_are_refused(Classifier, kernel):
-    """All residuals would be 0, and the first class have every point."""
+def test_kernels_without_lengths_are_refused(Classifier):
+    """All residuals would be 0, and the first class would win everywhere."""
     X, y = three_classes()
-    with pytest.raises(ValueError, match=r"k\(x, x\) is 0 for all .* choose another"):
-        Classifier(kernel).fit(np.abs(X), y)
-    model = Classifier("linear").fit(np.zeros((6, 2)), y[[0, -1] * 3])  # of which all are 0
+    for kernel in ("power", "log", "additive_chi2"):
+        with pytest.raises(ValueError, match=r"k\(x, x\) is 0 for all"):
+            Classifier(kernel).fit(np.abs(X), y)
+    model = Classifier("linear").fit(np.zeros((6, 2)), y[[0, -1] * 3])  # all kernel values are 0
     np.testing.assert_array_equal(model.class_residuals(np.zeros((2, 2))), 0)
 
 
 @every_classifier
-def test_classes_that_do_not_fit(Classifier):
-    """Refused before the kernel is evaluated; copies take no place, and a subspace little."""
+def test_classes_that_do_not_fit_in_memory(Classifier):
+    """They are refused before the kernel is evaluated; copies and small subspaces need little."""
 
     def kernel(A, B):
         raise AssertionError("evaluated")
@@ -659,47 +481,16 @@ def test_classes_that_do_not_fit(Classifier):
     y = np.arange(1500) == 0
     with pytest.raises(ValueError, match=r"1499 x 1499 for .* memory_budget is 1 MiB"):
         fit(Classifier, X, y, kernel=kernel, memory_budget="1MiB")
-    with pytest.raises(ValueError, match=r"memory_budget is 16 MiB"):  # with what eigh needs
+    with pytest.raises(ValueError, match=r"memory_budget is 16 MiB"):  # with the workspace of eigh
         fit(Classifier, X[:1200], np.arange(1200) % 2, memory_budget="16MiB")
     few = np.repeat(X[:10], 150, axis=0)
-    assert_finite(fit(Classifier, few, np.arange(1500) < 750, memory_budget="1MiB"), X)
+    assert_finite(fit(Classifier, few, np.arange(1500) < 750, memory_budget="1MiB"), X[:50])
     if Classifier is KernelRidgeRegressionClassifier:
         options = {"memory_budget": "1MiB", "subspace_size": 50, "random_state": 0}
         assert_finite(fit(Classifier, X, y, **options), X[:50])
 
 
-@some_cases
-def test_a_failing_refit_keeps_the_last_fit(Classifier, options):
-    X, y = three_classes()
-    model = fit(Classifier, X, y, **options)
-    before, names = model.class_residuals(X), set(vars(model))
-    for change, data, labels in (
-        ({}, X[:, :2], np.zeros(60)),
-        ({}, np.full((60, 4), np.nan), y),
-        ({"alpha": -1}, X[:, :2], y),
-        ({"kernel": "power"}, np.abs(X), y),
-    ):
-        kept = {name: getattr(model, name) for name in change}
-        with pytest.raises(ValueError, match=r"."):
-            model.set_params(**change).fit(data, labels)
-        model.set_params(**kept)
-        np.testing.assert_array_equal(model.class_residuals(X), before)
-        assert set(vars(model)) == names
-
-
-# ------------------------------------------------------------------ protocol
-
-
-@some_cases
-def test_pickling_and_cloning(Classifier, options):
-    X, y = three_classes()
-    model = fit(Classifier, X, y, **options)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.class_residuals(X), model.class_residuals(X))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    copy = clone(model)
-    assert not hasattr(copy, "kernel_")
-    np.testing.assert_array_equal(copy.fit(X, y).predict_proba(X), model.predict_proba(X))
+# ------------------------------------------------------------------ scikit-learn
 
 
 @every_classifier
@@ -719,7 +510,7 @@ def test_grid_search_and_pipelines(Classifier):
 
 
 class Recorder:
-    """The FitCallback protocol; it records its calls."""
+    """A scikit-learn callback that records its calls."""
 
     def __init__(self):
         self.events = []
@@ -738,7 +529,7 @@ class Recorder:
 
 
 @some_cases
-def test_callbacks_see_the_fit_from_begin_to_end(Classifier, options):
+def test_callbacks_are_called_from_begin_to_end(Classifier, options):
     recorder = Recorder()
     X, y = three_classes()
     model = Classifier(KERNEL, **options).set_callbacks(recorder).fit(X, y)
@@ -747,7 +538,8 @@ def test_callbacks_see_the_fit_from_begin_to_end(Classifier, options):
     assert events[-2:] == [("end", "fit"), "teardown"]
     pairs = [event for event, _ in events[2:-2]]
     assert pairs == ["begin", "end"] * (len(pairs) // 2)
-    if "alpha" not in options or "sigmas" in options or "geodesic" in options:
-        assert len(pairs) == 40  # with leave-one-out; otherwise that is done when it is asked for
+    truncated = "n_components" in options  # α is 0, and leave-one-out is computed later
+    if {"sigmas", "geodesic"} & options.keys() or not ("alpha" in options or truncated):
+        assert len(pairs) == 40
     plain = fit(Classifier, X, y, **options)
     np.testing.assert_array_equal(model.loo_residuals_, plain.loo_residuals_)

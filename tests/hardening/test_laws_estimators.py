@@ -841,8 +841,8 @@ def must_name(each, fault):
     """
     if fault in ("another length", "no length", "no length to divide by"):
         return each.sphere and not each.inputs
-    if fault == "not normalised":  # before pre-images, which that kernel has none of
-        return not (each.inputs and each.is_clustering)
+    if fault == "not normalised":  # a kernel without pre-images is refused before the data
+        return not each.inputs
     if fault == "antipode":
         graph = each.make is KernelSpectralClustering
         means = each.make in (KernelPGA, GeodesicMixture) or "karcher" in each.options.values()

@@ -1,4 +1,4 @@
-"""What classifiers share that measure how far a point is from the span of each class."""
+"""Base class of the classifiers by residuals from the span of each class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from ..rows.base import stacked
 from .calibration import residual_temperature, softmax_of_residuals
-from .filters import Filter, leveled, remainder
+from .filters import leveled, remainder
 from .subspaces import (
     SMALL_CLASS,
     ClassPoints,
@@ -37,10 +37,11 @@ from .subspaces import (
 
 __all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier", "Rules"]
 
-#: What ``alpha="loo"`` chooses from: 1e-8, 3e-8, 1e-7, … 3, 10.
+#: Values of α for ``alpha="loo"``: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
 
-# Of the progress bar: about what the decompositions take of a fit; leave-one-out takes the rest.
+# Progress bar: approximate share of the decompositions in the time of a fit; the rest is
+# leave-one-out.
 _SPECTRA_SHARE = 0.6
 
 Report = Callable[[float], None]
@@ -48,41 +49,27 @@ Report = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Rules:
-    """How far points are from a class, and which values of α are tried.
+    """How residuals from a class are computed, and which values of α are tried.
 
-    The attributes are parameters of the estimators.
+    ``alpha``, ``alpha_scale`` and ``alphas`` are parameters of the estimators. ``filter(alpha)``
+    makes the filter for an absolute α, or for several. ``left_out(points, alphas)`` returns the
+    residual of each point of a class from the others, a column for each absolute α; by default that
+    of the filter. ``class_kernel(kernel, data, weights)`` fits the kernel of a class; it is None if
+    all classes share one. ``entry_size`` is that of `class_spectrum`.
     """
 
     alpha: Any
     alpha_scale: str
     alphas: Any
-
-    @property
-    def shared_kernel(self) -> bool:
-        """Whether all classes have the same kernel."""
-        return True
-
-    @property
-    def entry_size(self) -> float | None:
-        """How large the terms are whose difference an entry of a Gram matrix is."""
-        return None
+    filter: Callable[[Any], Any]
+    left_out: Callable[[ClassPoints, NDArray[np.float64]], NDArray[np.float64]] | None = None
+    class_kernel: Callable[[Kernel, Any, NDArray[np.float64]], Kernel] | None = None
+    entry_size: float | None = None
 
     @property
     def chooses(self) -> bool:
         """Whether leave-one-out chooses α."""
         return isinstance(self.alpha, str)
-
-    def class_kernel(self, kernel: Kernel, data: Any, weights: NDArray[np.float64]) -> Kernel:
-        """Return the fitted kernel of a class."""
-        return kernel
-
-    @abstractmethod
-    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        """Return the filter for an absolute α, or for several."""
-
-    @abstractmethod
-    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, a column for each absolute α."""
 
     def candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
         """Return the values of α to choose from, ascending."""
@@ -95,7 +82,15 @@ class Rules:
 
     def absolute(self, alphas: Any, points: ClassPoints) -> Any:
         """Return values of α in the units of the kernel."""
-        return alphas * (points.spectrum.largest if self.alpha_scale == "relative" else 1.0)
+        return alphas * (points.spectrum.values[0] if self.alpha_scale == "relative" else 1.0)
+
+    def left_out_residuals(
+        self, points: ClassPoints, alphas: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the residual of each point from the others, a column for each absolute α."""
+        if self.left_out is not None:
+            return self.left_out(points, alphas)
+        return self.filter(alphas).left_out(points.spectrum)
 
 
 # ---------------------------------------------------------------------- training points
@@ -103,13 +98,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class _Training:
-    """The training points of each class, as leave-one-out needs them.
+    """The training points of each class, for leave-one-out.
 
-    ``members`` are the rows of each class, ``merged`` its different points, ``chosen`` those that
-    span its subspace (the first ones, see `_spanning_first`); ``alone`` are the rows of weight 0
-    that equal no other, ``strays`` their data. ``given`` is the data if they are still known.
-    ``prepared`` are the different points of all classes, prepared by the kernel: other scales of
-    the kernel use the same. It is None if classes have kernels of their own.
+    ``members`` are the rows of each class, ``merged`` its distinct points, those that span its
+    subspace first, and ``chosen`` the numbers of the latter. ``alone`` are the rows of weight 0
+    that equal no other, ``strays`` their data. ``given`` is the data, or None if they were not
+    kept. ``prepared`` are the distinct points of all classes, prepared by the kernel; kernels that
+    differ in scale only can use the same. It is None if each class has its own kernel.
     """
 
     members: list[NDArray[np.intp]]
@@ -123,17 +118,17 @@ class _Training:
 
     @property
     def sizes(self) -> list[int]:
-        """How many points span the subspace of each class."""
+        """The number of points that span the subspace of each class."""
         return [len(each) for each in self.chosen]
 
     @property
     def starts(self) -> NDArray[np.intp]:
-        """Where the different points of each class begin among those of all, and their number."""
+        """The first distinct point of each class among those of all, and their total number."""
         return np.cumsum([0, *[len(found.weights) for found in self.merged]])
 
     @property
     def index(self) -> NDArray[np.intp]:
-        """A row of the training data for each different point of all classes."""
+        """A row of the training data for each distinct point of all classes."""
         pairs = zip(self.members, self.merged, strict=True)
         return np.concatenate([rows[found.index] for rows, found in pairs])
 
@@ -143,7 +138,7 @@ class _Training:
 
     def prepared_by(self, kernel: Kernel, rules: Rules) -> _Training:
         """Prepare the points of all classes for the kernel, if they share one."""
-        if isinstance(kernel, Precomputed) or not rules.shared_kernel:
+        if isinstance(kernel, Precomputed) or rules.class_kernel is not None:
             return self
         with rows_renumbered(self.index):
             points = kernel.prepare(stacked([found.data for found in self.merged]))
@@ -157,8 +152,8 @@ def _training_of(
     precomputed: bool,
     draw: Callable[[int], NDArray[np.intp]],
 ) -> _Training:
-    """Merge the equal points of each class; ``draw(n)`` chooses those of n that span it."""
-    with_twin, merged = np.zeros(X.shape[0], dtype=bool), []
+    """Merge the equal points of each class; ``draw(n)`` chooses which of n points span it."""
+    with_twin, merged, sizes = np.zeros(X.shape[0], dtype=bool), [], []
     for rows in members:
         given = None if weights is None else weights[rows]
         if precomputed:
@@ -166,32 +161,27 @@ def _training_of(
         else:
             found = canonical_rows(X[rows], given)
         with_twin[rows[found.inverse >= 0]] = True
-        merged.append(found)
+        chosen = draw(len(found.weights))
+        merged.append(_spanning_first(found, chosen, precomputed))
+        sizes.append(np.arange(len(chosen)))
     alone = np.flatnonzero(~with_twin)
-    chosen = [draw(len(found.weights)) for found in merged]
-    training = _Training(members, merged, chosen, X.shape[0], alone, X[alone], X)
-    return _spanning_first(training, precomputed)
+    return _Training(members, merged, sizes, X.shape[0], alone, X[alone], X)
 
 
-def _spanning_first(training: _Training, precomputed: bool) -> _Training:
-    """Sort the different points of each class so that those that span it come first."""
-    merged = []
-    for found, chosen in zip(training.merged, training.chosen, strict=True):
-        n = len(found.weights)
-        order = np.concatenate([chosen, np.setdiff1d(np.arange(n), chosen)])
-        place = np.append(np.argsort(order), -1)  # the last for rows without a twin
-        data = found.data
-        if len(chosen) < n:
-            data = data[np.ix_(order, order)] if precomputed else data[order]
-        weights, index = found.weights[order], found.index[order]
-        merged.append(Canonical(data, weights, index, place[found.inverse]))
-    first = [np.arange(size) for size in training.sizes]
-    return replace(training, merged=merged, chosen=first)
+def _spanning_first(found: Canonical, chosen: NDArray[np.intp], precomputed: bool) -> Canonical:
+    """Sort the distinct points of a class so that the chosen ones come first."""
+    n = len(found.weights)
+    if len(chosen) == n:
+        return found
+    order = np.concatenate([chosen, np.setdiff1d(np.arange(n), chosen)])
+    place = np.append(np.argsort(order), -1)  # -1 for rows without a twin
+    data = found.data[np.ix_(order, order)] if precomputed else found.data[order]
+    return Canonical(data, found.weights[order], found.index[order], place[found.inverse])
 
 
 def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> None:
     """Raise before any work if the matrices of the classes do not fit."""
-    # in float64: each matrix and its eigenvectors, and what the largest needs on the way
+    # in float64: each matrix and its eigenvectors, and the workspace of the largest
     largest, budget = max(sizes), parse_bytes(memory_budget)
     needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * largest**2
     if needed > max(budget, 2**23):  # a few megabytes are never refused
@@ -207,11 +197,11 @@ def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> N
 
 @dataclass(frozen=True)
 class _Trial:
-    """What leave-one-out says of a kernel, for each α.
+    """Leave-one-out results of a kernel, for each α.
 
-    ``residuals`` has shape (n, n_classes, n_alphas), for the different points of all classes;
-    ``owners`` are their classes, ``weights`` their weights, and ``scores`` the share that is
-    recognised.
+    ``residuals`` has shape (n, n_classes, n_alphas), for the distinct points of all classes;
+    ``owners`` are their classes, ``weights`` their weights, and ``scores`` the weighted fraction
+    that is classified correctly.
     """
 
     kernel: Kernel
@@ -224,7 +214,7 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """What leave-one-out says of the fit."""
+    """Leave-one-out results of the fit."""
 
     score: float
     residuals: NDArray[np.float64]
@@ -238,23 +228,20 @@ def _decomposed(
     starts = training.starts
 
     def class_points(number: int) -> ClassPoints:
-        rows, found = training.members[number], training.merged[number]
-        size, index = training.sizes[number], rows[found.index]
-        weights, points = found.weights[:size], None
+        found, size = training.merged[number], training.sizes[number]
+        index, weights = training.members[number][found.index[:size]], found.weights[:size]
         if isinstance(kernel, Precomputed):
-            own, data = kernel, None
             gram = found.data[:size, :size]
-        else:
-            data = found.data[:size]
-            with single_threaded_blas(), rows_renumbered(index):
+            return ClassPoints(kernel, None, None, index, weights, gram, None)
+        own, data = kernel, found.data[:size]
+        with single_threaded_blas(), rows_renumbered(index):
+            if rules.class_kernel is None:
+                points = training.prepared[starts[number] : starts[number] + size]
+            else:
                 own = rules.class_kernel(kernel, data, weights)
-                if training.prepared is None:
-                    points = own.prepare(data)
-                else:
-                    points = training.prepared[starts[number] : starts[number] + size]
-                gram = symmetric_block(own, points)
-        entry_size = rules.entry_size
-        return ClassPoints(own, data, points, index, found.weights, gram, entry_size)
+                points = own.prepare(data)
+            gram = symmetric_block(own, points)
+        return ClassPoints(own, data, points, index, weights, gram, rules.entry_size)
 
     classes = over_classes(
         class_points,
@@ -271,15 +258,15 @@ def _tried(training: _Training, kernel: Kernel, rules: Rules, report: Report) ->
     classes, starts = _decomposed(training, kernel, rules, report), training.starts
     candidates, n = rules.candidates(classes), len(classes)
     owners = np.repeat(np.arange(n), np.diff(starts))
-    weights = np.concatenate([points.every_weight for points in classes])
+    weights = np.concatenate([found.weights for found in training.merged])
     residuals = np.empty((len(owners), n, len(candidates)))
     sizes = np.zeros(len(owners))
     for c, points in enumerate(classes):
         absolute = rules.absolute(candidates, points)
         own = np.zeros(len(owners), dtype=bool)
         own[starts[c] : starts[c] + len(points.index)] = True
-        residuals[own, c] = rules.left_out(points, absolute)
-        # all others, those of the class that do not span it too, are new points to it
+        residuals[own, c] = rules.left_out_residuals(points, absolute)
+        # all others are new points to the class, also those of it that do not span its subspace
         gains = rules.filter(absolute).gains(points.spectrum)
         found, size = _new_residuals(training, points, np.flatnonzero(~own), gains)
         residuals[~own, c], sizes[~own] = found, np.maximum(sizes[~own], size)
@@ -314,7 +301,7 @@ def _judged(
     number: int,
     residuals_of: Callable[[Any], NDArray[np.float64]],
 ) -> _Judgement:
-    """Return what leave-one-out says with the α of this number, for all training rows.
+    """Return leave-one-out results with the α of this number, for all training rows.
 
     A row without a twin is a new point.
     """
@@ -341,11 +328,11 @@ def _best_trial(
 
         trial = _tried(training, kernel, rules, part)
         scores.append(trial.scores)
-        # of kernels that tie the last, which smooths most
+        # among kernels that tie take the last, which smooths most
         if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
             best = trial
     assert best is not None  # there is at least one kernel
-    # of the best the largest, which smooths most; sums in another order may differ in a bit
+    # among ties take the largest α, which smooths most; sums in another order may differ in a bit
     number = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
     return best, number, scores
 
@@ -373,7 +360,7 @@ def _settled(classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: i
 
 
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
-    """Base of the classifiers that put a point in the class from whose span it is the least far.
+    """Base of the classifiers that choose the class with the smallest residual.
 
     A subclass supplies the rules; see :mod:`orthodrome.classification.filters`. It has the
     parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
@@ -385,17 +372,18 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         "alphas": optional(grid(or_zero=True)),
     }
 
-    # What leave-one-out needs, or found. One dict, so that asking for it changes no attribute.
+    # Results of leave-one-out, or what is needed to compute them. A dict, so that computing them
+    # later changes no attribute.
     _later_: dict[str, Any]
 
     # ------------------------------------------------------------------ of the subclass
 
     @abstractmethod
     def _rules(self) -> Rules:
-        """Return the rules that the parameters stand for."""
+        """Return the rules for the parameters."""
 
     def _draw(self) -> Callable[[int], NDArray[np.intp]]:
-        """Return what chooses the points that span a class: all."""
+        """Return a function of n that chooses which of n points span a class: all."""
         return np.arange
 
     def _weights(
@@ -422,9 +410,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
         y : array-like of shape (n_samples,)
-            The class of each, numbers or strings.
+            Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+            Weights; 2 means the same as repeating the row, 0 as leaving it out.
 
         Returns
         -------
@@ -458,8 +446,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             def report(fraction: float) -> None:
                 progress.advance(fraction, "classes")
 
-            # of other classes a point may have no place in a tangent space: then fit must raise
-            chooses = rules.chooses or precomputed or not rules.shared_kernel
+            # a point antipodal to the reference of another class must be an error of fit
+            chooses = rules.chooses or precomputed or rules.class_kernel is not None
             if chooses or len(kernels) > 1:
                 best, number, scores = _best_trial(training, kernels, rules, report)
                 self.__dict__.update(_settled(best.classes, best.kernel, rules, number))
@@ -473,60 +461,56 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
                 self._later_ = {"training": kept, "parameters": parameters}
 
     def _judgement(self) -> _Judgement:
-        """Return what leave-one-out says; if nothing was chosen by it, compute it now."""
+        """Return leave-one-out results; compute them now if nothing was chosen by them."""
         check_is_fitted(self)
         if "judgement" not in self._later_:
-            rules, kernel = self._as_fitted()._rules(), self.kernel_
-            training = _spanning_first(self._later_["training"], precomputed=False)
-            training = training.prepared_by(kernel, rules)
+            # parameters may have changed since the fit
+            rules, kernel = type(self)(**self._later_["parameters"])._rules(), self.kernel_
+            training = self._later_["training"].prepared_by(kernel, rules)
             with training.blas():
                 trial = _tried(training, kernel, rules, lambda fraction: None)
             judgement = _judged(training, trial, 0, self._residuals)
             self._later_ |= {"judgement": judgement, "scores": [trial.scores]}
         return self._later_["judgement"]
 
-    def _as_fitted(self) -> Self:
-        """Return an unfitted copy with the parameters of the fit, which may have changed since."""
-        return type(self)(**self._later_["parameters"])
-
     @property
     def loo_score_(self) -> float:
-        """The share of training points that are recognised when each is left out."""
+        """Leave-one-out accuracy on the training points."""
         return self._judgement().score
 
     @property
     def loo_scores_(self) -> NDArray[np.float64]:
-        """The same for each kernel and each α that was tried, shape (n_kernels, n_alphas)."""
+        """Leave-one-out accuracy of each kernel and α tried, shape (n_kernels, n_alphas)."""
         self._judgement()
         return np.array(self._later_["scores"])
 
     @property
     def loo_residuals_(self) -> NDArray[np.float64]:
-        """The residuals of the training points, from their own class without them."""
+        """Residuals of the training points, from their own class without them."""
         return self._judgement().residuals
 
     @property
     def temperature_(self) -> float:
-        """Of the probabilities; see :meth:`predict_proba`."""
+        """Temperature of the probabilities; see :meth:`predict_proba`."""
         return self._judgement().temperature
 
     # ------------------------------------------------------------------ new data
 
     def class_residuals(self, X: Data) -> NDArray[np.float64]:
-        """Return how far each point is from each class; the nearer, the smaller.
+        """Return the residual of each point from each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
-            be the mean of the training diagonal, or what a class captures if that is more: the
-            differences between classes do not depend on it.
+            shape (n_samples, n_training_samples). Then k(x, x) is not known. It is replaced by the
+            mean of the training diagonal, or by what a class captures if that is more; differences
+            between classes do not depend on it.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Residuals, not negative, in the order of ``classes_``.
+            Nonnegative residuals, in the order of ``classes_``.
         """
         check_is_fitted(self)
         X = _in_double_precision(self.kernel_, X, estimator=self, reset=False)
@@ -540,7 +524,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return leveled(own.astype(np.float64) - taken, own.max(axis=1))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
-        """Return the negated residuals; for two classes how much nearer the second is.
+        """Return the negated residuals; for two classes their difference.
 
         Parameters
         ----------
@@ -556,7 +540,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return residuals[:, 0] - residuals[:, 1] if len(self.classes_) == 2 else -residuals
 
     def predict(self, X: Data) -> NDArray[Any]:
-        """Return the class from which each point is the least far; the first, where several tie.
+        """Return the class with the smallest residual; the first of those that tie.
 
         Parameters
         ----------
@@ -576,8 +560,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
         .. math:: p_c(x) \propto \exp(-r_c(x) / T)
 
-        with one temperature T for all classes, that of greatest likelihood for the training points
-        when each is left out (``temperature_``). They order the classes as the residuals do.
+        The temperature T (``temperature_``) is the same for all classes. It maximises the
+        likelihood of the training points when each is left out.
 
         Parameters
         ----------
@@ -593,10 +577,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
 
 def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
-    """Return validated data as float64; of a precomputed matrix the precision stays what it is.
+    """Return validated data as float64; a precomputed matrix keeps its precision.
 
-    Residuals are differences. What float32 leaves of them is decided by rounding, and the more so
-    the smaller α is.
+    Residuals are differences: in float32 rounding would decide them, the more so for small α.
     """
     X = kernel.validate(X, **options)
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""From residuals of classes to probabilities."""
+"""Probabilities from residuals of classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 __all__ = ["residual_temperature", "softmax_of_residuals"]
 
-# The temperature lies within these bounds of the typical difference between two residuals.
+# Largest ratio of the temperature to the mean difference between two residuals, and of the inverse.
 _WIDEST = 1e4
 
 
@@ -22,15 +22,15 @@ def residual_temperature(
         t_{ic} = (1 - \varepsilon)\,[c = y_i] + \varepsilon / C, \quad
         \varepsilon = \frac{2}{\sum_i w_i + 2}
 
-    The targets t stay away from 0 and 1 as Platt's do, so that classes that are told apart without
-    error have a finite temperature too. The likelihood is concave in 1/T.
+    As in Platt's method, the targets t are not 0 and 1, so that the temperature stays positive for
+    classes that are separated without error. The likelihood is concave in 1/T.
 
     Parameters
     ----------
     residuals : ndarray of shape (n, n_classes)
-        Residuals of points that took no part in the fit, such as those left out.
+        Residuals of points that were not used in the fit, such as those left out.
     owners : ndarray of shape (n,)
-        The class of each, a column of `residuals`.
+        The class of each point, a column of `residuals`.
     weights : ndarray of shape (n,)
         Positive weights.
 
@@ -67,7 +67,7 @@ def residual_temperature(
 
     low, high = -np.log(_WIDEST), np.log(_WIDEST)
     if slope(low) <= 0:
-        return spread * _WIDEST  # residuals tell less than nothing
+        return spread * _WIDEST  # residuals are worse than chance
     if slope(high) >= 0:
         return spread / _WIDEST
     return spread / float(np.exp(brentq(slope, low, high, xtol=1e-10)))

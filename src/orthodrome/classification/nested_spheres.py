@@ -1,4 +1,4 @@
-"""Classification by the residuals of nested spheres."""
+"""Classification by support vector machines on nested spheres."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_classes, check_finite_vector, check_power, check_targets
-from .._core.parameters import choice, integer, or_word, positive
+from .._core.checks import check_classes, check_power, check_targets
+from .._core.parameters import choice, grid, integer, or_word, positive
 from .._core.progress import Progress, reporting, tracked, with_callbacks
 from .._core.types import Data
 from ..base import KernelEstimator, last_fit_kept, rows_renumbered
@@ -28,7 +28,7 @@ __all__ = ["NestedSpheresClassifier"]
 
 FEATURES = ("scores", "paper")
 
-# Beyond, squares overflow or vanish in liblinear, which searches forever and hears no Ctrl-C.
+# Beyond, squares overflow or underflow in liblinear, which then never ends and ignores Ctrl-C.
 _LEAST_C, _MOST_C = 1e-50, 1e50
 
 
@@ -37,6 +37,12 @@ def _check_penalty(value: Any, name: str, owner: str) -> None:
         raise ValueError(
             f"{name} of {owner} must be between {_LEAST_C:g} and {_MOST_C:g}; got {value!r}."
         )
+
+
+def _check_powers(value: Any, name: str, owner: str) -> None:
+    grid()(value, name, owner)
+    for power in value:
+        check_power(float(power), name, owner)
 
 
 def _check_folds(value: Any, name: str, owner: str) -> None:
@@ -48,16 +54,16 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     r"""Linear support vector machines on the modes of kernel principal nested spheres.
 
     Nested spheres are fitted to the points of all classes
-    (:class:`~orthodrome.decomposition.KernelPNS`). The features of a point are where it is on the
+    (:class:`~orthodrome.decomposition.KernelPNS`). The features of a point are its position on the
     circle at the end of the chain, and its signed residuals from the innermost subspheres, which
-    hold most of the variation; in the paper the latter only,
+    explain most of the variation; in the paper only the latter,
 
     .. math:: u_d = \bigl(\arccos\langle v_d, y_d\rangle - r_d\bigr) \prod_{i=d+1}^{D} \sin r_i,
         \qquad d = 1, \dots, D,
 
     with :math:`v_1, r_1` the innermost subsphere, :math:`y_d` the point projected on the sphere
     that holds the d-th, and angles in the units of the sphere that holds them all. One linear
-    support vector machine for each class separates it from the rest.
+    support vector machine per class separates it from the rest.
 
     Parameters
     ----------
@@ -68,27 +74,27 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
         ``Normalized(kernel)`` makes it so for any kernel.
     p : float in (0, 2] or "cv", default=2.0
-        The power of the residuals that the subspheres minimise; smaller ones forgive outliers.
-        ``"cv"`` takes of `ps` the one of best accuracy in cross-validation, the largest of those
-        that tie.
+        The power of the residuals that the subspheres minimise; smaller ones are more robust to
+        outliers. ``"cv"`` chooses from `ps` the one with the best accuracy in cross-validation, the
+        largest of those that tie.
     features : {"scores", "paper"}, default="scores"
         ``"scores"``: the signed angle on the circle at the end of the chain, which is the first
-        mode, and D - 1 residuals. ``"paper"``: the residuals of D subspheres, as above, and no
-        angle. What the circle separates is lost then, and accuracy with it, on most data.
+        mode, and D - 1 residuals. ``"paper"``: the residuals of D subspheres, as above, without the
+        angle. On most data this is less accurate.
     sphere : {"small", "great", "bic", "test"}, default="small"
-        What subspheres may be; see :func:`orthodrome.sphere.nested_spheres`.
+        Which subspheres are allowed; see :func:`orthodrome.sphere.nested_spheres`.
     C : float, default=1.0
-        Of the support vector machines; the smaller, the smoother. All features are divided by one
-        number before, the root of their mean square, so that C means the same for every kernel.
+        Inverse regularisation of the support vector machines. All features are first divided by
+        their root mean square, so that C means the same for every kernel.
     ps : sequence of float, default=(0.5, 1.0, 1.5, 2.0)
-        What ``p="cv"`` chooses from.
+        Values of p for ``p="cv"``.
     cv : int, splitter or iterable, default=5
-        The folds of ``p="cv"``, as in scikit-learn; a number stands for stratified ones, no more
-        than the smallest class has points (and two at least).
+        The folds of ``p="cv"``, as in scikit-learn; an integer means stratified folds, at most as
+        many as the smallest class has points, and at least two.
     negligible : float, default=0.0
-        A shortcut for many data; see :class:`~orthodrome.decomposition.KernelPNS`.
+        A shortcut for large data; see :class:`~orthodrome.decomposition.KernelPNS`.
     memory_budget : str or number, default="2GiB"
-        What the Gram matrix and its factors may take; more is an error.
+        Memory for the Gram matrix and its factors; an error if they need more.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -101,9 +107,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     cv_scores_ : ndarray of shape (n_ps,)
         Mean accuracy over the folds for each of `ps`; only with ``p="cv"``.
     features_ : ndarray of shape (n_samples, n_components)
-        Of the training points; see :meth:`features_of`.
+        Features of the training points; see :meth:`features_of`.
     n_components_ : int
-        How many there are.
+        The number of features.
     decomposition_ : KernelPNS
         The fitted nested spheres.
     svm_ : sklearn.svm.LinearSVC
@@ -121,15 +127,14 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     Notes
     -----
     There are no sample weights: for support vector machines they do not mean repetition. The order
-    of rows does not matter, but for the folds of ``p="cv"``, which are taken from the rows as they
-    come.
+    of rows does not matter, except for the folds of ``p="cv"``.
 
-    New points are projected on the span of the training points and brought back to the sphere
-    before anything else; for kernels under which new points are nearly perpendicular to all others,
-    such as polynomials of high degree, nothing could be recognised otherwise.
+    New points are first projected on the span of the training points and normalised. Some kernels,
+    such as polynomials of high degree, make new points nearly orthogonal to all others; without the
+    projection they could not be classified.
 
-    One chain is fitted for a given p, and ``p="cv"`` fits as many as there are powers times folds,
-    and one. A chain for N points takes time that grows as N³ at the most.
+    A given p needs one chain of nested spheres, ``p="cv"`` one for each power and fold, and one
+    more. A chain for N points takes time of at most order N³.
 
     References
     ----------
@@ -148,6 +153,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "n_components": integer(),
         "p": or_word("cv", check_power),
+        "ps": _check_powers,
         "features": choice(*FEATURES),
         "sphere": choice(*CHOICES),
         "C": _check_penalty,
@@ -193,7 +199,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
         y : array-like of shape (n_samples,)
-            The class of each, numbers or strings.
+            Class labels, numbers or strings.
 
         Returns
         -------
@@ -212,7 +218,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         labels = check_targets(y, X.shape[0], owner)
         self.classes_ = check_classes(labels, owner)
         with tracked(self, bool(self.verbose)) as progress:
-            self.__dict__.pop("cv_scores_", None)  # of an earlier fit
+            self.__dict__.pop("cv_scores_", None)  # from an earlier fit
             by_folds = isinstance(self.p, str)
             self.p_ = self._chosen_power(X, labels, progress) if by_folds else float(self.p)
             self._circle_ = self.features == "scores"
@@ -224,17 +230,6 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             self.features_ = self._features(self.decomposition_)
             self.svm_ = _machines(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.p, str):
-            return
-        owner = type(self).__name__
-        powers = check_finite_vector(self.ps, None, "ps", owner)
-        if not len(powers):
-            raise ValueError(f"ps of {owner} must hold at least one power; got none.")
-        for power in powers:
-            check_power(float(power), "ps", owner)
 
     def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
         """Return the power of best accuracy over folds of the training points."""
@@ -257,7 +252,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
 
     def _accuracy(self, fitted: KernelPNS, machine: LinearSVC, X: Any, labels: Any) -> float:
-        """Return the share that is recognised; a point without a place on the sphere is not."""
+        """Return the accuracy; a point without a place on the sphere counts as an error."""
         points = fitted._coordinates(X)
         has_place = np.isfinite(points[:, 0])
         if not has_place.any():
@@ -270,8 +265,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         sizes = np.sort(np.unique(labels, return_counts=True)[1])
         if sizes[-2] < 2:
             raise ValueError(
-                f"p='cv' of {type(self).__name__} needs two classes of two points or more. Give "
-                "p as a number."
+                f"p='cv' of {type(self).__name__} needs two classes of two points or more. Set "
+                "p to a number."
             )
         n_folds = self.cv
         if isinstance(n_folds, numbers.Integral):
@@ -285,13 +280,13 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                     raise ValueError("it has no folds.")
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"cv of {type(self).__name__} must be an integer >= 2, or what scikit-learn "
-                    f"takes for folds; got {self.cv!r}: {error}"
+                    f"cv of {type(self).__name__} must be an integer >= 2, or a splitter or folds "
+                    f"as in scikit-learn; got {self.cv!r}: {error}"
                 ) from None
         return folds
 
     def _part(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
-        """Return rows of the data; of a Gram matrix their values with the rows `columns`."""
+        """Return rows of the data; for a Gram matrix the block of these rows and columns."""
         precomputed = isinstance(self._kernel_object(), Precomputed)
         return X[np.ix_(rows, columns)] if precomputed else X[rows]
 
@@ -314,7 +309,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         if most < 1:
             raise ValueError(
                 f"The data of {type(self).__name__} span a circle in feature space, which has no "
-                "subspheres to be far from. Write features='scores', or give more data."
+                "subspheres. Use features='scores', or more data."
             )
         if points is None:
             points = fitted.sphere_coordinates_
@@ -323,7 +318,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     # ------------------------------------------------------------------ new data
 
     def features_of(self, X: Data) -> NDArray[np.float64]:
-        """Return the features that the support vector machines see.
+        """Return the features for the support vector machines.
 
         Parameters
         ----------
@@ -343,7 +338,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return chain.features(points, self.n_components_, circle=self._circle_)
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
-        """Return how far each point is on the side of each class.
+        """Return the signed distances from the hyperplane of each class.
 
         Parameters
         ----------
@@ -376,15 +371,15 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
 
 def _machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
-    """Fit one linear machine for each class, as to features with a mean square of one."""
+    """Fit one linear machine per class, as if features had a mean square of one."""
     size = float(np.sqrt(np.mean(features**2))) or 1.0
-    # the same as features / size, with coefficients for features as they are
+    # the same as for features / size, with coefficients for the unscaled features
     return LinearSVC(C=C / size**2, intercept_scaling=size, dual=False).fit(features, labels)
 
 
 @contextmanager
 def _wraps_ignored() -> Iterator[None]:
-    """Ignore the warning of a long last circle, which is not among the features."""
+    """Ignore the warning about the last circle, which is not among the features."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The points take up", UserWarning)
         yield

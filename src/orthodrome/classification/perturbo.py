@@ -1,8 +1,9 @@
-"""PerTurbo: the class whose manifold a point perturbs the least."""
+"""PerTurbo: assign a point to the class that it perturbs the least."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,77 +14,25 @@ from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
 from ..gram import gram_operator
 from ..gram.unit import squared_radius
-from ..kernels import Geodesic, Kernel, Precomputed
+from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile
 from ..kernels.base import rectangular_block
 from ..preimage import geodesic_kernel
 from ..preimage.karcher import left_out_preimages
 from .base import ClassResidualClassifier, Rules
 from .filters import (
-    Filter,
-    LeftOutTangents,
     Perturbation,
     Truncation,
     folded_residuals,
     left_out_mean_cosines,
+    left_out_tangent_residuals,
 )
 from .subspaces import ClassPoints
 
 __all__ = ["PerTurbo"]
 
-# Of a class of one point nothing is left without it: as far as perpendicular points are.
+# Residual of the only point of a class from the empty rest: that of orthogonal points.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
-
-
-@dataclass(frozen=True)
-class PerturbationRules(Rules):
-    """Distance from the span of each class, or of its leading components, flat or on the sphere."""
-
-    n_components: int | None
-    geodesic: bool
-    reference: str
-
-    @property
-    def shared_kernel(self) -> bool:
-        """Whether all classes have the same kernel."""
-        return not self.geodesic
-
-    @property
-    def entry_size(self) -> float | None:
-        """How large the terms are whose difference an entry of a Gram matrix is."""
-        # k - c c', of which only a function of distances at a pre-image avoids the difference
-        return 1.0 if self.geodesic and self.reference == "mean" else None
-
-    def class_kernel(self, kernel: Kernel, data: Any, weights: NDArray[np.float64]) -> Kernel:
-        """Return the fitted kernel of a class."""
-        if not self.geodesic:
-            return kernel
-        return geodesic_kernel(kernel, data, weights, reference=self.reference)
-
-    def candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
-        """Return the values of α to choose from, ascending."""
-        truncates = self.n_components is not None and self.chooses
-        return np.zeros(1) if truncates else super().candidates(classes)
-
-    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        """Return the filter for an absolute α, or for several."""
-        if self.n_components is not None:
-            return Truncation(self.n_components, alpha)
-        return Perturbation(alpha)
-
-    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, a column for each absolute α."""
-        if self.geodesic and len(points.index) == 1:
-            return np.full((1, len(alphas)), _QUARTER_CIRCLE)
-        if self.n_components is not None:
-            filters = [self.filter(float(alpha)) for alpha in alphas]
-            gram, weights = points.gram, points.weights
-            return np.column_stack([folded_residuals(gram, weights, one) for one in filters])
-        # the reference of a kernel that was given stays where it is
-        if self.geodesic and isinstance(points.kernel, Geodesic):
-            tangents = _left_out_tangents(points, points.kernel)
-            return np.column_stack([tangents.perturbation(float(alpha)) for alpha in alphas])
-        return Perturbation(alphas).left_out(points.spectrum)
 
 
 class PerTurbo(ClassResidualClassifier):
@@ -95,36 +44,33 @@ class PerTurbo(ClassResidualClassifier):
 
     the squared distance from the feature vector of x to the span of the class, up to
     regularisation (it is also the variance of a Gaussian process, given the class). The point gets
-    the class that it perturbs the least. Nothing but the kernel and α is to be chosen, and α is by
-    default, by leave-one-out.
+    the class that it perturbs the least. Only the kernel has to be chosen: by default,
+    leave-one-out chooses α.
 
     Parameters
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. It is fitted once, to the points of all classes.
-        For grid search over its parameters write an object: ``PerTurbo(Gaussian())`` has
+        For grid search over its parameters use an object: ``PerTurbo(Gaussian())`` has
         ``kernel__sigma``.
     alpha : float or "loo", default="loo"
-        The regularisation, not negative; 0 is the pseudo-inverse. ``"loo"`` takes of `alphas` the
-        one with which the most training points are recognised when each is left out, the largest
-        of those that tie.
+        The regularisation, not negative; 0 is the pseudo-inverse. ``"loo"`` chooses from `alphas`
+        the value with the best leave-one-out accuracy, the largest of those that tie.
     alpha_scale : {"absolute", "relative"}, default="absolute"
-        What alpha is measured in. ``"absolute"``: in units of the kernel, the same for all classes,
-        as the variance of noise is for Gaussian processes; where classes overlap, the larger one is
-        then preferred. ``"relative"``: in units of the largest eigenvalue of each class's Gram
-        matrix. It does not depend on the scale of the kernel, and grows with the class. They differ
-        most for ``geodesic=True``: seen from the middle of the class, the constant mode that makes
-        up the largest eigenvalue of a plain kernel is gone, and all values shrink with the class,
-        until an absolute α leaves nothing but the distance from the reference.
+        The unit of alpha. ``"absolute"``: units of the kernel, the same for all classes, like the
+        noise variance of a Gaussian process; where classes overlap, it favours the larger one.
+        ``"relative"``: the largest eigenvalue of each class's Gram matrix, which grows with the
+        class. They differ most for ``geodesic=True``: there the eigenvalues shrink with the extent
+        of the class, and a large absolute α leaves only the distance from the reference.
     alphas : array-like of shape (n_alphas,), optional
-        What ``alpha="loo"`` chooses from, in the units of `alpha_scale`. Default: two values for
-        each power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
+        Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
+        power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
     n_components : int, optional
-        Truncate: the span is that of so many leading components of each class. This takes the place
-        of α, and ``alpha="loo"`` is then 0; a number regularises those components as well.
+        Truncate: use the span of this many leading components of each class. Then ``alpha="loo"``
+        means 0; a number regularises those components as well.
     geodesic : bool, default=False
-        Measure along the sphere: for each class the kernel
+        Measure distances along the sphere: each class has the kernel
         :class:`orthodrome.kernels.Geodesic`, with a reference that is fitted to the class. The
         kernel must have constant k(x, x).
     reference : {"preimage", "mean"}, default="preimage"
@@ -132,7 +78,8 @@ class PerTurbo(ClassResidualClassifier):
         paper (dense data, and radial kernels or Gaussian ones of shapes and matrices), or the mean
         itself (every kernel).
     memory_budget : str or number, default="2GiB"
-        What the Gram matrices of the classes and their eigenvectors may take; more is an error.
+        Memory for the Gram matrices of the classes and their eigenvectors; an error if they need
+        more.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -143,13 +90,13 @@ class PerTurbo(ClassResidualClassifier):
     alpha_ : float
         The α that was given or chosen, in the units of `alpha_scale`.
     class_alphas_ : ndarray of shape (n_classes,)
-        What it is for each class, in units of the kernel.
+        The same for each class, in units of the kernel.
     loo_score_ : float
-        The share of training points that are recognised when each is left out.
+        Leave-one-out accuracy on the training points.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
-        The residuals of the training points, from their own class without them.
+        Residuals of the training points, from their own class without them.
     temperature_ : float
-        Of the probabilities; see :meth:`predict_proba`.
+        Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
         The fitted kernel.
     class_kernels_ : list of Kernel
@@ -157,7 +104,7 @@ class PerTurbo(ClassResidualClassifier):
     alphas_ : ndarray of shape (n_alphas,)
         The values of α that were tried, ascending.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data, one for each different point in the span of a class, one class
+        Rows of the training data, one for each distinct point in the span of a class, one class
         after the other.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
@@ -169,20 +116,19 @@ class PerTurbo(ClassResidualClassifier):
 
     Notes
     -----
-    Where `alpha` is a number and nothing is chosen, leave-one-out and the temperature of the
-    probabilities are computed when they are first asked for.
+    If nothing is chosen by leave-one-out, its results and the temperature of the probabilities are
+    computed when they are first needed.
 
-    Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
-    row written twice, and the order of rows does not matter. Leave-one-out leaves out different
-    rows, all copies together; α and the kernel stay as they are for all rows. It is exact for plain
-    kernels, and takes no more than one eigendecomposition for each class. With ``geodesic=True``
-    the reference moves with the point left out, which is followed to first order (see
-    ``LeftOutTangents`` in ``filters.py``). With `n_components` there is no closed form:
-    every fifth point of a class is left out at a time, and `loo_score_`, `loo_residuals_` and
-    `temperature_` are of that (with the reference of the whole class, for ``geodesic=True``).
+    Equal rows of a class are merged into weights first, so that a weight of 2 means the row
+    repeated, and the order of rows does not matter. Leave-one-out leaves out distinct rows, all
+    copies together; α and the kernel stay as they are. It is exact for plain kernels, and needs one
+    eigendecomposition per class. With ``geodesic=True`` the reference moves with the point left
+    out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With `n_components`
+    there is no closed form: every fifth point of a class is left out at a time (for
+    ``geodesic=True`` with the reference of the whole class).
 
-    A class without its only point is as far as can be: k(x, x), or for ``geodesic=True`` a quarter
-    of a great circle, (π/2)².
+    The residual of the only point of a class, left out, is k(x, x), or for ``geodesic=True`` that
+    of a quarter of a great circle, (π/2)².
 
     References
     ----------
@@ -234,13 +180,27 @@ class PerTurbo(ClassResidualClassifier):
         super()._check_parameters()
         if self.geodesic and isinstance(self._kernel_object(), Precomputed):
             raise ValueError(
-                f"geodesic=True of {type(self).__name__} needs the inputs and a kernel, not a "
-                "precomputed matrix."
+                f"geodesic=True of {type(self).__name__} needs data and a kernel; a precomputed "
+                "matrix is not enough."
             )
 
-    def _rules(self) -> PerturbationRules:
-        alphas = (self.alpha, self.alpha_scale, self.alphas)
-        return PerturbationRules(*alphas, self.n_components, self.geodesic, self.reference)
+    def _rules(self) -> Rules:
+        alpha, left_out = self.alpha, None
+        make: Any = Perturbation
+        if self.n_components is not None:
+            alpha = 0.0 if isinstance(alpha, str) else alpha
+            make = partial(Truncation, self.n_components)
+            left_out = partial(_left_out_by_folds, make)
+        rules = Rules(alpha, self.alpha_scale, self.alphas, make, left_out)
+        if not self.geodesic:
+            return rules
+        return replace(
+            rules,
+            left_out=partial(_left_out_geodesic, left_out),
+            class_kernel=partial(geodesic_kernel, reference=self.reference),
+            # k - c c' is a difference; a function of distances at a pre-image avoids it
+            entry_size=1.0 if self.reference == "mean" else None,
+        )
 
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:
         if not self.geodesic:
@@ -250,12 +210,12 @@ class PerTurbo(ClassResidualClassifier):
             if not (has_profile(kernel) and kernel.unit_norm):
                 raise ValueError(
                     f"{owner} needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
-                    "positive definite Gaussian one of shapes or matrices, and "
-                    f"{type(kernel).__name__} is none; take reference='mean'."
+                    "positive definite Gaussian kernel of shapes or matrices; got "
+                    f"{type(kernel).__name__}. Use reference='mean'."
                 )
             if scipy.sparse.issparse(X):
                 raise ValueError(
-                    f"{owner} does not take sparse X: call X.toarray(), or take reference='mean'."
+                    f"{owner} does not take sparse X: call X.toarray(), or use reference='mean'."
                 )
         squared_radius(kernel.diagonal(kernel.prepare(X)))
 
@@ -266,18 +226,31 @@ class PerTurbo(ClassResidualClassifier):
         return tags
 
 
-def _left_out_tangents(points: ClassPoints, kernel: Geodesic) -> LeftOutTangents:
-    """Find where the reference of a class goes without each of its points."""
-    base = kernel.kernel_
-    gram = gram_operator(base, points.data, storage="recompute").toarray().astype(np.float64)
+def _left_out_by_folds(
+    make: Any, points: ClassPoints, alphas: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the residuals of each point from the other folds, a column for each α."""
+    filters = [make(float(alpha)) for alpha in alphas]
+    return np.column_stack([folded_residuals(points.gram, points.weights, f) for f in filters])
+
+
+def _left_out_geodesic(
+    by_folds: Any, points: ClassPoints, alphas: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return leave-one-out residuals, with a reference that moves unless there are folds."""
+    if len(points.index) == 1:
+        return np.full((1, len(alphas)), _QUARTER_CIRCLE)
+    if by_folds is not None:
+        return by_folds(points, alphas)
+    kernel: Any = points.kernel
+    base, data, weights = kernel.kernel_, points.data, points.weights
+    gram = gram_operator(base, data, storage="recompute").toarray().astype(np.float64)
     gram /= float(np.mean(np.diagonal(gram)))
-    angles = np.sqrt(kernel.diagonal(kernel.prepare(points.data)).astype(np.float64))
+    angles = np.sqrt(kernel.diagonal(kernel.prepare(data)).astype(np.float64))
     if kernel.coefficients is None:
-        reference = np.asarray(kernel.reference)
-        moved = left_out_preimages(base, points.data, points.weights, gram, reference)
-        block = rectangular_block(base, base.prepare(points.data), base.prepare(moved))
+        moved = left_out_preimages(base, data, weights, gram, np.asarray(kernel.reference))
+        block = rectangular_block(base, base.prepare(data), base.prepare(moved))
         left_out = block.astype(np.float64)
     else:
-        coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
-        left_out = left_out_mean_cosines(gram, coefficients)
-    return LeftOutTangents.of(gram, points.weights, np.cos(angles), left_out)
+        left_out = left_out_mean_cosines(gram, np.asarray(kernel.coefficients, dtype=np.float64))
+    return left_out_tangent_residuals(gram, weights, np.cos(angles), left_out, alphas)

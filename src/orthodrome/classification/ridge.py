@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,24 +10,16 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from .._core.checks import check_positive
-from .._core.parameters import grid, integer, optional, seed
+from .._core.parameters import grid, integer, optional, or_word, seed
 from .._core.random import as_random_state
 from ..kernels import Kernel
 from .base import ClassResidualClassifier, Rules
-from .filters import Filter, RidgeResidual
-from .subspaces import ClassPoints
+from .filters import RidgeResidual
 
 __all__ = ["KernelRidgeRegressionClassifier"]
 
-#: What ``sigmas="auto"`` chooses from: the kernel's own scale times these.
+#: Factors of the kernel's own scale for ``sigmas="auto"``.
 SIGMA_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
-
-
-def _check_sigmas(value: Any, name: str, owner: str) -> None:
-    if not isinstance(value, str):
-        grid()(value, name, owner)
-    elif value != "auto":
-        raise ValueError(f"{name} of {owner} must be numbers, 'auto' or None; got {value!r}.")
 
 
 def _check_class_weight(value: Any, name: str, owner: str) -> None:
@@ -40,63 +31,50 @@ def _check_class_weight(value: Any, name: str, owner: str) -> None:
         check_positive(weight, f"{name}[{label!r}]", owner, or_zero=True)
 
 
-@dataclass(frozen=True)
-class RidgeRules(Rules):
-    """Ridge regression onto each class."""
-
-    def filter(self, alpha: float | NDArray[np.float64]) -> Filter:
-        """Return the filter for an absolute α, or for several."""
-        return RidgeResidual(alpha)
-
-    def left_out(self, points: ClassPoints, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, a column for each absolute α."""
-        return RidgeResidual(alphas).left_out(points.spectrum)
-
-
 class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     r"""Classification by ridge regression of a point on each class, in feature space.
 
-    A point is taken for a combination of the training points of a class,
+    A point is approximated by a combination of the training points of a class,
     :math:`\Phi(x) \approx \sum_n \beta_n \Phi(x_n)`, with coefficients of ridge regression. With
-    the Gram matrix K of the class and :math:`k_x = (k(x, x_n))_n`, what is left is
+    the Gram matrix K of the class and :math:`k_x = (k(x, x_n))_n`, the residual is
 
     .. math:: r(x) = k(x, x) - k_x^\top (K + \lambda I)^{-1} (K + 2\lambda I)
         (K + \lambda I)^{-1} k_x,
 
-    and the point gets the class with the least. With a kernel on shapes or matrices it classifies
-    these.
+    and the point gets the class with the smallest. With a kernel on shapes or matrices it
+    classifies these.
 
     Parameters
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. ``"veronese_whitney"`` is the paper's, for planar
-        shapes, ``"log_euclidean"`` that for covariance matrices. With ``"linear"`` this is the
-        ridge regression classifier, with ``"hermitian_linear"`` that of complex pre-shapes.
+        shapes; ``"log_euclidean"`` is for covariance matrices. ``"linear"`` gives the ridge
+        regression classifier, ``"hermitian_linear"`` that of complex pre-shapes.
     alpha : float or "loo", default="loo"
-        The paper's λ, not negative; 0 is the pseudo-inverse. ``"loo"`` takes of `alphas` the one
-        with which the most training points are recognised when each is left out, the largest of
-        those that tie.
+        The paper's λ, not negative; 0 is the pseudo-inverse. ``"loo"`` chooses from `alphas` the
+        value with the best leave-one-out accuracy, the largest of those that tie.
     alpha_scale : {"absolute", "relative"}, default="absolute"
-        What alpha is measured in: the units of the kernel, as in the paper; or the largest
-        eigenvalue of each class's Gram matrix.
+        The unit of alpha: that of the kernel, as in the paper; or the largest eigenvalue of each
+        class's Gram matrix.
     alphas : array-like of shape (n_alphas,), optional
-        What ``alpha="loo"`` chooses from, in the units of `alpha_scale`. Default: two values for
-        each power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
+        Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
+        power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
     sigmas : array-like of shape (n_sigmas,) or "auto", optional
         Scales of the kernel to choose from, together with alpha, by leave-one-out; ``"auto"``: ten
-        values around the kernel's own. The kernel must have a parameter ``sigma``. Each takes one
-        eigendecomposition per class. Default: the kernel as it is.
+        values around the kernel's own. The kernel must have a parameter ``sigma``. Each scale needs
+        one eigendecomposition per class. Default: the scale of the kernel.
     subspace_size : int, optional
-        Use so many training points of each class at the most, drawn at random: the paper's
-        subspaces of equal size. Default: all.
+        Use at most this many training points of each class, drawn at random: the paper's subspaces
+        of equal size. Default: all.
     class_weight : dict or "balanced", optional
-        Weights of the classes, which multiply those of their points, as in scikit-learn. A class of
-        weight c has a λ of 1/c as much if alpha is absolute, and counts c times in leave-one-out.
+        Weights of the classes, which multiply those of their points, as in scikit-learn. For an
+        absolute alpha, a class of weight c has λ/c, and counts c times in leave-one-out.
     random_state : int, RandomState or None, default=None
-        Of the draw of `subspace_size`.
+        Seed of the random draw of `subspace_size`.
     memory_budget : str or number, default="2GiB"
-        What the Gram matrices of the classes and their eigenvectors may take; more is an error.
+        Memory for the Gram matrices of the classes and their eigenvectors; an error if they need
+        more.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -107,26 +85,26 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     alpha_ : float
         The λ that was given or chosen, in the units of `alpha_scale`.
     class_alphas_ : ndarray of shape (n_classes,)
-        What it is for each class, in units of the kernel.
+        The same for each class, in units of the kernel.
     loo_score_ : float
-        The share of training points that are recognised when each is left out.
+        Leave-one-out accuracy on the training points.
     loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
         The same for each scale and each α that was tried, in the order of the next two.
     sigmas_ : ndarray of shape (n_sigmas,)
-        The scales that were tried, ascending; the kernel's own, or NaN, if there was no choice. Of
-        scales that tie the largest was taken.
+        The scales that were tried, ascending; the kernel's own, or NaN, if there was no choice.
+        Ties go to the largest.
     alphas_ : ndarray of shape (n_alphas,)
         The values of α that were tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
-        The residuals of the training points, from their own class without them.
+        Residuals of the training points, from their own class without them.
     temperature_ : float
-        Of the probabilities; see :meth:`predict_proba`.
+        Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
         The fitted kernel, with the chosen scale.
     class_kernels_ : list of Kernel
         ``kernel_`` for each class.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data, one for each different point in the span of a class, one class
+        Rows of the training data, one for each distinct point in the span of a class, one class
         after the other.
     n_features_in_, feature_names_in_ :
         As in scikit-learn; for landmarks and matrices the number of numbers in a specimen.
@@ -138,17 +116,16 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Notes
     -----
-    Where `alpha` is a number and nothing is chosen, leave-one-out and the temperature of the
-    probabilities are computed when they are first asked for.
+    If nothing is chosen by leave-one-out, its results and the temperature of the probabilities are
+    computed when they are first needed.
 
-    Equal rows of a class are merged into weights before anything else, so that a weight of 2 is the
-    row written twice, and the order of rows does not matter. Leave-one-out leaves out different
-    rows, all copies together; it is exact, for the price of one eigendecomposition for each class
-    and scale, with two exceptions: what the kernel takes from the data (a scale by rule, a mean
-    shape) it keeps, and of a kernel that is not positive definite the positive part of each class's
-    matrix is taken, which a point that is left out would change. Residuals that only rounding tells
-    apart tie, and the first class has it. Training points that `subspace_size` leaves out of the
-    subspaces are new points to them, and count in the choice as well.
+    Equal rows of a class are merged into weights first, so that a weight of 2 means the row
+    repeated, and the order of rows does not matter. Leave-one-out leaves out distinct rows, all
+    copies together. It is exact, and needs one eigendecomposition per class and scale, with two
+    exceptions: what the kernel learns from the data (a scale, a mean shape) stays fixed, and of an
+    indefinite kernel the positive part of each class's matrix is used, which also stays fixed.
+    Residuals that differ by rounding tie, and the first class wins. Training points outside the
+    subspaces of `subspace_size` are new points to them, and count in the choice as well.
 
     References
     ----------
@@ -172,7 +149,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     """
 
     _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
-        "sigmas": optional(_check_sigmas),
+        "sigmas": optional(or_word("auto", grid())),
         "subspace_size": optional(integer()),
         "class_weight": _check_class_weight,
         "random_state": seed,
@@ -205,14 +182,12 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parameters = self._kernel_object().get_params(deep=False)
-        if self.sigmas is not None and "sigma" not in parameters:
-            inner = "kernel" in parameters
-            search = " and search kernel__kernel__sigma by GridSearchCV" if inner else ""
+        kernel = self._kernel_object()
+        if self.sigmas is not None and "sigma" not in kernel.get_params(deep=False):
             raise ValueError(
-                f"sigmas of {type(self).__name__} are scales of the kernel, and "
-                f"{type(self._kernel_object()).__name__} has no parameter sigma. Leave sigmas out"
-                f"{search}."
+                f"sigmas of {type(self).__name__} are scales of the kernel, but "
+                f"{type(kernel).__name__} has no parameter sigma. Omit sigmas; GridSearchCV can "
+                "search the scale of an inner kernel."
             )
 
     def _weights(
@@ -221,15 +196,15 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         if self.class_weight is None:
             return weights
         found = np.ones(len(labels)) if weights is None else weights.copy()
-        counted = found > 0  # the others are as if left out
+        counted = found > 0  # weight 0 means left out
         classes, places = np.unique(labels[counted], return_inverse=True)
         try:
             factors = compute_class_weight(
                 self.class_weight, classes=classes, y=labels[counted], sample_weight=found[counted]
             )
-        except ValueError as error:  # of keys that are no classes
+        except ValueError as error:  # keys that are not classes
             owner = type(self).__name__
-            raise ValueError(f"class_weight of {owner} must be of the classes: {error}.") from None
+            raise ValueError(f"Keys of class_weight of {owner} must be classes: {error}.") from None
         found[counted] *= factors[places]
         return found
 
@@ -253,5 +228,5 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
         return draw
 
-    def _rules(self) -> RidgeRules:
-        return RidgeRules(self.alpha, self.alpha_scale, self.alphas)
+    def _rules(self) -> Rules:
+        return Rules(self.alpha, self.alpha_scale, self.alphas, RidgeResidual)
