@@ -1,70 +1,78 @@
-"""Arrays of files that anyone may have written: what they promise is compared with what is."""
+"""Files of arrays whose headers are wrong."""
 
 import io
 import struct
 import warnings
 import zipfile
 
+import numpy as np
 import pytest
 
 from orthodrome._core.arrays import Arrays, read_header
 
 
-def header(text: str, data: bytes = b"") -> bytes:
+def npy(kind: str, shape: tuple[int, ...], data: bytes = b"") -> bytes:
+    """A .npy file with this header, whatever follows."""
+    text = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}"
     content = text.encode().ljust(117) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(content)) + content + data
 
 
-def described(kind: str, shape: tuple[int, ...], data: bytes = b"") -> bytes:
-    return header(f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}", data)
-
-
-def archive(*members: tuple[str, bytes]) -> Arrays:
+def archive(*contents: bytes) -> bytes:
+    """A .npz file whose members are all called X."""
     buffer = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w") as packed:
-        warnings.simplefilter("ignore")  # of a name that is there twice
-        for name, content in members:
-            packed.writestr(name, content)
-    return Arrays(buffer, len(buffer.getvalue()))
+    with (
+        warnings.catch_warnings(action="ignore"),  # of duplicate names
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for content in contents:
+            packed.writestr("X.npy", content)
+    return buffer.getvalue()
+
+
+def forged(content: bytes, signature: bytes, offset: int, number: int) -> bytes:
+    """Write a number into a zip file, after a signature."""
+    result = bytearray(content)
+    struct.pack_into("<I", result, result.index(signature) + offset, number)
+    return bytes(result)
+
+
+LETTERS = struct.pack("<2I", ord("a"), 0x110000)
+SHORT = npy("<f8", (10,), bytes(40))
+WHOLE = archive(npy("<f8", (20_000,), np.random.default_rng(0).bytes(160_000)))
+BAD = {
+    "not a zip file": (b"nothing", "it is damaged"),
+    "two members of one name": (archive(SHORT, SHORT), r"'X\.npy' is there twice"),
+    "invalid letters": (archive(npy("<U2", (1,), LETTERS)), "invalid letters"),
+    "object": (archive(npy("|O", (1,), bytes(8))), "pickled Python objects"),
+    # the directory says that members unpack to more than they do
+    "short": (forged(archive(SHORT), b"PK\x01\x02", 24, len(SHORT) + 40), "EOF|ends"),
+    "bomb": (forged(WHOLE, b"PK\x01\x02", 24, 2**31), r"'X\.npy' cannot unpack to 2147483648"),
+    "checksum": (forged(WHOLE, b"PK\x01\x02", 16, 1), "it is damaged .*CRC"),
+    "encrypted": (forged(WHOLE, b"PK\x01\x02", 8, 0x00080001), "it is damaged .*encrypted"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
+def test_a_bad_archive_raises(content, message):
+    with pytest.raises(ValueError, match=message):
+        Arrays(io.BytesIO(content), len(content))["X"]
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("<f8", (2, -1)), ("<U0", (9,)), ("|V0", (1,))])
-def test_a_header_of_no_size_is_refused(kind, shape):
-    content = described(kind, shape, bytes(64))
+def test_a_header_without_a_size_raises(kind, shape):
+    content = npy(kind, shape, bytes(64))
     with pytest.raises(ValueError, match=r"its header promises an array of .* of shape \("):
         read_header(io.BytesIO(content), len(content))
 
 
-def test_nothing_of_no_size_is_an_array():
-    content = described("<U0", (0,))
+def test_good_arrays_are_read():
+    content = npy("<U0", (0,))
     assert read_header(io.BytesIO(content), len(content)).nbytes == 0
-
-
-def test_a_member_that_is_there_twice_is_refused():
-    content = described("<f8", (1,), bytes(8))
-    with pytest.raises(ValueError, match=r"its member 'X\.npy' is there twice"):
-        archive(("X.npy", content), ("X.npy", content))
-
-
-def test_texts_have_letters():
-    """NumPy would make such a text, and Python end with SystemError where it is looked at."""
-    letters = struct.pack("<2I", ord("a"), 0x110000)
-    found = archive(("X.npy", described("<U2", (1,), letters)))
-    with pytest.raises(ValueError, match="its texts have invalid letters"):
-        found["X"]
-    assert archive(("X.npy", described("<U1", (1,), letters[:4])))["X"].tolist() == ["a"]
-
-
-def test_a_member_that_ends_early_is_refused():
-    """Its directory says that it unpacks to more than there is."""
-    content = described("<f8", (10,), bytes(40))
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("X.npy", content)
-    forged = bytearray(buffer.getvalue())
-    at = forged.index(b"PK\x01\x02") + 24
-    assert struct.unpack_from("<I", forged, at) == (len(content),)
-    struct.pack_into("<I", forged, at, len(content) + 40)
-    found = Arrays(io.BytesIO(forged), len(forged))
-    with pytest.raises(ValueError, match="it ends after 40 of 80 bytes of numbers"):
-        found["X"]
+    for array in (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(3)), np.array("aé")):
+        buffer = io.BytesIO()
+        np.savez(buffer, X=array)
+        arrays = Arrays(buffer, len(buffer.getvalue()))
+        assert (arrays.names, arrays.header("X").shape) == (["X"], array.shape)
+        np.testing.assert_array_equal(arrays["X"], array)
+        assert arrays["X"].flags.writeable

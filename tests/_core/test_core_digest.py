@@ -1,4 +1,4 @@
-"""Fingerprints are equal for equal content, and differ for all else."""
+"""Digests are equal for equal content only."""
 
 import functools
 import os
@@ -27,7 +27,7 @@ ARRAYS = hnp.arrays(
 
 @settings(max_examples=60, deadline=None)
 @given(ARRAYS, st.data())
-def test_arrays_count_by_their_content(array, data):
+def test_arrays(array, data):
     same = [array.copy(), np.array(array, order="F"), np.array(array, order="C")]
     if array.ndim:
         same += [np.repeat(array, 2, axis=0)[::2], array[::-1].copy()[::-1]]
@@ -43,7 +43,7 @@ def test_arrays_count_by_their_content(array, data):
 
 
 def test_long_arrays_and_memory_maps(tmp_path):
-    """They are read in several parts, of which the last is shorter."""
+    """These are read in several parts, the last of them shorter."""
     array = np.arange(3_000_001, dtype=np.float64)
     np.save(tmp_path / "a.npy", array)
     assert digest(np.load(tmp_path / "a.npy", mmap_mode="r")) == digest(array)
@@ -114,7 +114,7 @@ DIFFERENT = [
 ]
 
 
-def test_all_that_differs_differs():
+def test_different_content_has_different_digests():
     found = [digest(thing) for thing in DIFFERENT]
     assert found == [digest(thing) for thing in DIFFERENT]
     assert len(set(found)) == len(DIFFERENT)
@@ -147,19 +147,15 @@ def csr(data, indices, indptr, width=np.int32):
         ),
     ],
 )
-def test_equal_content_is_equal(one, other):
+def test_equal_content_has_equal_digests(one, other):
     assert digest(one) == digest(other)
-
-
-def test_the_object_is_not_changed():
     unsorted = csr([1.0, 2, 3], [1, 1, 0], [0, 1, 3])
     digest(unsorted)
-    assert unsorted.indices.tolist() == [1, 1, 0]
+    assert unsorted.indices.tolist() == [1, 1, 0]  # not changed
 
 
 @pytest.mark.slow
-def test_another_process_finds_the_same():
-    """Neither addresses nor the seed of hashes enter."""
+def test_digests_do_not_depend_on_the_process():
     code = (
         "import numpy as np\n"
         "from orthodrome._core.digest import digest\n"
@@ -184,7 +180,7 @@ def test_another_process_finds_the_same():
     assert len(found) == 1
 
 
-def test_what_cannot_be_pickled_is_refused():
+def test_objects_that_cannot_be_pickled_raise():
     itself = []
     itself.append(itself)
     with pytest.raises(ValueError, match="fingerprint of list: maximum recursion"):
@@ -193,7 +189,7 @@ def test_what_cannot_be_pickled_is_refused():
         digest({"a": threading.Lock()})
 
 
-def test_a_sketch_ignores_rounding_and_nothing_else():
+def test_a_sketch_ignores_only_rounding_and_length():
     rng = np.random.default_rng(0)
     for n in (1, 3, 1000):
         x = rng.standard_normal(n)

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from orthodrome.kernels import Gaussian
 
 
 def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +41,10 @@ def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
     )
     assert sorted(item for part in results for item in part) == list(range(n_items))
     assert [part[0] for part in results] == list(range(len(results)))
-    assert len(results) == (min(n_items, 1) if serial else min(n_items, 2))
+    assert len(results) == min(n_items, 1 if serial else 2)
 
 
-def test_results_come_in_order_whoever_is_first(two_threads):
+def test_results_are_in_order_whichever_share_ends_first(two_threads):
     second_is_done = threading.Event()
 
     def function(share, n_shares):
@@ -67,14 +66,32 @@ def test_slices_of_rows_join_up(two_threads, n_rows):
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_exceptions_come_through_and_the_limit_is_lifted(two_threads, failing):
+def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
+    started, ended = threading.Event(), threading.Event()
+
     def function(share, n_shares):
         if share == failing:
+            assert started.wait(10)
             raise KeyError("mine")
+        started.set()
+        time.sleep(0.1)
+        ended.set()
 
     with pytest.raises(KeyError, match="mine"):
         run_in_threads(function, 2)
-    assert set(blas_threads()) == {2}
+    assert ended.is_set()
+    assert blas_threads() == {2}
+
+
+def test_nested_calls_use_one_thread(two_threads):
+    def outer(share, n_shares):
+        inner = run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
+        return threading.get_ident(), inner, run_over_rows(lambda rows: rows, 5000)
+
+    for thread, inner, slices in run_in_threads(outer, 2):
+        assert inner == [(thread, 1)]
+        assert slices == [slice(0, 5000)]
+    assert len(run_in_threads(lambda s, n: n, 2)) == 2  # afterwards there are two again
 
 
 # The pool -----------------------------------------------------------------------------------------
@@ -113,55 +130,33 @@ def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
     busy.wait(10)
     try:
         here, start = threading.get_ident(), time.monotonic()
-        assert run_in_threads(lambda share, n: (share, threading.get_ident()), 2) == [
-            (0, here),
-            (1, here),
-        ]
+        found = run_in_threads(lambda share, n: (share, threading.get_ident()), 2)
+        assert found == [(0, here), (1, here)]
         assert time.monotonic() - start < 5  # it does not wait for the other fit
     finally:
         free.set()
 
 
-def test_no_share_is_left_running_after_an_error(two_threads):
-    started, ended = threading.Event(), threading.Event()
-
-    def function(share, n_shares):
-        if share == 0:
-            assert started.wait(10)
-            raise KeyError("mine")
-        started.set()
-        time.sleep(0.1)
-        ended.set()
-
-    with pytest.raises(KeyError, match="mine"):
-        run_in_threads(function, 2)
-    assert ended.is_set()
-
-
 # The BLAS limit -----------------------------------------------------------------------------------
 
 
-def test_blas_has_one_thread_inside_and_what_it_had_outside(two_threads):
+def test_blas_has_one_thread_inside_the_limit(two_threads):
     assert n_threads() == 2
     with single_threaded_blas():
-        assert set(blas_threads()) == {1}
-        assert n_threads() == 2  # what the caller may use does not change
         with single_threaded_blas():
-            assert set(blas_threads()) == {1}
-        assert set(blas_threads()) == {1}
-    assert set(blas_threads()) == {2}
-
-
-def test_an_exception_inside_lifts_the_limit(two_threads):
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+        assert n_threads() == 2  # what the caller may use does not change
+    assert blas_threads() == {2}
     with pytest.raises(ZeroDivisionError), single_threaded_blas():
         raise ZeroDivisionError
-    assert set(blas_threads()) == {2}
+    assert blas_threads() == {2}
 
 
-def test_overlapping_entries_from_two_threads_restore_the_limit(two_threads):
+def test_overlapping_callers_restore_the_limit(two_threads):
     """First in, first out: with plain `threadpool_limits` the second would restore the limit 1."""
     first_inside, second_inside, first_outside = (threading.Event() for _ in range(3))
-    seen = []
+    found = []
 
     def first():
         with single_threaded_blas():
@@ -174,41 +169,46 @@ def test_overlapping_entries_from_two_threads_restore_the_limit(two_threads):
         with single_threaded_blas():
             second_inside.set()
             assert first_outside.wait(10)
-            seen.append(set(blas_threads()))
+            found.append(blas_threads())
 
     with ThreadPoolExecutor(2) as pool:
         for future in [pool.submit(first), pool.submit(second)]:
             future.result()
         # while both threads live: threadpoolctl lets only the first of them change the limit
-        assert set(blas_threads()) == {2}
-    assert seen == [{1}]
+        assert blas_threads() == {2}
+    assert found == [{1}]
 
 
-def test_nested_use_works(two_threads):
-    def outer(share, n_shares):
-        return run_in_threads(lambda inner, n: [(share, i) for i in range(inner, 2, n)], 2)
-
-    assert run_in_threads(outer, 2) == [[[(0, 0), (0, 1)]], [[(1, 0), (1, 1)]]]
-
-
-def test_the_callers_limit_is_respected():
+def test_the_limits_of_the_user_and_of_the_machine_are_respected(monkeypatch):
     with threadpool_limits(1, user_api="blas"):
         assert n_threads() == 1
         assert run_in_threads(lambda share, n_shares: n_shares, 8) == [1]
-
-
-def test_never_more_threads_than_cores(monkeypatch):
     monkeypatch.setattr(threads, "_cores", lambda: 1)
     with threadpool_limits(2, user_api="blas"):
         assert n_threads() == 1
 
 
+def test_openmp_libraries_are_limited_in_each_thread(monkeypatch):
+    """None of NumPy's wheels is built on OpenMP; conda's are."""
+
+    class Library:
+        def __init__(self, layer):
+            self.threading_layer, self.asked = layer, []
+
+        def set_num_threads(self, n):
+            self.asked.append(n)
+
+    libraries = [Library("openmp"), Library("pthreads")]
+    monkeypatch.setattr(threads, "_blas_libraries", lambda: libraries)
+    threads._limit_openmp_here()
+    assert [library.asked for library in libraries] == [[1], []]
+
+
 # Callers ------------------------------------------------------------------------------------------
 
-X = np.random.default_rng(0).normal(size=(1100, 3))
 
-
-def test_two_threads_may_evaluate_kernels_at_once(two_threads):
+def test_several_threads_may_evaluate_kernels_at_once(two_threads):
+    X = np.random.default_rng(0).normal(size=(1100, 3))
     kernel = Gaussian(1.0).fit(X)
     expected = kernel(X)
     with ThreadPoolExecutor(4) as pool:
@@ -256,49 +256,9 @@ def test_a_forked_child_may_evaluate_kernels():
     assert result.returncode == 0, result.stderr
 
 
-def test_a_share_starts_no_threads_of_its_own(two_threads):
-    def outer(share, n_shares):
-        inner = threads.run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
-        return threading.get_ident(), inner
-
-    found = threads.run_in_threads(outer, 2)
-    assert [inner for _, inner in found] == [[(thread, 1)] for thread, _ in found]
-    assert len(threads.run_in_threads(lambda s, n: n, 2)) == 2  # it is over when they are done
-
-
-def test_rows_within_a_share_are_one_slice(two_threads):
-    """As many slices as threads would leave rows out, where one thread takes the first."""
-    found = run_in_threads(lambda share, n_shares: run_over_rows(lambda rows: rows, 5000), 2)
-    assert found == [[slice(0, 5000)]] * 2
-
-
-def test_a_library_that_counts_for_each_thread_is_limited_in_each(monkeypatch):
-    """None of NumPy's wheels is built on OpenMP; conda's are."""
-
-    class Library:
-        def __init__(self, layer):
-            self.threading_layer, self.asked = layer, []
-
-        def set_num_threads(self, n):
-            self.asked.append(n)
-
-    libraries = [Library("openmp"), Library("pthreads")]
-    monkeypatch.setattr(threads, "_controller", lambda: SimpleNamespace(lib_controllers=libraries))
-    threads._limit_openmp_here()
-    assert [library.asked for library in libraries] == [[1], []]
-
-
-def test_a_forked_child_does_not_wait_for_threads_that_are_gone():
-    limit = threads._SingleThreadedBlas()
-    with ThreadPoolExecutor(1) as other:
-        other.submit(limit._lock.acquire).result()
-        assert not limit._lock.acquire(blocking=False)
-        limit._renew()  # as the child does
-        assert limit._lock.acquire(blocking=False)
-
-
-def test_a_lock_is_of_one_process():
-    lock = threads.LockOfOneProcess()
+@pytest.mark.parametrize("kind", [threads.LockOfOneProcess, threads._SingleThreadedBlas])
+def test_a_lock_is_released_in_a_forked_child(kind):
+    lock = kind()
     with ThreadPoolExecutor(1) as other:
         other.submit(lock.__enter__).result()
         assert not lock._lock.acquire(blocking=False)

@@ -18,21 +18,18 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayHeader", "Arrays", "read_header"]
-
 _READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 _HIGHEST_LETTER = 0x10FFFF
-_PIECE = 2**20
-# Deflate makes at most 1032 bytes of one; a few more are in the frame of a short member.
+# Deflate expands a byte to at most 1032; a short member has a few more bytes of framing.
 _MOST_PER_BYTE, _FRAME = 1032, 64
 
 
 @dataclass(frozen=True)
 class ArrayHeader:
-    """Shape, order and dtype of an array, and where in its file the numbers begin."""
+    """Shape, order and dtype of an array, and the offset of its values in the file."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -41,23 +38,23 @@ class ArrayHeader:
 
     @property
     def nbytes(self) -> int:
-        """The size of the numbers."""
+        """Size of the values in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_header(file: IO[bytes], size: int) -> ArrayHeader:
-    """Read the header of an array from the beginning of a file of `size` bytes.
+    """Read the header of an array from the start of a file of `size` bytes.
 
     Raises
     ------
     ValueError
-        If there is none, if it is of objects, which would have to be unpickled, or if the file is
-        shorter than the numbers that it promises.
+        If there is no header, if the array holds Python objects, which would have to be unpickled,
+        or if the file is shorter than the array.
     """
     try:
         reader = _READERS[np.lib.format.read_magic(file)]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a header of Python 2 is accepted
+            warnings.simplefilter("ignore")  # headers of Python 2 are accepted
             shape, fortran_order, dtype = reader(file)
     except Exception as error:  # NumPy's parser raises from TokenError to MemoryError
         raise ValueError(f"it has no header of an array ({error})") from error
@@ -70,26 +67,26 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
     header = ArrayHeader(tuple(shape), bool(fortran_order), dtype, file.tell())
     if header.nbytes > size - header.offset:
         raise ValueError(
-            f"its header promises {header.nbytes} bytes of numbers, an array of {dtype} of shape "
-            f"{shape}, and there are {max(size - header.offset, 0)}"
+            f"its header promises {header.nbytes} bytes, an array of {dtype} of shape {shape}, "
+            f"and there are {max(size - header.offset, 0)}"
         )
     return header
 
 
 class Arrays:
-    """The arrays of a .npz file by name, each read when it is asked for.
+    """The arrays of a .npz file by name, each read on access.
 
     Parameters
     ----------
     file : binary file
-        Open, and of `size` bytes. It is not closed here.
+        An open file. It is not closed here.
     size : int
-        Of the file.
+        Its size in bytes.
 
     Raises
     ------
     ValueError
-        If it is no archive of arrays, or promises more than it can hold.
+        If the file is not a zip archive, or cannot hold what its directory lists.
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
@@ -97,7 +94,12 @@ class Arrays:
             self._archive = zipfile.ZipFile(file)
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._archive.infolist():
-            _check_member(member)
+            most = _MOST_PER_BYTE * member.compress_size + _FRAME
+            if member.file_size > most:
+                raise ValueError(
+                    f"its member {member.filename!r} cannot unpack to {member.file_size} bytes "
+                    f"from {member.compress_size}"
+                )
             name = member.filename.removesuffix(".npy")
             if name in self._members:
                 raise ValueError(f"its member {member.filename!r} is there twice")
@@ -115,51 +117,29 @@ class Arrays:
         return self._members[name].file_size
 
     def header(self, name: str) -> ArrayHeader:
-        """Return the header of an array, without reading its numbers."""
+        """Return the header of an array, without reading its values."""
         with _corruption_reported(), self._archive.open(self._members[name]) as file:
             return read_header(file, self.unpacked_size(name))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        with _corruption_reported(), self._archive.open(self._members[name]) as file:
-            return _numbers(file, read_header(file, self.unpacked_size(name)))
-
-
-def _check_member(member: zipfile.ZipInfo) -> None:
-    """Raise a ValueError for a member that ``numpy.savez`` cannot have written."""
-    if member.flag_bits & 0x1:
-        raise ValueError(f"its member {member.filename!r} is encrypted")
-    most = member.compress_size
-    if member.compress_type == zipfile.ZIP_DEFLATED:
-        most = _MOST_PER_BYTE * most + _FRAME
-    elif member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"its member {member.filename!r} has an unknown compression")
-    if member.file_size > most:
-        raise ValueError(
-            f"its member {member.filename!r} is said to unpack to {member.file_size} bytes, which "
-            f"its {member.compress_size} bytes cannot"
-        )
-
-
-def _numbers(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
-    content = bytearray(header.nbytes)
-    view, filled = memoryview(content), 0
-    while filled < len(content):
-        count = file.readinto(view[filled : filled + _PIECE])  # type: ignore[attr-defined]
-        if not count:
-            raise ValueError(f"it ends after {filled} of {len(content)} bytes of numbers")
-        filled += count
-    file.read(1)  # at the end of a member zipfile compares its checksum
-    flat = np.ndarray(math.prod(header.shape), header.dtype, content)
-    if header.dtype.kind == "U" and flat.size:
-        letters = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
-        if letters.max() > _HIGHEST_LETTER:
-            raise ValueError("its texts have invalid letters")
-    return flat.reshape(header.shape, order="F" if header.fortran_order else "C")
+        self.header(name)  # raises before memory is allocated
+        with (
+            _corruption_reported(),
+            warnings.catch_warnings(action="ignore"),
+            self._archive.open(self._members[name]) as file,
+        ):
+            array = np.lib.format.read_array(file, allow_pickle=False)
+            file.read(1)  # at the end of a member zipfile compares its checksum
+        if array.dtype.kind == "U" and array.size:
+            codes = np.ascontiguousarray(array).view(f"{array.dtype.byteorder}u4")
+            if codes.max() > _HIGHEST_LETTER:
+                raise ValueError("its texts have invalid letters")
+        return array
 
 
 @contextmanager
 def _corruption_reported() -> Iterator[None]:
-    """Turn whatever zipfile, zlib and NumPy raise on damaged bytes into a ValueError."""
+    """Turn errors of zipfile, zlib and NumPy on damaged bytes into a ValueError."""
     try:
         yield
     except (ValueError, MemoryError):

@@ -1,7 +1,7 @@
-"""One form for data that mean the same: distinct rows with weights, in an order of their own.
+"""The canonical form of weighted data: distinct rows with summed weights, sorted.
 
-Weights mean repetition, and the order of rows means nothing. Where the path of a computation
-depends on both (seeding, restarts, a stochastic order), it starts from this form.
+Weights mean repetition, and the order of rows means nothing. Computations whose path depends on
+either (seeding, restarts, a stochastic order) start from this form.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["Canonical", "canonical_gram", "canonical_rows"]
-
-# Order statistics of a row of a Gram matrix that its place in the order depends on.
+# Number of order statistics by which rows of a Gram matrix are sorted.
 _N_RANKS = 32
 
 
@@ -28,14 +26,14 @@ class Canonical:
     Attributes
     ----------
     data : array or sparse array of m rows
-        The distinct rows, copies; for a Gram matrix the (m, m) block of the distinct points.
+        Copies of the distinct rows; for a Gram matrix the (m, m) block of the distinct points.
     weights : ndarray of shape (m,)
-        The sum of the weights of all copies of each, in float64.
+        The summed weights of all copies, in float64.
     index : ndarray of shape (m,)
-        A row of the original that equals each.
+        For each distinct row, the index of an equal original row.
     inverse : ndarray of shape (n,)
-        For each row of the original the number of its twin among the m, or -1 where there is none:
-        a row of weight 0 that equals no other.
+        For each original row, the index of its distinct row; -1 for a row of weight 0 that equals
+        no row of positive weight.
     """
 
     data: Any
@@ -60,7 +58,7 @@ def canonical_rows(X: Any, sample_weight: NDArray[np.float64] | None = None) -> 
     Returns
     -------
     Canonical
-        Rows, weights, and where each original row went.
+        Rows, weights and indices.
 
     Examples
     --------
@@ -78,12 +76,11 @@ def canonical_rows(X: Any, sample_weight: NDArray[np.float64] | None = None) -> 
 
 
 def canonical_gram(K: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Canonical:
-    """Do for the points of a Gram matrix what `canonical_rows` does for rows.
+    """Merge and sort the points of a Gram matrix.
 
-    Copies of a point have identical rows (and, by symmetry, columns) to the last bit; points whose
-    rows differ by rounding stay apart. The order must not depend on that of the columns: points are
-    sorted by quantiles of their kernel values. Points that these do not tell apart keep their
-    order.
+    Copies of a point have identical rows to the last bit; points whose rows differ by rounding are
+    distinct. Points are sorted by quantiles of their kernel values, which do not depend on the
+    order of the columns. Points with equal quantiles keep their order.
 
     Parameters
     ----------
@@ -102,7 +99,7 @@ def canonical_gram(K: NDArray[Any], sample_weight: NDArray[np.float64] | None = 
     order = np.lexsort([weights, *_row_quantiles(K, index).T[::-1]])
     place = np.empty(len(order) + 1, dtype=np.intp)
     place[order] = np.arange(len(order))
-    place[-1] = -1  # what has no twin has none after the sorting
+    place[-1] = -1  # rows without a distinct row
     index = index[order]
     return Canonical(K[np.ix_(index, index)], weights[order], index, place[inverse])
 
@@ -114,7 +111,7 @@ def _merged(
     n = len(keys)
     given = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    # summed in ascending order, so that the sums do not depend on the order of the rows either
+    # summed in ascending order, so that the order of the rows does not change the rounding
     order = np.lexsort((given, inverse))
     starts = np.searchsorted(inverse[order], np.arange(len(index)))
     sums = np.add.reduceat(given[order], starts)
@@ -124,7 +121,7 @@ def _merged(
 
 
 def _dense_keys(X: NDArray[Any]) -> NDArray[Any]:
-    """Return one string of bytes per row, which sort as the rows do."""
+    """Return one byte string per row; byte strings sort as the rows do."""
     flat = np.ascontiguousarray(X.reshape(len(X), -1) + 0)  # -0 + 0 is 0
     if np.iscomplexobj(flat):
         flat = flat.view(flat.real.dtype)
@@ -146,11 +143,11 @@ def _ordered_bits(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _sparse_keys(X: Any) -> NDArray[Any]:
-    """Return one string of bytes per row, which sort as the dense rows would.
+    """Return one byte string per row; byte strings sort as the dense rows would.
 
-    Rows first differ where one has an entry and the other has none, or another one. So every entry
-    becomes a token (sign, column, value): a negative one comes before the end of a row, the sooner
-    the smaller its column, a positive one after it, the later the smaller its column.
+    Every entry becomes a token (sign, column, value). Tokens of negative entries sort before the
+    end of a row, earlier for smaller columns; those of positive entries after it, later for smaller
+    columns.
     """
     X = X.copy()
     X.sum_duplicates()

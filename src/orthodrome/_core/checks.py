@@ -1,4 +1,4 @@
-"""Checks of parameters and arrays; every message says what, where and what to do."""
+"""Checks of parameters and arrays; errors name the parameter, its owner and the value."""
 
 from __future__ import annotations
 
@@ -15,44 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-__all__ = [
-    "RowError",
-    "check_callback",
-    "check_choice",
-    "check_classes",
-    "check_columns",
-    "check_finite_vector",
-    "check_flag",
-    "check_integer",
-    "check_number",
-    "check_numbers",
-    "check_path",
-    "check_positive",
-    "check_power",
-    "check_random_state",
-    "check_sample_weight",
-    "check_symmetric",
-    "check_targets",
-    "check_weight_sum",
-    "numbers_expected",
-    "refuse_masked",
-]
-
-# How NumPy's messages begin for texts, objects and ragged lists instead of numbers.
+# How NumPy's messages begin for texts, objects and ragged lists.
 _NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Sums of weights, by the bytes of a number, that leave room for kernel values and their squares.
 _WEIGHT_SUMS = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
 
 
 class RowError(ValueError):
-    """An error about rows, whose numbers can be changed to those of the caller.
+    """An error about rows of a block, which can be renumbered for the caller.
 
     Parameters
     ----------
     message : str
-        With ``{0}``, ``{1}``, … where the numbers of the rows belong.
+        With ``{0}``, ``{1}``, … for the row numbers.
     *rows : int
-        Their numbers.
+        The row numbers.
 
     Examples
     --------
@@ -107,6 +84,15 @@ def refuse_masked(values: Any, name: str, owner: str) -> None:
         )
 
 
+def as_array(values: Any, name: str, owner: str) -> NDArray[Any]:
+    """Return values as an array, or raise for masked entries and ragged lists."""
+    refuse_masked(values, name, owner)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} of {owner} must be one array; got ragged lists.") from None
+
+
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> NDArray[Any]:
     """Return the result of scikit-learn's ``check_array``; errors name the parameter."""
     if isinstance(values, (list, tuple)):  # dates in lists have no dtype to know them by
@@ -135,18 +121,8 @@ def check_callback(value: Any, owner: str) -> None:
 def check_finite_vector(
     values: Any, size: int | None, name: str, owner: str
 ) -> NDArray[np.float64]:
-    """Return `values` as float64 of shape (size,), or raise unless they are finite real numbers.
-
-    Without a size there may be any number of them.
-    """
-    refuse_masked(values, name, owner)
-    try:
-        vector = np.asarray(values)
-    except ValueError:
-        raise ValueError(
-            f"{name} of {owner} must be finite real numbers in one dimension; got lists of unlike "
-            "lengths."
-        ) from None
+    """Return finite real numbers as float64 of shape (size,), or of any length if size is None."""
+    vector = as_array(values, name, owner)
     shape = (vector.size if size is None else size,)
     with np.errstate(over="ignore"):  # of long doubles
         is_real = vector.dtype.kind in "fiu" and np.all(np.isfinite(vector.astype(np.float64)))
@@ -160,7 +136,7 @@ def check_finite_vector(
 
 
 def check_flag(value: Any, name: str, owner: str) -> bool:
-    """Return `value`, or raise unless it is True or False; a text such as "no" would be true."""
+    """Return `value`, or raise unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} of {owner} must be True or False; got {value!r}.")
     return bool(value)
@@ -178,14 +154,10 @@ def check_path(value: Any, name: str, owner: str) -> Path:
 
 def check_columns(vectors: Any, n: int, name: str, owner: str) -> NDArray[Any]:
     """Return `vectors` as an array of shape (n, m), or raise."""
-    try:
-        found = np.asarray(vectors)
-        shape = str(found.shape)
-    except ValueError:
-        found, shape = np.empty(0), "lists of unlike lengths"
+    found = as_array(vectors, name, owner)
     if found.ndim != 2 or found.shape[0] != n:
         raise ValueError(
-            f"{name} of {owner} must have shape ({n}, m), vectors in columns; got {shape}."
+            f"{name} of {owner} must have shape ({n}, m), vectors in columns; got {found.shape}."
         )
     return found
 
@@ -203,8 +175,8 @@ def check_integer(
     return int(value)
 
 
-def _as_number(value: Any) -> float:
-    """Return a real number as float, infinite if it is beyond all floats; NaN for other values."""
+def as_number(value: Any) -> float:
+    """Return a real number as float, inf if it is too large for one; NaN for other values."""
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         return math.nan
     try:
@@ -215,7 +187,7 @@ def _as_number(value: Any) -> float:
 
 def check_number(value: Any, name: str, owner: str) -> float:
     """Return `value` as float, or raise unless it is a finite number."""
-    number = _as_number(value)
+    number = as_number(value)
     if not math.isfinite(number):
         raise ValueError(f"{name} of {owner} must be a finite number; got {value!r}.")
     return number
@@ -231,7 +203,7 @@ def check_positive(
     infinite: bool = False,
 ) -> float:
     """Return `value` as float, or raise unless it is a number in the stated range."""
-    number = _as_number(value)
+    number = as_number(value)
     above = number >= 0 if or_zero else number > 0
     is_infinite = infinite and not isinstance(value, numbers.Integral)
     if not (above and number <= maximum and (math.isfinite(number) or is_infinite)):
@@ -245,7 +217,7 @@ def check_positive(
 
 
 def check_power(value: Any, name: str, owner: str) -> float:
-    """Return the power that residuals are raised to, or raise unless it is in (0, 2]."""
+    """Return `value` as float, or raise unless it is in (0, 2]."""
     check_positive(value, name, owner)
     if value > 2:
         raise ValueError(f"{name} of {owner} must be in (0, 2]; got {value!r}.")
@@ -253,7 +225,7 @@ def check_power(value: Any, name: str, owner: str) -> float:
 
 
 def check_random_state(value: Any, owner: str) -> None:
-    """Raise unless a value is a source of random numbers: a seed, a generator, or None."""
+    """Raise unless `value` is a seed, a generator or None."""
     is_seed = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     generators = (np.random.RandomState, np.random.Generator)
     if not (value is None or is_seed or isinstance(value, generators)):
@@ -271,12 +243,10 @@ def check_sample_weight(
     *,
     all_zero: bool = False,
 ) -> NDArray[np.float64] | None:
-    """Return a copy of the weights, float64 of shape (n_samples,), or None where there are none.
+    """Return a copy of the weights as float64 of shape (n_samples,); None stays None.
 
-    Weights stand for repetition: they are finite, not negative, and not all zero. Equal weights
-    are kept as given, since a weight of 2 everywhere means twice the data. Where they multiply
-    numbers of a `dtype`, their sum must not take those beyond what it can hold. Those of one batch
-    among others may be `all_zero`.
+    Weights mean repetition: they are finite, not negative, and not all zero unless `all_zero`
+    (one batch of several). With a `dtype`, their sum must not overflow or underflow in it.
     """
     if sample_weight is None:
         return None
@@ -309,7 +279,7 @@ def check_sample_weight(
 
 
 def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
-    """Raise where the sum of weights is so large or small that products with them are lost."""
+    """Raise if products with weights of this sum would overflow or underflow."""
     least, most = _WEIGHT_SUMS.get(dtype.itemsize, _WEIGHT_SUMS[8])
     if not least <= total <= most:
         raise ValueError(
@@ -320,7 +290,7 @@ def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
 
 
 def check_symmetric(matrix: NDArray[Any], name: str) -> None:
-    """Raise unless a square matrix is finite, and symmetric to rounding, naming the worst pair."""
+    """Raise unless a matrix is square, finite and symmetric to rounding; name the worst pair."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
     if not matrix.size:
@@ -356,29 +326,22 @@ def _largest_entry(rows: NDArray[Any], first_row: int) -> tuple[int, int]:
 
 
 def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
-    """Return y as one class label for each of n rows."""
+    """Return y as one class label per row, or raise."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     refuse_masked(y, "y", owner)
-    if isinstance(y, (list, tuple)):
-        try:
-            y = np.asarray(y)
-        except ValueError:
-            raise ValueError(
-                f"y of {owner} must be one label for each row; got lists of unlike lengths."
-            ) from None
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(as_array(y, "y", owner) if isinstance(y, (list, tuple)) else y, warn=True)
     try:
         labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
-    except TypeError as error:  # of None or NA among texts, of texts among numbers
+    except TypeError as error:  # None or NA among texts, texts among numbers
         raise ValueError(f"y of {owner} must be labels of one kind: {error}.") from None
     check_consistent_length(np.empty(n), labels)
     return labels
 
 
 def check_classes(labels: NDArray[Any], owner: str, of: str = "points") -> NDArray[Any]:
-    """Return the different labels, sorted, or raise unless there are two at least."""
+    """Return the distinct labels, sorted, or raise unless there are at least two."""
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The way in which loops are compiled here."""
+"""Compilation of loops with numba."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["compiled", "compiled_part"]
-
-# Only the contraction of a * b + c is allowed as a floating-point liberty.
+# Of the fast-math options only the contraction of a * b + c is allowed.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 

@@ -11,16 +11,13 @@ import joblib
 import numpy as np
 import scipy.sparse
 
-__all__ = ["digest", "sketch"]
-
 
 def digest(*things: Any) -> str:
     """Return a hexadecimal hash of the content of these objects.
 
-    Arrays count by dtype, shape and values; functions by name, compiled code, defaults and closure,
-    but not by the globals that they use; other objects by class and attributes. A method
-    ``_identity()`` returns what counts for objects with caches. An object that cannot be pickled
-    raises a ValueError.
+    The hash covers dtype, shape and values of arrays; name, bytecode, defaults and closure of
+    functions, but not the globals that they use; class and attributes of other objects, or the
+    result of their method ``_identity()``. An object that cannot be pickled raises a ValueError.
 
     Examples
     --------
@@ -31,7 +28,7 @@ def digest(*things: Any) -> str:
         return str(joblib.hash(_content(things), hash_name="sha1"))
     except MemoryError:
         raise
-    except Exception as error:  # of any kind: an object decides how it is pickled
+    except Exception as error:  # an object decides how it is pickled
         kinds = ", ".join(sorted({type(thing).__name__ for thing in things}))
         raise ValueError(f"Cannot compute a fingerprint of {kinds}: {error}") from error
 
@@ -39,8 +36,7 @@ def digest(*things: Any) -> str:
 def sketch(values: np.ndarray, decimals: int) -> list[float]:
     """Return a few sums of a vector with random signs, divided by its length and rounded.
 
-    Vectors that differ only by rounding errors have the same sketch; those that differ by more than
-    the last decimal do not.
+    Vectors that differ only by rounding errors have the same sketch.
 
     Examples
     --------
@@ -54,7 +50,7 @@ def sketch(values: np.ndarray, decimals: int) -> list[float]:
 
 
 def _content(thing: Any) -> Any:
-    """Return what counts of an object, in a form that does not depend on shared references."""
+    """Return the content of an object, in a form that does not depend on shared references."""
     name = f"{type(thing).__module__}.{type(thing).__qualname__}"
     if isinstance(thing, np.ndarray):
         return _array_content(thing)

@@ -12,7 +12,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,15 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .memory import format_bytes
-
-__all__ = [
-    "Content",
-    "refuse_special",
-    "temporary_map",
-    "writable_folder",
-    "write_atomically",
-    "write_together",
-]
 
 #: The content of a file: bytes, or a function that writes into an open file.
 Content = bytes | Callable[[IO[bytes]], object]
@@ -50,58 +41,34 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
 
 
 def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
-    """Write several files, each atomically; if one cannot be written, none is.
+    """Write several files, each atomically; if one cannot be written, none is replaced.
 
-    The contents are written to temporary files in the same folders first. If one of them then
-    cannot replace its file, the files before it are put back, where the file system has hard
-    links. Symbolic links are followed, and a file that is replaced keeps its permissions.
+    All contents are written to temporary files in the same folders before the first file is
+    replaced. Symbolic links are followed, and a file that is replaced keeps its permissions.
     Temporary files of processes that were killed more than a day ago are removed.
     """
-    parts: list[tuple[Path, Path]] = []
-    with ExitStack() as at_end:
+    parts: list[tuple[Path, Path, str]] = []
+    try:
         for path, content in files.items():
             refuse_special(path)
             with _errors_name(path):
                 target = _target(path)
-                part = at_end.enter_context(_temporary_name(target))
-                parts.append((part, target))
+                part = target.with_name(f"{_part_stem(target)}{secrets.token_hex(8)}{_PART}")
+                parts.append((part, target, os.fspath(path)))
                 _write(part, target, content)
-        with ExitStack() as undo:
-            for path, (part, target) in zip(files, parts, strict=True):
-                if len(files) > 1:
-                    old = at_end.enter_context(_temporary_name(target))
-                    undo.callback(_put_back, old, target, target.exists())
-                    with suppress(OSError):
-                        os.link(target, old)
-                with _errors_name(path):
-                    os.replace(part, target)
-            undo.pop_all()
-    for _, target in parts:
+        for part, target, name in parts:
+            with _errors_name(name):
+                os.replace(part, target)
+    finally:
+        for part, _, _ in parts:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+    for _, target, _ in parts:
         _remove_leftovers(target)
 
 
-@contextmanager
-def _temporary_name(target: Path) -> Iterator[Path]:
-    """Yield a new name in the folder of a file; remove what has this name in the end."""
-    part = target.with_name(f"{_part_stem(target)}{secrets.token_hex(8)}{_PART}")
-    try:
-        yield part
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def _put_back(old: Path, target: Path, was_there: bool) -> None:
-    """Replace a new file by the old one, or remove it if there was none."""
-    with suppress(OSError):
-        if was_there:
-            os.replace(old, target)
-        else:
-            target.unlink(missing_ok=True)
-
-
 def _part_stem(target: Path) -> str:
-    """Return how the names of temporary files for a file begin; a digest is short enough."""
+    """Return how temporary names for a file begin; a digest, since the name itself may be long."""
     return f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}."
 
 
@@ -115,7 +82,7 @@ def _remove_leftovers(target: Path) -> None:
 
 @contextmanager
 def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the system name this file instead of the temporary one."""
+    """Re-raise system errors with this path instead of the temporary one."""
     try:
         yield
     except OSError as error:
@@ -136,8 +103,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 def _write(part: Path, target: Path, content: Content) -> None:
     """Write a temporary file with the permissions of the file that it will replace."""
-    mode = 0o600 if target.exists() else 0o666  # at no time readable by more people
-
+    mode = 0o600 if target.exists() else 0o666  # never readable by more people than the old file
     with open(part, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
         if callable(content):
             content(file)
@@ -162,10 +128,10 @@ def _copy_permissions(target: Path, part: Path) -> None:
 
 
 def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return an array in a temporary file without a name, which disappears with it.
+    """Return an array in an unnamed temporary file, which is deleted with the array.
 
-    The disk space is reserved first. Otherwise a disk that gets full would end the process with
-    SIGBUS; here it is an OSError that says that `what` is too large.
+    The disk space is reserved first. Otherwise a full disk would end the process with SIGBUS; here
+    it is an OSError that names `what` and its size.
     """
     folder = tempfile.gettempdir()
     needed, free = math.prod(shape) * np.dtype(dtype).itemsize, shutil.disk_usage(folder).free
@@ -200,9 +166,9 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 @contextmanager
 def writable_folder(folder: Path) -> Iterator[Path]:
-    """Make a folder and check that it is writable, before time is spent on computing.
+    """Create a folder and check that it is writable, before time is spent on computing.
 
-    If the work fails or is interrupted, folders that were made and are still empty are removed.
+    If the work fails or is interrupted, created folders that are still empty are removed.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))

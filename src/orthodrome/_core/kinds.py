@@ -1,4 +1,4 @@
-"""Arrays of other libraries that hold their rows elsewhere: on disk, or on a cluster."""
+"""Arrays of other libraries that keep their rows elsewhere: on disk, or on a cluster."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_dask_array", "is_memory_map", "library_of", "refuse_unread"]
-
 _LIBRARIES = ("dask", "zarr")
 
 
 def library_of(X: Any) -> str | None:
-    """Name the library whose array X is, where that is one that reads rows only when asked.
+    """Return "dask" or "zarr" for an array of that library, else None.
 
-    It is told by the type alone: nothing of X is read, and no library imported.
+    Only the type of X is examined: nothing is read, and no library imported.
 
     Examples
     --------
@@ -27,7 +25,7 @@ def library_of(X: Any) -> str | None:
 
 
 def refuse_unread(X: Any, owner: Any) -> None:
-    """Raise where X would be read into memory as a whole without anybody having asked for it."""
+    """Raise for an array that would silently be read into memory as a whole."""
     library = library_of(X)
     if library is not None:
         whole = "X.compute()" if library == "dask" else "X[:]"
@@ -39,13 +37,13 @@ def refuse_unread(X: Any, owner: Any) -> None:
 
 
 def is_dask_array(X: Any) -> bool:
-    """Tell whether X is a dask array; where nothing has imported dask, there is none."""
+    """Return whether X is a dask array, without importing dask."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(X, module.Array)
 
 
 def is_memory_map(X: Any) -> bool:
-    """Tell whether X is a memory map, or a view of one."""
+    """Return whether X is a memory map, or a view of one."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X is not None

@@ -1,15 +1,14 @@
-"""What a computation ran on."""
+"""The machine and the package versions of a computation."""
 
 from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .threads import n_threads
-
-__all__ = ["machine", "versions"]
 
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -25,21 +24,18 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    """Return what Linux calls the processor, or nothing."""
-    try:
-        lines = _CPUINFO.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else ""
+    """Return Linux's name of the processor, or ''."""
+    with suppress(OSError):
+        for line in _CPUINFO.read_text("utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return ""
 
 
 def versions(*packages: str) -> list[tuple[str, str]]:
-    """Return the versions of Python and of packages, and the machine they run on."""
+    """Return versions of Python and of installed packages, and the system."""
     found = [("Python", platform.python_version())]
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
     return [*found, ("system", f"{platform.system()} {platform.machine()}")]

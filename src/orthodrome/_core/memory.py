@@ -1,25 +1,17 @@
-"""Memory budgets: sizes written as people write them, and refusals before the work starts."""
+"""Sizes in bytes, as text and as numbers."""
 
 from __future__ import annotations
 
 import math
-import numbers
 import re
 
-__all__ = ["format_bytes", "parse_bytes"]
+from .checks import as_number
 
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
+_UNITS = (
+    {"": 1, "B": 1}
+    | {f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}
+    | {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
+)
 _PATTERN = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -32,7 +24,7 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
         The size. Units are B, KB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB
         (powers of 1024), in any case.
     name : str, default="memory_budget"
-        What the size is called in an error message.
+        The parameter's name in error messages.
 
     Returns
     -------
@@ -46,16 +38,15 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
     >>> parse_bytes("1.5 kB")
     1500
     """
-    if isinstance(size, numbers.Real) and not isinstance(size, bool):
-        value = _as_float(size)
-    elif isinstance(size, str) and (match := _PATTERN.fullmatch(size)):
+    value = as_number(size)
+    if isinstance(size, str) and (match := _PATTERN.fullmatch(size)):
         number, unit = match.groups()
         if unit.upper() not in _UNITS:
             raise ValueError(
                 f"{name} has the unknown unit {unit!r}; got {size!r}. Write for instance '512MiB'."
             )
         value = float(number) * _UNITS[unit.upper()]
-    else:
+    elif math.isnan(value):
         raise ValueError(
             f"{name} must be a number of bytes or a string such as '2GiB'; got {size!r}."
         )
@@ -64,15 +55,8 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
     return int(value)
 
 
-def _as_float(size: numbers.Real) -> float:
-    try:
-        return float(size)
-    except OverflowError:  # an integer beyond all floats
-        return math.inf
-
-
 def format_bytes(size: float) -> str:
-    """Write a number of bytes for people.
+    """Return a number of bytes as readable text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of estimator parameters, to be listed in a table by the parameter's name.
+"""Checks for tables of estimator parameters.
 
 A check is called with the value, the name and the owner, and raises a ValueError that names both.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .checks import (
+    as_number,
     check_choice,
     check_finite_vector,
     check_integer,
@@ -20,20 +21,6 @@ from .checks import (
     check_random_state,
 )
 from .memory import parse_bytes
-
-__all__ = [
-    "Check",
-    "choice",
-    "count_or_fraction",
-    "grid",
-    "integer",
-    "memory_size",
-    "optional",
-    "or_word",
-    "positive",
-    "seed",
-    "verbosity",
-]
 
 Check = Callable[[Any, str, str], Any]
 
@@ -59,7 +46,7 @@ def optional(check: Check) -> Check:
 
 
 def or_word(word: str, check: Check) -> Check:
-    """Accept a word, which the error message then offers, and what a check accepts."""
+    """Accept a word, which error messages offer, and what a check accepts."""
 
     def checked(value: Any, name: str, owner: str) -> None:
         if isinstance(value, str) and value == word:
@@ -74,16 +61,16 @@ def or_word(word: str, check: Check) -> Check:
 
 def count_or_fraction(*, or_none: bool = False) -> Check:
     """Require an integer >= 1 or a fraction between 0 and 1, or None."""
-    fraction = (
-        ", a fraction between 0 and 1, or None" if or_none else " or a fraction between 0 and 1"
-    )
+    none = ", or None" if or_none else ""
 
     def check(value: Any, name: str, owner: str) -> None:
-        valid = or_none and value is None
-        if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
-            valid = int(value) >= 1 if isinstance(value, numbers.Integral) else 0 < float(value) < 1
-        if not valid:
-            raise ValueError(f"{name} of {owner} must be an integer >= 1{fraction}; got {value!r}.")
+        number, is_integer = as_number(value), isinstance(value, numbers.Integral)
+        valid = number >= 1 if is_integer else 0 < number < 1
+        if not (valid or (or_none and value is None)):
+            raise ValueError(
+                f"{name} of {owner} must be an integer >= 1 or a fraction between 0 and 1{none}; "
+                f"got {value!r}."
+            )
 
     return check
 
@@ -108,7 +95,7 @@ def memory_size(value: Any, name: str, owner: str) -> None:
 
 
 def seed(value: Any, name: str, owner: str) -> None:
-    """Require a source of random numbers, or None."""
+    """Require a seed, a generator or None."""
     check_random_state(value, owner)
 
 

@@ -1,16 +1,14 @@
-"""Pictures whose header promises more than their file can hold."""
+"""Plausibility of the size of an image."""
 
 from __future__ import annotations
 
-__all__ = ["pixels_beyond"]
-
-# PNG's deflate makes at most 1032 bytes of one, and a byte is eight pixels of black and white;
-# JPEG's 64 pixels of a block take more than a bit.
+# PNG's deflate expands a byte to at most 1032, each of eight black-and-white pixels; JPEG needs
+# more than a bit for a block of 64 pixels.
 _MOST_PIXELS_PER_BYTE = 8 * 1032
 
 
 def pixels_beyond(size: tuple[int, int], n_bytes: int) -> str | None:
-    """Return why a file of so many bytes cannot hold a picture of this size, None where it may.
+    """Return why a file of `n_bytes` cannot hold an image of this size, or None if it may.
 
     Examples
     --------

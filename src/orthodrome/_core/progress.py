@@ -1,25 +1,27 @@
 """Progress through scikit-learn's callback protocol (`sklearn.callback`, experimental there).
 
-All use of that protocol sits in this module, so that a change upstream is a change here only.
+All use of that protocol is in this module, so that a change upstream is a change here only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 
 __all__ = ["SILENT", "CallbackSupportMixin", "Progress", "reporting", "tracked", "with_callbacks"]
 
-
 TICKS = 20
 
 
 class Progress:
-    """Reports how far a fit has come to the callbacks of its estimator, in twentieths."""
+    """Reports the progress of a fit to the callbacks of its estimator, in twentieths.
+
+    Without a context nothing is reported.
+    """
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator = estimator
@@ -29,7 +31,7 @@ class Progress:
     def advance(self, fraction: float, name: str = "fit") -> None:
         """Report that this fraction of the work, between 0 and 1, is done; it never falls."""
         ticks = int(TICKS * min(max(fraction, 0.0), 1.0))
-        while self._done < ticks:
+        while self._context is not None and self._done < ticks:
             self._done += 1
             context = self._context.subcontext(task_name=name)
             context.call_on_fit_task_begin(estimator=self._estimator)
@@ -49,18 +51,8 @@ class Progress:
         return advance
 
 
-class _Silent:
-    """A part of another fit, which reports its progress itself."""
-
-    def advance(self, fraction: float, name: str = "fit") -> None:
-        """Report nothing."""
-
-    def residual_callback(self, tol: float, start: float) -> Callable[[dict[str, Any]], None]:
-        """Return a callback that reports nothing."""
-        return lambda entry: None
-
-
-SILENT: Any = _Silent()
+#: The progress of a fit inside another fit, which reports its own.
+SILENT = Progress(None, None)
 
 
 @contextmanager
@@ -70,49 +62,40 @@ def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
     The method that uses it must be decorated with :func:`with_callbacks`, which tears the
     callbacks down whether or not the fit succeeds.
     """
-    bar = _attach_bar(estimator) if verbose else None
-    try:
+    with _progress_bar(estimator) if verbose else nullcontext():
         context = estimator._init_callback_context(max_subtasks=TICKS)
         context.call_on_fit_task_begin(estimator=estimator)
         yield Progress(estimator, context)
         context.call_on_fit_task_end(estimator=estimator)
-    finally:
-        if bar is not None:
-            _detach_bar(estimator, bar)
 
 
-def _attach_bar(estimator: Any) -> Any:
-    callbacks = getattr(estimator, "_skl_callbacks", [])
-    if any(isinstance(callback, ProgressBar) for callback in callbacks):
-        return None
+def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
+    """Add a progress bar to an estimator that has none, while this is open."""
+    if any(isinstance(each, ProgressBar) for each in getattr(estimator, "_skl_callbacks", [])):
+        return nullcontext()
     try:
-        bar = ProgressBar()
+        return _added(estimator, ProgressBar())
     except ImportError as error:
         raise ImportError(
             "verbose=True shows scikit-learn's ProgressBar, which needs rich: "
             "pip install 'orthodrome[cli]'."
         ) from error
-    estimator.set_callbacks(*callbacks, bar)
-    return bar
-
-
-def _detach_bar(estimator: Any, bar: Any) -> None:
-    """Leave the callbacks as they were; the running fit keeps its own list for the teardown."""
-    estimator.set_callbacks(*[c for c in estimator._skl_callbacks if c is not bar])
 
 
 @contextmanager
-def reporting(estimator: Any, report: Callable[[float], None]) -> Iterator[None]:
-    """Let an estimator's fits call ``report(fraction)`` as they go on, while this is open."""
-    callbacks = list(getattr(estimator, "_skl_callbacks", []))
-    estimator.set_callbacks(*callbacks, _Reporter(report))
+def _added(estimator: Any, callback: Any) -> Iterator[None]:
+    """Add a callback to an estimator while this is open; a running fit still tears it down."""
+    before = getattr(estimator, "_skl_callbacks", [])
+    estimator.set_callbacks(*before, callback)
     try:
         yield
     finally:
-        if callbacks:
-            estimator.set_callbacks(*callbacks)
-        else:  # as if none had ever been set
-            del estimator._skl_callbacks
+        estimator.set_callbacks(*before)
+
+
+def reporting(estimator: Any, report: Callable[[float], None]) -> AbstractContextManager[None]:
+    """Let the estimator's fits call ``report(fraction)`` while this is open."""
+    return _added(estimator, _Reporter(report))
 
 
 class _Reporter:

@@ -1,4 +1,4 @@
-"""Seeds from whatever a user gives as ``random_state``."""
+"""Seeds from ``random_state``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 
 from .checks import check_random_state
 
-__all__ = ["as_random_state", "one_seed", "several_seeds"]
-
 
 def one_seed(random_state: Any) -> int:
-    """Return a seed: a given integer itself, else one drawn from the source, or a fresh one."""
+    """Return an integer as it is, else a seed drawn from a generator, or a fresh one for None."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
@@ -23,7 +21,7 @@ def one_seed(random_state: Any) -> int:
 
 
 def as_random_state(random_state: Any, owner: str) -> np.random.RandomState:
-    """Return scikit-learn's kind of generator for an integer, either kind of generator, or None."""
+    """Return a RandomState for a seed, a generator of either kind, or None."""
     check_random_state(random_state, owner)
     if isinstance(random_state, np.random.RandomState):
         return random_state
@@ -31,6 +29,6 @@ def as_random_state(random_state: Any, owner: str) -> np.random.RandomState:
 
 
 def several_seeds(random_state: Any, n: int, owner: str) -> list[int]:
-    """Draw n seeds, so that what uses one does not depend on what uses another."""
+    """Draw n seeds, for computations that must not depend on one another."""
     source = as_random_state(random_state, owner)
     return [int(seed) for seed in source.randint(2**31 - 1, size=n)]

@@ -1,4 +1,4 @@
-"""How an iteration ended, in a form that says what to do next."""
+"""How an iteration ended, and what to do about it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import enum
 from sklearn.exceptions import ConvergenceWarning
 
 from .warn import warn_user
-
-__all__ = ["Status", "warn_unless_converged"]
 
 
 class Status(enum.Enum):
@@ -23,26 +21,25 @@ class Status(enum.Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the requested tolerance was reached, or no step could come nearer."""
-        return self in (Status.CONVERGED, Status.ROUNDING)
+        """Whether the tolerance was reached, or no step could come nearer."""
+        return not self.advice
 
     @property
     def advice(self) -> str:
-        """What a caller can do about it."""
-        return {
-            Status.CONVERGED: "",
-            Status.ROUNDING: "",
-            Status.MAX_ITER: "Raise max_iter, or loosen tol.",
-            Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
-            Status.DIVERGED: "Choose smaller gains, or eta0='auto'.",
-            Status.FEW_ANCHORS: "Raise n_anchors, or loosen tol.",
-        }[self]
+        """What to change for convergence."""
+        return _ADVICE.get(self, "")
+
+
+_ADVICE = {
+    Status.MAX_ITER: "Raise max_iter, or loosen tol.",
+    Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
+    Status.DIVERGED: "Choose smaller gains, or eta0='auto'.",
+    Status.FEW_ANCHORS: "Raise n_anchors, or loosen tol.",
+}
 
 
 def warn_unless_converged(status: Status, what: str, detail: str) -> None:
-    """Emit one ConvergenceWarning with cause, figures and advice, unless converged."""
+    """Emit a ConvergenceWarning with cause, detail and advice, unless converged."""
     if not status.converged:
-        warn_user(
-            f"{what}: {status.value} ({detail}). {status.advice}",
-            ConvergenceWarning,
-        )
+        message = f"{what}: {status.value} ({detail}). {status.advice}"
+        warn_user(message, ConvergenceWarning)

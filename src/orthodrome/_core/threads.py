@@ -24,16 +24,6 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
-__all__ = [
-    "VALUE_WORK",
-    "LockOfOneProcess",
-    "n_threads",
-    "one_share",
-    "run_in_threads",
-    "run_over_rows",
-    "single_threaded_blas",
-]
-
 Result = TypeVar("Result")
 
 # Less work than this, about a millisecond, is done in the calling thread. The unit is one
@@ -45,8 +35,9 @@ VALUE_WORK = 64
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
+def _blas_libraries() -> list[Any]:
+    """Return threadpoolctl's controllers of the loaded BLAS libraries."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _set_threads(library: Any, n: int) -> None:
@@ -61,12 +52,12 @@ def _set_threads(library: Any, n: int) -> None:
 
 
 def _limit_openmp_here() -> None:
-    """Limit, in a thread of ours, the BLAS libraries whose number of threads is each thread's own.
+    """Limit the BLAS libraries that have one number of threads per calling thread.
 
-    Those are the ones built on OpenMP (conda's, some distributions'); NumPy's and SciPy's wheels
-    have one number for the process, which is set already.
+    Those are built on OpenMP (conda's, some distributions'); NumPy's and SciPy's wheels have one
+    number for the process, which is set already.
     """
-    for library in _controller().lib_controllers:
+    for library in _blas_libraries():
         if getattr(library, "threading_layer", "") == "openmp":
             _set_threads(library, 1)
 
@@ -98,35 +89,33 @@ class _SingleThreadedBlas(LockOfOneProcess):
 
     def __init__(self) -> None:
         super().__init__()
-        self._inside: set[object] = set()
-        self._before: list[tuple[Any, int]] = []
-        self.threads_outside = 1
+        self._callers: set[object] = set()
+        self._before: list[int] = []  # threads of each library outside the limit
 
     def enter(self, caller: object) -> None:
         with self:
-            if not self._inside:
-                self.threads_outside = _blas_threads()
-                libraries = _controller().lib_controllers
-                self._before = [(library, library.num_threads) for library in libraries]
-                for library in libraries:
+            if not self._callers:
+                self._before = [library.num_threads for library in _blas_libraries()]
+                for library in _blas_libraries():
                     _set_threads(library, 1)
-            self._inside.add(caller)
+            self._callers.add(caller)
 
     def leave(self, caller: object) -> None:
-        """Leave. It does no harm to do so twice, or without having entered."""
+        """Leave. A second call, or one without ``enter``, does nothing."""
         with self:
-            self._inside.discard(caller)
-            if not self._inside:
-                for library, n in self._before:
+            self._callers.discard(caller)
+            if not self._callers:
+                for library, n in zip(_blas_libraries(), self._before, strict=False):
                     _set_threads(library, n)
                 self._before = []
         with suppress(RuntimeError):  # Ctrl-C may have left the lock held by this thread
             while True:
                 self._lock.release()
 
-    @property
-    def active(self) -> bool:
-        return bool(self._inside)
+    def threads_outside(self) -> int:
+        """Return how many threads BLAS may use outside the limit."""
+        threads = self._before or [library.num_threads for library in _blas_libraries()]
+        return max(threads, default=_cores())
 
 
 _blas = _SingleThreadedBlas()
@@ -136,11 +125,6 @@ _blas = _SingleThreadedBlas()
 def _cores() -> int:
     """Return the cores this process may use, by affinity and control group."""
     return int(joblib.cpu_count())
-
-
-def _blas_threads() -> int:
-    threads = [library.num_threads for library in _controller().lib_controllers]
-    return max(threads, default=_cores())
 
 
 @contextmanager
@@ -153,18 +137,17 @@ def single_threaded_blas() -> Iterator[None]:
             yield
         finally:
             _blas.leave(caller)
-    finally:  # again: Ctrl-C may have come before the line above was done
+    finally:  # again: Ctrl-C may have interrupted the line above
         _blas.leave(caller)
 
 
 def n_threads() -> int:
-    """Count the threads that block loops use: what BLAS may use, at most the usable cores.
+    """Return how many threads block loops use: as many as BLAS may, at most the usable cores.
 
-    ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's own limits in its workers are
-    thereby respected.
+    ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers are thereby
+    respected.
     """
-    allowed = _blas.threads_outside if _blas.active else _blas_threads()
-    return max(1, min(allowed, _cores()))
+    return max(1, min(_blas.threads_outside(), _cores()))
 
 
 def run_in_threads(
@@ -202,14 +185,14 @@ def _run(function: Callable[[int, int], Result], n_shares: int) -> list[Result]:
                 results.append(
                     function(share, n_shares) if waiting else futures[share - 1].result()
                 )
-        finally:  # after an error too, no share runs on
+        finally:  # after an error too
             # not for cancelled ones: they count as done only when a thread of the pool is free
             wait([future for future in futures if not future.cancel()])
         return results
 
 
 def _n_shares(n_items: int, work: float) -> int:
-    """Return in how many shares to split items."""
+    """Return the number of shares for these items."""
     if work < _SMALL_WORK or getattr(_here, "is_share", False):
         return 1
     return min(n_threads(), n_items)

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Callback", "Data", "Floats", "Indices"]
-
 #: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
 Data: TypeAlias = Any
 

@@ -1,4 +1,4 @@
-"""Unit length: what counts as it, and angles between vectors that have it."""
+"""Angles between unit vectors, and checks of unit length."""
 
 from __future__ import annotations
 
@@ -9,20 +9,8 @@ from numpy.typing import NDArray
 
 from .checks import RowError
 
-__all__ = [
-    "ANTIPODAL",
-    "SAME_LENGTH",
-    "angles_from_complements",
-    "angles_from_cosines",
-    "angles_from_halves",
-    "check_cosines",
-    "check_no_antipodes",
-    "check_unit_length",
-    "squared_angles",
-]
-
-#: How far squared lengths may differ, relatively, and still count as one length: what unit vectors
-#: that went through float32 need.
+#: Relative difference up to which squared lengths count as equal; unit vectors that were stored as
+#: float32 need this much.
 SAME_LENGTH = {np.dtype(np.float64): 2e-6, np.dtype(np.float32): 2e-5}
 
 #: Points whose 1 + cos θ is at most this many units in the last place have no Log.
@@ -34,23 +22,18 @@ def angles_from_cosines(cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[An
 
     .. math:: \theta = \operatorname{atan2}(s, c), \qquad s = \sqrt{(1 - c)(1 + c)}
 
-    Where only c is known, the error of θ near 0 is that of the square root of the rounding of c;
-    θ/s is accurate to the last digits all the same, and is 1 at θ = 0. At θ = π it is infinite.
+    The error of θ near 0 is the square root of the rounding of c; θ/s is accurate everywhere, 1 at
+    θ = 0 and infinite at θ = π.
     """
     c = np.clip(cosines, -1.0, 1.0)
-    return _angles(np.sqrt((1 - c) * (1 + c)), c)
+    sines = np.sqrt((1 - c) * (1 + c))
+    return _with_ratios(np.arctan2(sines, c), sines)
 
 
 def angles_from_complements(complements: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     r"""Return θ and θ/sin θ from 1 - cos θ in [0, 2], accurate at every angle, however small."""
-    return _angles(np.sqrt(complements * (2 - complements)), 1 - complements)
-
-
-def _angles(sines: NDArray[Any], cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    angles = np.arctan2(sines, cosines)
-    ratios = np.where(cosines < 0, np.inf, 1.0).astype(angles.dtype)
-    np.divide(angles, sines, out=ratios, where=sines > 0)
-    return angles, ratios
+    sines = np.sqrt(complements * (2 - complements))
+    return _with_ratios(np.arctan2(sines, 1 - complements), sines)
 
 
 def angles_from_halves(
@@ -63,9 +46,12 @@ def angles_from_halves(
 
     Accurate at every angle, however small.
     """
-    angles = 2 * np.arctan2(differences, sums)
-    sines = differences * sums / 2
-    ratios = np.where(differences > sums, np.inf, 1.0).astype(angles.dtype)
+    return _with_ratios(2 * np.arctan2(differences, sums), differences * sums / 2)
+
+
+def _with_ratios(angles: NDArray[Any], sines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return angles and θ/sin θ, which is 1 at θ = 0 and infinite at θ = π."""
+    ratios = np.where(angles > 1, np.inf, 1.0).astype(angles.dtype)
     np.divide(angles, sines, out=ratios, where=sines > 0)
     return angles, ratios
 
@@ -73,13 +59,13 @@ def angles_from_halves(
 def squared_angles(
     cosines: NDArray[np.float64], squares: NDArray[np.float64] | float = 1.0
 ) -> NDArray[np.float64]:
-    """Return θ² from cosines of points whose squared lengths may be 1 only nearly."""
+    """Return θ² from cosines of points whose squared lengths are about 1."""
     _, stretches = angles_from_cosines(cosines)
     return np.asarray(np.maximum(squares - cosines**2, 0.0) * stretches**2)
 
 
 def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
-    """Raise where a cosine is -1 to rounding, naming the points.
+    """Raise if a cosine is -1 to rounding, and name the points.
 
     `eps` is the machine epsilon of the precision in which the cosines were computed.
     """
@@ -97,21 +83,20 @@ def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
 
 
 def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
-    """Raise where a cosine exceeds 1 by more than rounding, naming the row."""
+    """Raise if a cosine exceeds 1 by more than rounding, and name the row."""
     largest = float(np.abs(cosines).max(initial=0.0))
     if not largest <= 1 + max(1e-6, 1e3 * eps):
         row = int(np.argmax(np.abs(cosines)))
         raise RowError(
             f"The inner product of row {{0}} of {what} with a point of unit length is "
             f"{cosines[row]:.8g}, more than 1 in modulus: the kernel is not positive definite on "
-            "these data, or the row is not of unit length; it lies on no sphere. Leave it out, or "
-            "choose another kernel.",
+            "these data, or the row is not of unit length. Leave it out, or choose another kernel.",
             row,
         )
 
 
 def check_unit_length(squares: NDArray[Any], dtype: Any, name: str) -> None:
-    """Raise unless squared lengths are 1, naming the row that is farthest from it."""
+    """Raise unless squared lengths are 1, and name the row farthest from it."""
     off = np.abs(squares - 1)
     row = int(np.argmax(off))
     if off[row] > SAME_LENGTH[np.dtype(dtype)]:

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, however deep in the library they arise."""
+"""Warnings that point at the user's line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pathlib import Path
 
 import sklearn
 
-__all__ = ["warn_user"]
-
 # scikit-learn wraps the methods of estimators, and calls them in pipelines and searches.
 _INSIDE = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], *sklearn.__path__))
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the nearest line outside of this package and of scikit-learn."""
+    """Warn at the nearest line outside this package and scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1

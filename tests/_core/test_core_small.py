@@ -1,0 +1,127 @@
+"""Sizes in bytes, seeds, the description of the machine, and the place of warnings."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import orthodrome
+from orthodrome import KernelPCA
+from orthodrome._core import machine
+from orthodrome._core.memory import format_bytes, parse_bytes
+from orthodrome._core.random import as_random_state, one_seed, several_seeds
+from orthodrome.eigen import Krylov
+
+# Sizes --------------------------------------------------------------------------------------------
+
+SIZES = {
+    **{"2GiB": 2 * 2**30, "512MiB": 512 * 2**20, "1.5 kB": 1500, "  3 mb ": 3_000_000},
+    **{".5KiB": 512, "1TB": 10**12, "2tib": 2 * 2**40, "7": 7, "7B": 7, "1e9": 10**9},
+    **{1024: 1024, 1.9: 1, np.float32(4096): 4096, np.int64(9): 9},
+}
+BAD_SIZES = [
+    ("2 bananas", "budget has the unknown unit 'bananas'; got '2 bananas'"),
+    *((bad, "budget must be a number of bytes") for bad in ("lots", "", "-2GiB", None, True, [1])),
+    *((bad, "budget must be finite and at least one") for bad in (0, "0.1B", -5, np.inf, 10**400)),
+    (np.nan, "budget must be"),
+]
+TEXTS = {
+    **{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1023 * 2**20: "1023 MiB"},
+    **{3_200_000_000: "2.98 GiB", 2**40: "1 TiB", 2**45: "32 TiB"},
+}
+
+
+def test_sizes():
+    for text, expected in SIZES.items():
+        assert type(parse_bytes(text)) is int
+        assert parse_bytes(text) == expected, text
+    for bad, message in BAD_SIZES:
+        with pytest.raises(ValueError, match=message):
+            parse_bytes(bad, "budget")
+    for size, text in TEXTS.items():
+        assert format_bytes(size) == text
+
+
+@given(st.integers(1, 2**52))
+def test_a_formatted_size_can_be_parsed(size):
+    assert parse_bytes(format_bytes(size)) == pytest.approx(size, rel=0.006)
+
+
+# Seeds --------------------------------------------------------------------------------------------
+
+SOURCES = [int, np.int64, np.random.RandomState, np.random.default_rng]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_equal_sources_give_equal_seeds(source):
+    draws = [
+        (
+            one_seed(source(seed)),
+            several_seeds(source(seed), 3, "me"),
+            as_random_state(source(seed), "me").random_sample(),
+        )
+        for seed in (3, 3, 4)
+    ]
+    assert draws[0] == draws[1]
+    assert all(one != other for one, other in zip(draws[1], draws[2], strict=True))
+
+
+def test_seeds():
+    assert one_seed(np.int64(7)) == 7
+    assert type(one_seed(np.int64(7))) is int
+    expected = np.random.RandomState(7).random_sample()
+    assert as_random_state(7, "me").random_sample() == expected
+    state = np.random.RandomState(0)
+    assert as_random_state(state, "me") is state
+    for source in (state, np.random.default_rng(0), None):  # generators advance
+        assert one_seed(source) != one_seed(source)
+    assert several_seeds(None, 2, "me") != several_seeds(None, 2, "me")
+    assert len(set(several_seeds(0, 50, "me"))) == 50
+    for bad in ("seed", -1, 1.5, True):
+        with pytest.raises(ValueError, match="random_state of me must be an integer"):
+            as_random_state(bad, "me")
+
+
+# The machine --------------------------------------------------------------------------------------
+
+
+def test_the_machine_is_named_without_cpuinfo(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "none")
+    monkeypatch.setattr(machine.platform, "processor", lambda: "")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "abacus")
+    assert machine.machine().startswith("abacus, ")
+
+
+# Warnings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "in a pipeline"])
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_warnings_point_at_the_line_of_the_user(steps, method):
+    model = KernelPCA(2, solver=Krylov(tol=1e-15, max_iter=1, block_size=2, max_basis=1))
+    with pytest.warns(ConvergenceWarning) as caught:
+        getattr(make_pipeline(*steps, model) if steps else model, method)(
+            np.random.default_rng(0).normal(size=(60, 3))
+        )
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_every_warning_uses_warn_user():
+    """A stack level that is counted by hand is wrong after the next change."""
+    package = Path(orthodrome.__file__).parent
+    direct = [
+        path.relative_to(package).as_posix()
+        for path in sorted(package.rglob("*.py"))
+        if "warnings.warn" in (source := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "warn"
+        and getattr(node.value, "id", "") == "warnings"
+    ]
+    assert direct == ["_core/warn.py"]
