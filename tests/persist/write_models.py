@@ -7,6 +7,7 @@ the models of all versions and compares their answers. Each ``<name>.orthodrome`
 data frame); every other entry is an answer. Unfitted models have ``parameters``, as JSON text.
 """
 
+import importlib
 import inspect
 import itertools
 import json
@@ -100,103 +101,60 @@ class Case(NamedTuple):
     new: Any
 
 
-def data_for(kernel: str) -> tuple[Any, Any, Any]:
-    """Return the first rows of the data of `laws`; chi-squared kernels take them non-negative."""
+def data_for(name: str = "") -> tuple[Any, Any, Any]:
+    """Return training rows, new rows and labels, by the name of a kernel or of a kind of data."""
+    if name in LARGE:
+        X = np.random.default_rng(9).normal(size=(LARGE[name], 2))
+        return X, X[:M] + 0.1, None
+    kernel = {"complex": "complex_gaussian", "copies-precomputed": "precomputed"}.get(name, name)
     X, new, labels = laws.data_for("complex_gaussian" if kernel in SHAPES else kernel)
-    if "chi2" in kernel:
-        X, new = np.abs(X), np.abs(new)
+    X, new, labels = X[:N], new[:M], labels[:N]
     if kernel == "precomputed":
-        return X[:N, :N], new[:M, :N], labels[:N]
-    return X[:N], new[:M], labels[:N]
+        X, new = X[:, :N], new[:, :N]
+    if name in CHANGES:
+        X, new = CHANGES[name](X), CHANGES[name](new)
+    elif name == "numbers":
+        labels = (labels == "right") * 3
+    elif name == "three":
+        labels = np.arange(N) % 3
+    elif name == "blocks":
+        X, labels = np.array_split(X, 3), None
+    elif name == "dask":
+        X, labels = importlib.import_module("dask.array").from_array(X, chunks=(5, 4)), None
+    elif name == "copies":
+        X, labels = X[TWICE], labels[TWICE]
+    elif name == "copies-precomputed":
+        X, new, labels = X[np.ix_(TWICE, TWICE)], new[:, TWICE], labels[TWICE]
+    return X, new, labels
 
 
-def fitted(model: Any, kernel: str = "", **fit: Any) -> Case:
-    X, new, labels = data_for(kernel)
+def frame(X: Any) -> Any:
+    return importlib.import_module("pandas").DataFrame(X, columns=list("abcd"))
+
+
+LARGE = {"many": 60, "very many": 260}  # fewer rows are always given to the dense solver
+TWICE = np.sort(np.concatenate([np.arange(N), np.arange(0, N, 3)]))  # every third row twice
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "additive_chi2": np.abs,
+    "chi2": np.abs,
+    "complex": lambda X: X[..., 0] + 1j * X[..., 1],
+    "float32": lambda X: X.astype(np.float32),
+    "frame": frame,
+    "unit": lambda X: X / np.linalg.norm(X, axis=1, keepdims=True),
+}
+
+
+def fitted(model: Any, data: str = "", **fit: Any) -> Case:
+    X, new, labels = data_for(data)
     return Case(model.fit(X, labels, **fit), new)
 
 
-def nystroem(**parameters: Any) -> Nystroem:
-    return Nystroem(random_state=0, **parameters)
-
-
-class Batches:
-    """Blocks of rows that can be read again."""
-
-    def __iter__(self) -> Any:
-        return iter(np.array_split(data_for("")[0], 3))
-
-
-def in_batches(model: Any, *sizes: int, weighted: bool = False) -> Case:
-    X, new, _ = data_for("")
-    start = 0
-    for size in sizes:
-        rows = X[start : start + size]
-        model.partial_fit(rows, sample_weight=np.arange(1.0, size + 1) if weighted else None)
-        start += size
-    return Case(model, new)
-
-
-def with_dask(model: Any) -> Case:
-    import dask.array
-
-    X, new, _ = data_for("")
-    return Case(model.fit(dask.array.from_array(X, chunks=(5, 4))), new)
-
-
-def with_frame(model: Any) -> Case:
-    import pandas as pd
-
-    X, new, labels = data_for("")
-    frames = [pd.DataFrame(rows, columns=list("abcd")) for rows in (X, new)]
-    return Case(model.fit(frames[0], labels), frames[1])
-
-
-def with_numbers(model: Any, labels: Any = None) -> Case:
-    X, new, text = data_for("")
-    return Case(model.fit(X, (text == "right") * 3 if labels is None else labels), new)
-
-
-def in_float32(model: Any) -> Case:
-    X, new, labels = data_for("")
-    return Case(model.fit(X.astype(np.float32), labels), new.astype(np.float32))
-
-
-def of_complex(model: Any) -> Case:
-    """Fit to landmarks as complex numbers."""
-    X, new, labels = data_for("complex_gaussian")
-    X, new = (rows[..., 0] + 1j * rows[..., 1] for rows in (X, new))
-    return Case(model.fit(X, labels), new)
-
-
-def of_complex_batch(model: Any) -> Case:
-    X, new, _ = data_for("complex_gaussian")
-    X, new = (rows[..., 0] + 1j * rows[..., 1] for rows in (X, new))
-    return Case(model.partial_fit(X[:6]), new)
-
-
-def on_unit_sphere(model: Any) -> Case:
-    X, new, labels = data_for("")
-    X, new = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (X, new))
-    return Case(model.fit(X, labels), new)
-
-
-def of_many(model: Any, n: int = 60) -> Case:
-    """Fit to more rows: fewer are given to the dense solver, whatever is asked for."""
-    X = np.random.default_rng(9).normal(size=(n, 2))
-    return Case(model.fit(X), X[:M] + 0.1)
-
-
-def of_very_many(model: Any) -> Case:
-    return of_many(model, 260)
-
-
-def in_blocks(model: Any) -> Case:
-    return Case(model.fit(Batches()), data_for("")[1])
+def weighted(model: Any) -> Case:
+    return fitted(model, sample_weight=np.array([0.0, *np.linspace(0.5, 2.0, N - 1)]))
 
 
 def refitted(model: Any) -> Case:
-    X, new, labels = data_for("")
-    return Case(model.fit(X, labels).fit(X, labels), new)
+    return fitted(fitted(model).model)
 
 
 def with_loo(model: Any) -> Case:
@@ -206,22 +164,27 @@ def with_loo(model: Any) -> Case:
     return case
 
 
-def three_classes(model: Any) -> Case:
-    return with_numbers(model, np.arange(N) % 3)
-
-
-def doubled(model: Any, kernel: str = "", **fit: Any) -> Case:
-    """Fit with every third row twice: copies are merged."""
-    X, new, labels = data_for(kernel)
-    rows = np.sort(np.concatenate([np.arange(N), np.arange(0, N, 3)]))
-    if kernel == "precomputed":
-        return Case(model.fit(X[np.ix_(rows, rows)], labels[rows]), new[:, rows])
-    return Case(model.fit(X[rows], labels[rows]), new)
-
-
 def denoised(model: Any) -> Case:
     model.denoise(laws.image() if isinstance(model, PatchDenoiser) else laws.walk()[:20])
     return Case(model, None)
+
+
+def batches_of(*sizes: int, weighted: bool = False, data: str = "") -> Callable[[Any], Case]:
+    """Return a function that fits a model by batches of these sizes."""
+    X, new, _ = data_for(data)
+    ends = np.cumsum(sizes)
+
+    def fit(model: Any) -> Case:
+        for end, size in zip(ends, sizes, strict=True):
+            weights = np.arange(1.0, size + 1) if weighted else None
+            model.partial_fit(X[end - size : end], sample_weight=weights)
+        return Case(model, new)
+
+    return fit
+
+
+def nystroem(**parameters: Any) -> Nystroem:
+    return Nystroem(random_state=0, **parameters)
 
 
 Ridge = KernelRidgeRegressionClassifier
@@ -232,26 +195,7 @@ STREAM: Any = FEW | {"solver": "nystroem"}
 KRYLOV = Krylov(random_state=0, max_basis=12)
 NEW = laws.vectors()[1][:4]
 
-
-def weighted(model: Any) -> Case:
-    return fitted(model, sample_weight=np.array([0.0, *np.linspace(0.5, 2.0, N - 1)]))
-
-
-def of(kernel: str) -> Callable[[Any], Case]:
-    return lambda model: fitted(model, kernel)
-
-
-def copies_of(kernel: str) -> Callable[[Any], Case]:
-    return lambda model: doubled(model, kernel)
-
-
-def batches_of(*sizes: int, weighted: bool = False) -> Callable[[Any], Case]:
-    return lambda model: in_batches(model, *sizes, weighted=weighted)
-
-
-precomputed, sparse, copies_precomputed = of("precomputed"), of("sparse"), copies_of("precomputed")
-
-#: Models and how they are fitted; without a function by `fitted`.
+#: Models, and the data or the function by which they are fitted.
 MODELS: dict[str, Any] = {
     # kernel PCA and PGA
     "pca-all-components": KernelPCA(),
@@ -259,36 +203,36 @@ MODELS: dict[str, Any] = {
     "pca-linear-inverse": KernelPCA(2, kernel="linear"),
     "pca-cosine-inverse": KernelPCA(2, kernel="cosine", inverse_alpha=1e-3),
     "pca-dense": KernelPCA(2, solver=Dense()),
-    "pca-krylov": (KernelPCA(2, solver=KRYLOV), of_many),
+    "pca-krylov": (KernelPCA(2, solver=KRYLOV), "many"),
     "pca-krylov-initial": (
         KernelPCA(2, solver=Krylov(random_state=0, max_basis=12, initial="nystroem")),
-        of_many,
+        "many",
     ),
-    "pca-hebbian": (KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), of_very_many),
+    "pca-hebbian": (KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), "very many"),
     "pca-hebbian-warm": (
         KernelPCA(1, solver="hebbian", tol=0.5, warm_start=True, **SEED),
-        of_very_many,
+        "very many",
     ),
     "pca-warm-twice": (KernelPCA(2, warm_start=True), refitted),
     "pca-weights": (KernelPCA(2), weighted),
-    "pca-copies": (KernelPCA(2), doubled),
-    "pca-float32": (KernelPCA(2), in_float32),
-    "pca-frame": (KernelPCA(2).set_output(transform="pandas"), with_frame),
-    "pca-sparse": (KernelPCA(2), sparse),
-    "pca-sparse-nystroem": (KernelPCA(2, **FEW), sparse),
+    "pca-copies": (KernelPCA(2), "copies"),
+    "pca-float32": (KernelPCA(2), "float32"),
+    "pca-frame": (KernelPCA(2).set_output(transform="pandas"), "frame"),
+    "pca-sparse": (KernelPCA(2), "sparse"),
+    "pca-sparse-nystroem": (KernelPCA(2, **FEW), "sparse"),
     "pca-nystroem": KernelPCA(2, **STREAM),
     "pca-nystroem-linear": KernelPCA(2, "linear", solver=nystroem(n_anchors=4)),
     "pca-nystroem-indices": KernelPCA(2, solver=nystroem(anchors=[0, 3, 6, 9])),
     "pca-nystroem-points": KernelPCA(2, solver=nystroem(anchors=NEW)),
     "pca-nystroem-tol": KernelPCA(2, solver=nystroem(n_anchors=9, tol=0.5)),
     "pca-nystroem-weights": (KernelPCA(2, **FEW), weighted),
-    "pca-nystroem-float32": (KernelPCA(2, **FEW), in_float32),
-    "pca-nystroem-precomputed": (KernelPCA(2, "precomputed", **FEW), precomputed),
-    "pca-nystroem-shapes": (KernelPCA(2, "complex_gaussian", **FEW), of("complex_gaussian")),
-    "pca-nystroem-matrices": (KernelPCA(2, "log_euclidean", **FEW), of("log_euclidean")),
-    "pca-blocks": (KernelPCA(2, **STREAM), in_blocks),
-    "pca-blocks-linear": (KernelPCA(2, "linear", **STREAM | {"n_anchors": 3}), in_blocks),
-    "pca-dask": (KernelPCA(2, **STREAM), with_dask),
+    "pca-nystroem-float32": (KernelPCA(2, **FEW), "float32"),
+    "pca-nystroem-precomputed": (KernelPCA(2, "precomputed", **FEW), "precomputed"),
+    "pca-nystroem-shapes": (KernelPCA(2, "complex_gaussian", **FEW), "complex_gaussian"),
+    "pca-nystroem-matrices": (KernelPCA(2, "log_euclidean", **FEW), "log_euclidean"),
+    "pca-blocks": (KernelPCA(2, **STREAM), "blocks"),
+    "pca-blocks-linear": (KernelPCA(2, "linear", **STREAM | {"n_anchors": 3}), "blocks"),
+    "pca-dask": (KernelPCA(2, **STREAM), "dask"),
     "pca-partial": (KernelPCA(1, solver=nystroem(anchors=NEW)), batches_of(5, 4)),
     "pca-partial-many": (KernelPCA(1, n_anchors=1, **SEED), batches_of(9, 3, 2)),
     "pca-partial-weights": (
@@ -296,19 +240,19 @@ MODELS: dict[str, Any] = {
         batches_of(9, 3, weighted=True),
     ),
     "pca-partial-waiting": (KernelPCA(2, **FEW), batches_of(6, 4)),
-    "pca-complex": (KernelPCA(2, "complex_gaussian"), of_complex),
-    "pca-complex-partial": (KernelPCA(1, "veronese_whitney", **FEW), of_complex_batch),
-    "pga-krylov": (KernelPGA(2, solver=KRYLOV), of_many),
+    "pca-complex": (KernelPCA(2, "complex_gaussian"), "complex"),
+    "pca-complex-partial": (KernelPCA(1, "veronese_whitney", **FEW), batches_of(6, data="complex")),
+    "pga-krylov": (KernelPGA(2, solver=KRYLOV), "many"),
     "pga-weights": (KernelPGA(2), weighted),
-    "pga-float32": (KernelPGA(2), in_float32),
+    "pga-float32": (KernelPGA(2), "float32"),
     "pga-cosine": KernelPGA(2, kernel="cosine"),
-    "pga-copies-precomputed": (KernelPGA(2, "precomputed"), copies_precomputed),
+    "pga-copies-precomputed": (KernelPGA(2, "precomputed"), "copies-precomputed"),
     "pga-nystroem": KernelPGA(2, **FEW),
     "pga-nystroem-angles": KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles")),
     "pga-nystroem-cosine": KernelPGA(2, "cosine", n_anchors=4, **SEED),
-    "pga-nystroem-precomputed": (KernelPGA(2, "precomputed", **FEW), precomputed),
-    "pga-blocks": (KernelPGA(2, **STREAM), in_blocks),
-    "pga-dask": (KernelPGA(2, **STREAM), with_dask),
+    "pga-nystroem-precomputed": (KernelPGA(2, "precomputed", **FEW), "precomputed"),
+    "pga-blocks": (KernelPGA(2, **STREAM), "blocks"),
+    "pga-dask": (KernelPGA(2, **STREAM), "dask"),
     "pga-partial": (KernelPGA(1, **FEW), batches_of(9, 3)),
     # nested spheres and robust kernel PCA
     "pns-small": KernelPNS(2),
@@ -317,14 +261,14 @@ MODELS: dict[str, Any] = {
     "pns-negligible": KernelPNS(2, negligible=0.05),
     "pns-all": KernelPNS(kernel="cosine", sphere="great"),
     "pns-nystroem": KernelPNS(2, sphere="great", **FEW),
-    "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), precomputed),
-    "pns-copies": (KernelPNS(2, sphere="great"), doubled),
-    "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), copies_precomputed),
+    "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), "precomputed"),
+    "pns-copies": (KernelPNS(2, sphere="great"), "copies"),
+    "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), "copies-precomputed"),
     "robust-karcher": RobustKernelPCA(2, center="karcher"),
     "robust-median": RobustKernelPCA(2, center="spatial-median", p=1.5),
     "robust-linear": RobustKernelPCA(2, kernel="linear"),
-    "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), copies_precomputed),
-    "robust-float32": (RobustKernelPCA(2), in_float32),
+    "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), "copies-precomputed"),
+    "robust-float32": (RobustKernelPCA(2), "float32"),
     # mixtures
     **{
         f"mixture-{kind}": GeodesicMixture(2, 3, covariance_type=kind, **SEED)
@@ -335,35 +279,35 @@ MODELS: dict[str, Any] = {
     ),
     "mixture-density": GeodesicMixture(2, 0.8, assignment="density", init_params="random", **SEED),
     "mixture-nystroem": GeodesicMixture(2, 3, **FEW),
-    "mixture-dask": (GeodesicMixture(2, 3, **STREAM), with_dask),
+    "mixture-dask": (GeodesicMixture(2, 3, **STREAM), "dask"),
     "mixture-copies-precomputed": (
         GeodesicMixture(2, 3, kernel="precomputed", **SEED),
-        copies_precomputed,
+        "copies-precomputed",
     ),
     # clustering
     "kmeans-weights": (Kmeans(2, **SEED), weighted),
     "kmeans-linear": Kmeans(2, "linear", init="random", **SEED),
     "kmeans-given": Kmeans(2, init=NEW[:2], n_init=1),
     "kmeans-nystroem": Kmeans(2, **FEW),
-    "kmeans-nystroem-precomputed": (Kmeans(2, "precomputed", **FEW), precomputed),
-    "kmeans-float32": (Kmeans(2, **SEED), in_float32),
-    "spherical-complex": (Spherical(2, "veronese_whitney", **SEED), of_complex),
+    "kmeans-nystroem-precomputed": (Kmeans(2, "precomputed", **FEW), "precomputed"),
+    "kmeans-float32": (Kmeans(2, **SEED), "float32"),
+    "spherical-complex": (Spherical(2, "veronese_whitney", **SEED), "complex"),
     "spherical-preimage": Spherical(2, init="bounding-box", **SEED),
-    "spherical-sparse": (Spherical(2, centers="intrinsic", **SEED), sparse),
+    "spherical-sparse": (Spherical(2, centers="intrinsic", **SEED), "sparse"),
     "spherical-nystroem": Spherical(2, centers="intrinsic", **FEW),
     "spherical-copies-precomputed": (
         Spherical(2, "precomputed", centers="intrinsic", **SEED),
-        copies_precomputed,
+        "copies-precomputed",
     ),
     **{
         f"spectral-{name}{kind}": Spectral(2, laplacian=kind, **options)
         for kind in ("njw", "kernel-pca", "ncut")
         for name, options in (("", SEED), ("nystroem-", FEW))
     },
-    "spectral-krylov": (Spectral(2, solver=KRYLOV, **SEED), of_many),
+    "spectral-krylov": (Spectral(2, solver=KRYLOV, **SEED), "many"),
     "spectral-weights": (Spectral(2, **SEED), weighted),
-    "spectral-nystroem-precomputed": (Spectral(2, "precomputed", **FEW), precomputed),
-    "spectral-dask": (Spectral(2, **STREAM), with_dask),
+    "spectral-nystroem-precomputed": (Spectral(2, "precomputed", **FEW), "precomputed"),
+    "spectral-dask": (Spectral(2, **STREAM), "dask"),
     # classifiers
     **{
         f"{name}-{option}": case
@@ -373,31 +317,31 @@ MODELS: dict[str, Any] = {
             "alpha-judged": (kind(alpha=0.1), with_loo),
             "alpha-zero": kind(kernels.Gaussian(0.5), alpha=0.0),
             "alpha-weights": (kind(alpha=0.1), weighted),
-            "alpha-sparse": (kind(alpha=0.1), sparse),
-            "alpha-shapes": (kind("veronese_whitney", alpha=0.1), of("veronese_whitney")),
+            "alpha-sparse": (kind(alpha=0.1), "sparse"),
+            "alpha-shapes": (kind("veronese_whitney", alpha=0.1), "veronese_whitney"),
             "alphas": kind(alphas=[0.01, 0.1], alpha_scale="relative"),
             "weights": (kind(), weighted),
-            "sparse": (kind(), sparse),
-            "float32": (kind(), in_float32),
-            "frame": (kind(), with_frame),
-            "numbers": (kind(), with_numbers),
-            "three": (kind(), three_classes),
-            "copies": (kind(), doubled),
-            "copies-precomputed": (kind("precomputed"), copies_precomputed),
+            "sparse": (kind(), "sparse"),
+            "float32": (kind(), "float32"),
+            "frame": (kind(), "frame"),
+            "numbers": (kind(), "numbers"),
+            "three": (kind(), "three"),
+            "copies": (kind(), "copies"),
+            "copies-precomputed": (kind("precomputed"), "copies-precomputed"),
         }.items()
     },
     "ridge-sigmas": Ridge(sigmas=[1.0, 4.0]),
     "ridge-subspace": Ridge(sigmas="auto", subspace_size=4, **SEED),
     "ridge-subspace-alpha": Ridge(alpha=0.1, subspace_size=4, **SEED),
-    "ridge-subspace-precomputed": (Ridge("precomputed", subspace_size=4, **SEED), precomputed),
+    "ridge-subspace-precomputed": (Ridge("precomputed", subspace_size=4, **SEED), "precomputed"),
     "ridge-class-weight": Ridge(class_weight="balanced"),
     "ridge-class-weights": Ridge(alpha=0.1, class_weight={"left": 2.0, "right": 1.0}),
     "perturbo-components": PerTurbo(n_components=2),
     "perturbo-geodesic": PerTurbo(geodesic=True),
-    "perturbo-complex": (PerTurbo("full_procrustes", alpha=0.1), of_complex),
+    "perturbo-complex": (PerTurbo("full_procrustes", alpha=0.1), "complex"),
     "perturbo-geodesic-linear": (
         PerTurbo("linear", geodesic=True, reference="mean"),
-        on_unit_sphere,
+        "unit",
     ),
     "perturbo-geodesic-mean": PerTurbo(geodesic=True, reference="mean"),
     "perturbo-geodesic-alpha": PerTurbo(geodesic=True, alpha=0.1),
@@ -405,8 +349,8 @@ MODELS: dict[str, Any] = {
     "nested-great": NestedSpheresClassifier(3, sphere="great", C=2.0),
     "nested-bic": NestedSpheresClassifier(2, sphere="bic", negligible=0.05),
     "nested-auto": NestedSpheresClassifier(2, p="cv", ps=(1.0, 2.0), cv=2, sphere="great"),
-    "nested-three": (NestedSpheresClassifier(2, sphere="great"), three_classes),
-    "nested-frame": (NestedSpheresClassifier(2, sphere="great"), with_frame),
+    "nested-three": (NestedSpheresClassifier(2, sphere="great"), "three"),
+    "nested-frame": (NestedSpheresClassifier(2, sphere="great"), "frame"),
     # denoising
     "patches": (PatchDenoiser(3, max_train=20, noise=0.1, **SEED), denoised),
     "patches-linear": (
@@ -433,8 +377,8 @@ MODELS: dict[str, Any] = {
     "pipeline-without-scale": make_pipeline(
         StandardScaler(with_std=False), RobustScaler(with_centering=False), Ridge()
     ),
-    "pipeline-frame": (make_pipeline(StandardScaler(), PerTurbo()), with_frame),
-    "pipeline-sparse": (make_pipeline(MaxAbsScaler(), KernelPGA(2)), sparse),
+    "pipeline-frame": (make_pipeline(StandardScaler(), PerTurbo()), "frame"),
+    "pipeline-sparse": (make_pipeline(MaxAbsScaler(), KernelPGA(2)), "sparse"),
     "pipeline-two": make_pipeline(KernelPGA(3), Kmeans(2, **SEED)),
 }
 
@@ -539,15 +483,18 @@ def cases() -> dict[str, Callable[[], Case]]:
         f"unfitted-{name}": lambda kind=kind, solver=solver: unfitted(kind, solver)
         for (name, kind), solver in zip(kinds.items(), itertools.cycle(SOLVERS))
     }
-    options = {
-        name: lambda case=case: case[1](case[0]) if type(case) is tuple else fitted(case)
-        for name, case in MODELS.items()
-    }
+    options = {name: lambda case=case: made(case) for name, case in MODELS.items()}
     return estimators | options | alone | plain
 
 
+def made(case: Any) -> Case:
+    """Fit one of `MODELS`."""
+    model, how = case if type(case) is tuple else (case, "")
+    return how(model) if callable(how) else fitted(model, how)
+
+
 def inverts(model: Any, new: Any) -> bool:
-    """Whether the model can go back to inputs."""
+    """Return whether the model has an inverse transform for these rows."""
     try:
         laws.outputs(model, new, True)
     except (ValueError, AttributeError):
@@ -564,15 +511,15 @@ def write(path: Path, case: Case) -> None:
         parameters = {name: repr(value) for name, value in found.items()}
         np.savez_compressed(path.with_suffix(".npz"), parameters=json.dumps(parameters))
         return
-    told: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     if hasattr(new, "columns"):
-        told["columns"] = np.array(new.columns, dtype=str)
+        described["columns"] = np.array(new.columns, dtype=str)
     if scipy.sparse.issparse(new):
-        told["csr"] = np.array(True)
+        described["csr"] = np.array(True)
     if new is not None:
-        told["new"] = new.toarray() if "csr" in told else np.asarray(new)
+        described["new"] = new.toarray() if "csr" in described else np.asarray(new)
     answers = laws.outputs(model, new, inverts(model, new))
-    np.savez_compressed(path.with_suffix(".npz"), **told, **answers)
+    np.savez_compressed(path.with_suffix(".npz"), **described, **answers)
 
 
 def main() -> None:
