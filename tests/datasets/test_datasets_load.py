@@ -388,11 +388,11 @@ def test_available_names_are_sorted_identifiers():
 def test_registry_entries_are_complete(entry):
     assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
     assert re.fullmatch(r"[0-9a-f]{64}", entry.arrays_sha256)
-    assert entry.kind in {"csv", "npz", "png"}
+    assert Path(entry.path).suffix in {".csv", ".npz", ".png"}
     assert entry.source_url.startswith("http")
     assert all([entry.title, entry.description, entry.license])
     assert entry.sources
-    assert bool(entry.columns) == (entry.kind == "csv")
+    assert bool(entry.columns) == entry.path.endswith(".csv")
     for source in entry.sources:
         assert bool(source.data_id) != bool(source.urls)
         assert all(re.match(r"https?://|package:", url) for url in source.urls)
@@ -440,17 +440,17 @@ def test_real_set_is_what_the_manifest_says(name, manifest):
     entry = registry()[name]
     if not (real_folder() / entry.path).is_file():
         pytest.skip(f"{entry.path} is not in {real_folder()}")
-    if entry.kind == "png":
+    if entry.path.endswith(".png"):
         pytest.importorskip("PIL", reason="reading PNG files needs pillow")
     facts = manifest[entry.path]
     bunch = load(name, data_home=real_folder(), download_if_missing=False)
-    samples = bunch.data[None] if entry.kind == "png" else bunch.data
+    samples = bunch.data[None] if entry.path.endswith(".png") else bunch.data
     assert len(samples) == sum(integers(facts["n"]))
     n_features = math.prod(samples.shape[1:])
     # The key of species has three columns in all: class, species and one number.
     expected = 1 if name == "passiflora_species" else math.prod(integers(facts["d"])[:2])
     assert n_features == expected
-    assert len(bunch.feature_names) in ({0} if entry.kind == "png" else {n_features})
+    assert len(bunch.feature_names) in ({0} if entry.path.endswith(".png") else {n_features})
     check_target(bunch, facts["classes"], len(samples))
 
 

@@ -1,4 +1,4 @@
-"""Get a data set from where it is published. Nothing here runs unless :func:`load` asks for it."""
+"""Download data sets from where they are published; only :func:`load` starts it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _OtherArrays(ValueError):
 def obtain(
     entry: DatasetEntry, folders: Sequence[Path], *, network: bool, verbose: bool
 ) -> tuple[dict[str, Any], str]:
-    """Ask the sources of a set one after the other; return the first right fields and their origin.
+    """Return the fields of a set from the first source that has them, and the origin.
 
     A download is stored in the cache. Without `network` only files of installed packages are used.
 
@@ -51,19 +51,14 @@ def obtain(
             content = _fetch(source, entry, verbose)
             fields = checked_fields(content, entry, str(source))
         except Exception as error:  # from the network to a changed format: ask the next source
-            reasons.append(f"{source}: {_shortened(error)}")
+            # the cause is at the end of the long messages of requests
+            text = str(error)[-160:] if isinstance(error, OSError) else str(error)
+            reasons.append(f"{source}: {type(error).__name__}: {text}")
             refused = refused or isinstance(error, _OtherArrays)
             continue
         return fields, str(source) if source.local else _kept(content, source, entry)
     message = absent_message(entry, folders, reasons)
     raise ValueError(message) if refused else FileNotFoundError(message)
-
-
-def _shortened(error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, OSError) and len(text) > 160:
-        text = f"…{text[-160:]}"  # the cause is at the end of the messages of requests
-    return f"{type(error).__name__}: {text}"
 
 
 def checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
@@ -88,23 +83,19 @@ def check_arrays(
 def absent_message(
     entry: DatasetEntry, folders: Sequence[Path], reasons: Sequence[str] = ()
 ) -> str:
-    """Return a few lines: what is missing, where it was looked for, which file to place where."""
+    """Return what is missing, where it was searched for, and which file to place where."""
     lines = [f"The data set {entry.name!r} ({entry.title}) is not on this machine."]
     lines += [f"Looked for {folder / entry.path}." for folder in folders]
     lines += [f"Tried {reason}" for reason in reasons]
-    lines.append(
-        f"To use it without network, place {folders[0] / entry.path} ({entry.description})."
-    )
+    lines += [f"To use it without network, place {folders[0] / entry.path} ({entry.description})."]
     if any(source.parser and source.parser not in CONVERTERS for source in entry.sources):
-        lines.append(
-            f"From the repository, 'python experiments/data/convert.py {entry.name}' downloads and "
-            "converts what is published."
-        )
-    lines.append(
+        script = f"'python experiments/data/convert.py {entry.name}'"
+        lines += [f"From the repository, {script} downloads and converts what is published."]
+    lines += [
         f"Other folders: data_home=..., or the environment variables {DATA_VARIABLE} and "
-        f"{CACHE_VARIABLE} (downloads are kept there)."
-    )
-    lines.append(f"Published at {entry.source_url}. Licence: {entry.license}.")
+        f"{CACHE_VARIABLE} (downloads are kept there).",
+        f"Published at {entry.source_url}. Licence: {entry.license}.",
+    ]
     return "\n".join(lines)
 
 
@@ -127,13 +118,12 @@ def _fetch(source: Source, entry: DatasetEntry, verbose: bool) -> bytes:
     """Return the file that the set's reader takes."""
     if source.data_id:
         return _openml_table(source, entry)
-    local = [_package_file(url) for url in source.urls] if source.local else None
-    return CONVERTERS[source.parser](local or download(source, verbose), source.options, entry)
-
-
-def _package_file(url: str) -> bytes:
-    package, _, name = url.removeprefix("package:").partition("/")
-    return resources.files(package).joinpath(name).read_bytes()
+    if source.local:
+        names = [url.removeprefix("package:").partition("/") for url in source.urls]
+        files = [resources.files(name).joinpath(file).read_bytes() for name, _, file in names]
+    else:
+        files = download(source, verbose)
+    return CONVERTERS[source.parser](files, source.options, entry)
 
 
 def download(source: Source, verbose: bool) -> list[bytes]:
@@ -169,11 +159,9 @@ def _openml_table(source: Source, entry: DatasetEntry) -> bytes:
         found = fetch_openml(
             data_id=source.data_id, as_frame=True, parser="liac-arff", cache=False, n_retries=1
         )
-    columns = [found.data[name] for name in found.data.columns]
-    if found.target is not None:
-        columns.append(found.target)
-    texts = [[_text(value) for value in column.astype(object)] for column in columns]
-    return table_file(list(zip(*texts, strict=True)), source.options, entry)
+    rows = found.frame[[*found.feature_names, *found.target_names]].astype(object).to_numpy()
+    texts = [[_text(value) for value in row] for row in rows]
+    return table_file(texts, source.options, entry)
 
 
 def _text(value: Any) -> str:

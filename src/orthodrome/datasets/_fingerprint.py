@@ -1,4 +1,4 @@
-"""One SHA-256 over the arrays of a data set, whatever file they were read from."""
+"""SHA-256 over the arrays of a data set, independent of the file format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 __all__ = ["arrays_sha256"]
 
@@ -63,20 +62,13 @@ def arrays_sha256(fields: Mapping[str, Any]) -> str:
 
 
 def _described(value: Any) -> tuple[str, memoryview | bytes]:
-    """Return shape and dtype in words, and the values as bytes."""
+    """Return shape and dtype as text, and the values as bytes."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        array = np.ascontiguousarray(_plain(value))
+        array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        if array.dtype.kind == "f":
+            array = array + array.dtype.type(0)  # a new array, with one zero
+            array[np.isnan(array)] = np.nan  # and one NaN
         return f"{array.dtype.str} {array.shape}", array.reshape(-1).view(np.uint8).data
     listed = value.tolist() if isinstance(value, np.ndarray) else value
-    # Text: the width of a string dtype depends on the reader, so that it does not count.
+    # The width of a string dtype depends on the reader, so it does not count.
     return "text", json.dumps(listed, sort_keys=True).encode()
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Little-endian, one zero and one NaN."""
-    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    if array.dtype.kind != "f":
-        return array
-    array = array + array.dtype.type(0)
-    array[np.isnan(array)] = np.nan
-    return array

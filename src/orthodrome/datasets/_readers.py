@@ -1,4 +1,4 @@
-"""From the bytes of a file to the fields of a Bunch: one small function per layout."""
+"""Turn the bytes of a file into the fields of a Bunch: one function for each layout."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ._registry import DatasetEntry
 __all__ = ["read_fields", "read_picture"]
 
 Fields = dict[str, Any]
+Target = tuple[Any, Any]  # codes or numbers, and names
 
 # CMU's recording rate; the files hold positions only.
 _MOTION_FRAMES_PER_SECOND = 120.0
@@ -32,26 +33,21 @@ def read_fields(content: bytes, entry: DatasetEntry) -> Fields:
 
 
 def _read_table(content: bytes, entry: DatasetEntry) -> Fields:
-    """Features, target and extra columns of a CSV file with a header."""
-    columns = _csv_columns(content, entry)
-    categories: dict[str, tuple[str, ...]] = {}
-    features: dict[str, NDArray[np.float64]] = {}
+    """Read features, target and extra columns of a CSV file with a header."""
+    features: dict[str, Any] = {}
     targets: dict[str, list[str]] = {}
-    extras: Fields = {}
-    for name, values in columns.items():
+    extras: Fields = {"categories": {}} if entry.categorical_columns else {}
+    for name, values in _csv_columns(content, entry).items():
         if name == "class" or name.startswith("target_"):
             targets[name] = values
         elif name in entry.extra_columns:
             extras[name] = _extra_column(values)
         elif name in entry.categorical_columns:
-            features[name], categories[name] = _category_positions(values)
+            features[name], extras["categories"][name] = _category_positions(values)
         else:
             features[name] = _numeric_column(values, name, entry)
-    target, target_names = _table_target(targets, entry)
     data = np.column_stack(list(features.values()))
-    if entry.categorical_columns:
-        extras["categories"] = categories
-    return _fields(data, list(features), (target, target_names), **extras)
+    return _fields(data, list(features), _table_target(targets, entry), **extras)
 
 
 def _read_landmark_table(content: bytes, entry: DatasetEntry) -> Fields:
@@ -64,17 +60,15 @@ def _read_landmark_table(content: bytes, entry: DatasetEntry) -> Fields:
 def _csv_columns(content: bytes, entry: DatasetEntry) -> dict[str, list[str]]:
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     if len(rows) < 2:
-        raise ValueError(
-            f"{entry.path} needs a header and at least one row, found {len(rows)} lines."
-        )
-    header = rows[0]
-    for line, row in enumerate(rows[1:], start=2):
+        raise ValueError(f"{entry.path} needs a header and at least one row.")
+    header = rows.pop(0)
+    for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise ValueError(
                 f"{entry.path}, row {line}: expected {len(header)} fields as in the header, "
                 f"found {len(row)}."
             )
-    return dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> NDArray[np.float64]:
@@ -91,10 +85,10 @@ def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> ND
 
 
 def _category_positions(values: Sequence[str]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Positions in the sorted codes; shorter codes come first, so that A410 follows A49."""
+    """Return positions in the sorted codes; shorter codes come first: A49, then A410."""
     codes = tuple(sorted({text for text in values if text}, key=lambda code: (len(code), code)))
-    position = {code: float(index) for index, code in enumerate(codes)} | {"": np.nan}
-    return np.array([position[text] for text in values]), codes
+    positions = [codes.index(text) if text else np.nan for text in values]
+    return np.array(positions, dtype=np.float64), codes
 
 
 def _extra_column(values: Sequence[str]) -> NDArray[Any]:
@@ -105,25 +99,23 @@ def _extra_column(values: Sequence[str]) -> NDArray[Any]:
         return column
 
 
-def _table_target(
-    targets: dict[str, list[str]], entry: DatasetEntry
-) -> tuple[NDArray[Any] | None, NDArray[np.str_] | list[str]]:
-    """Class codes of the column ``class``, or numbers from the columns ``target_*``."""
-    if not targets:
-        return None, []
-    if "class" in targets:
-        if "" in targets["class"]:
-            row = targets["class"].index("") + 2
+def _table_target(targets: dict[str, list[str]], entry: DatasetEntry) -> Target:
+    """Return class codes of the column ``class``, or numbers from the columns ``target_*``."""
+    labels = targets.get("class")
+    if labels or not targets:
+        if labels and "" in labels:
+            row = labels.index("") + 2
             raise ValueError(f"{entry.path}, row {row}: the class label is empty.")
-        return _encode_labels(targets["class"])
+        return _encode_labels(labels)
     numbers = [_numeric_column(values, name, entry) for name, values in targets.items()]
     return np.column_stack(numbers), [name.removeprefix("target_") for name in targets]
 
 
-def _encode_labels(labels: Iterable[Any]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """Integer codes and the label of each code; labels that are integers sort as integers."""
-    texts = np.array([str(label) for label in labels])
-    names, codes = np.unique(texts, return_inverse=True)
+def _encode_labels(labels: Iterable[Any] | None) -> Target:
+    """Return codes, and the label of each code; labels that are integers sort as integers."""
+    if labels is None:
+        return None, []
+    names, codes = np.unique([str(label) for label in labels], return_inverse=True)
     try:
         order = np.argsort(names.astype(np.int64))
     except ValueError:
@@ -148,21 +140,16 @@ def _npz_arrays(content: bytes, entry: DatasetEntry, *required: str) -> dict[str
     return arrays
 
 
-def _fields(data: Any, names: list[str], labels: Any = None, **views: Any) -> Fields:
-    """Return the fields of a Bunch; labels are codes with names, or any values to encode."""
-    if labels is None:
-        target, target_names = None, []
-    else:
-        target, target_names = labels if isinstance(labels, tuple) else _encode_labels(labels)
-    found = {"data": data, "target": target, "target_names": target_names, "feature_names": names}
+def _fields(data: Any, names: list[str], target: Target = (None, []), **views: Any) -> Fields:
+    found = {"data": data, "target": target[0], "target_names": target[1], "feature_names": names}
     return found | views
 
 
-def _labels_of(arrays: dict[str, NDArray[Any]]) -> Any:
-    """Return the array `y` of a file, with names if it has `classes`."""
+def _target_of(arrays: dict[str, NDArray[Any]]) -> Target:
+    """Return the codes and names of the classes of a file, if it has any."""
     if "classes" in arrays:
         return arrays["y"].astype(np.int64), arrays["classes"]
-    return arrays.get("y")
+    return _encode_labels(arrays.get("y"))
 
 
 def _split_fields(fields: Fields, n_train: int) -> Fields:
@@ -179,54 +166,50 @@ def _split_fields(fields: Fields, n_train: int) -> Fields:
 
 def _read_split_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X_train", "y_train", "X_test", "y_test")
-    data = np.concatenate([arrays["X_train"], arrays["X_test"]])
-    labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    data, labels = (np.concatenate([arrays[f"{x}_train"], arrays[f"{x}_test"]]) for x in "Xy")
     images = data.reshape(-1, *entry.image_shape)
-    fields = _fields(data, _pixel_names(*images.shape[1:]), labels, images=images)
+    names = _entry_names("pixel", images)
+    fields = _fields(data, names, _encode_labels(labels), images=images)
     return _split_fields(fields, len(arrays["X_train"]))
 
 
 def _read_pen_strokes(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y", "is_test")
     order = np.argsort(arrays["is_test"], kind="stable")
-    data = arrays["X"][order].astype(np.float64)
+    data, target = arrays["X"][order].astype(np.float64), _encode_labels(arrays["y"][order])
     landmarks = data.reshape(len(data), -1, 2)
-    names = _coordinate_names(*landmarks.shape[1:])
-    fields = _fields(data, names, arrays["y"][order], landmarks=landmarks)
+    fields = _fields(data, _coordinate_names(landmarks), target, landmarks=landmarks)
     return _split_fields(fields, int(np.count_nonzero(arrays["is_test"] == 0)))
 
 
 def _read_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    images = arrays["X"]
+    images, target = arrays["X"], _target_of(arrays)
     data = images.reshape(len(images), -1)
-    return _fields(data, _pixel_names(*images.shape[1:]), _labels_of(arrays), images=images)
+    return _fields(data, _entry_names("pixel", images), target, images=images)
 
 
 def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X")
-    landmarks = arrays["X"]
-    names = _coordinate_names(*landmarks.shape[1:])
+    landmarks, target = arrays["X"], _target_of(arrays)
     outlines = {name: arrays[name] for name in ("outlines",) if name in arrays}
-    return _fields(landmarks, names, _labels_of(arrays), landmarks=landmarks, **outlines)
+    names = _coordinate_names(landmarks)
+    return _fields(landmarks, names, target, landmarks=landmarks, **outlines)
 
 
 def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
     kept = ("joints", "parents", "trial", "trials")
     arrays = _npz_arrays(content, entry, "xyz", *kept)
-    frames = arrays["xyz"]
+    frames, views = arrays["xyz"], {name: arrays[name] for name in kept}
     names = [f"{joint}_{axis}" for joint in arrays["joints"] for axis in "xyz"]
-    views = {name: arrays[name] for name in kept}
-    rate = {"frames_per_second": _MOTION_FRAMES_PER_SECOND}
-    return _fields(frames.reshape(len(frames), -1), names, frames=frames, **views, **rate)
+    views |= {"frames": frames, "frames_per_second": _MOTION_FRAMES_PER_SECOND}
+    return _fields(frames.reshape(len(frames), -1), names, **views)
 
 
 def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    matrices = arrays["X"]
-    rows, columns = matrices.shape[1:]
-    names = [f"entry_{row}_{column}" for row in range(rows) for column in range(columns)]
-    return _fields(matrices, names, _labels_of(arrays), matrices=matrices)
+    matrices, target = arrays["X"], _target_of(arrays)
+    return _fields(matrices, _entry_names("entry", matrices), target, matrices=matrices)
 
 
 def read_picture(content: bytes, name: str) -> NDArray[Any]:
@@ -239,15 +222,14 @@ def read_picture(content: bytes, name: str) -> NDArray[Any]:
         ) from error
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # looked at below
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # checked below
             with Image.open(io.BytesIO(content)) as picture:
                 if beyond := pixels_beyond(picture.size, len(content)):
                     raise ValueError(beyond)
                 return np.array(picture)
-    # beside OSError, Pillow's decoders raise SyntaxError, ValueError, struct.error, …
     except MemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # decoders raise OSError, SyntaxError, ValueError, struct.error, …
         raise ValueError(f"{name} is not a readable picture: {error}.") from error
 
 
@@ -256,11 +238,13 @@ def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
     return _fields(image, [], image=image)  # its pixels are not features
 
 
-def _pixel_names(height: int, width: int) -> list[str]:
-    return [f"pixel_{row}_{column}" for row in range(height) for column in range(width)]
+def _entry_names(what: str, matrices: NDArray[Any]) -> list[str]:
+    _, height, width = matrices.shape
+    return [f"{what}_{row}_{column}" for row in range(height) for column in range(width)]
 
 
-def _coordinate_names(n_landmarks: int, n_axes: int) -> list[str]:
+def _coordinate_names(landmarks: NDArray[Any]) -> list[str]:
+    _, n_landmarks, n_axes = landmarks.shape
     return [f"{axis}{index + 1}" for index in range(n_landmarks) for axis in "xyz"[:n_axes]]
 
 

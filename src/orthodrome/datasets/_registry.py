@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Any
 
 __all__ = ["DatasetEntry", "Source", "find_entry", "registry"]
@@ -96,13 +95,13 @@ class DatasetEntry:
         A name for people, and how the arrays are to be read.
     source_url, license : str
         Where the set is published, and under which terms.
-    papers : tuple of str
+    papers : sequence of str
         The papers whose experiments use it; empty for extra sets.
-    extra_columns : tuple of str
+    extra_columns : sequence of str
         Columns of a table that are neither features nor target.
-    categorical_columns : tuple of str
+    categorical_columns : sequence of str
         Columns of a table that hold category codes.
-    image_shape : tuple of int
+    image_shape : sequence of int
         Height and width where the file holds flattened images.
     columns : tuple of str
         The header of a table.
@@ -119,17 +118,12 @@ class DatasetEntry:
     description: str
     source_url: str
     license: str
-    papers: tuple[str, ...] = ()
-    extra_columns: tuple[str, ...] = ()
-    categorical_columns: tuple[str, ...] = ()
-    image_shape: tuple[int, ...] = ()
+    papers: Sequence[str] = ()
+    extra_columns: Sequence[str] = ()
+    categorical_columns: Sequence[str] = ()
+    image_shape: Sequence[int] = ()
     columns: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        """The file format: ``"csv"``, ``"npz"`` or ``"png"``."""
-        return PurePosixPath(self.path).suffix.removeprefix(".")
 
 
 @cache
@@ -139,26 +133,19 @@ def registry() -> Mapping[str, DatasetEntry]:
     Returns
     -------
     entries : mapping of str to DatasetEntry
-        Read-only, in alphabetical order of the names.
+        In alphabetical order of the names.
     """
     text = resources.files(__package__).joinpath("registry.json").read_text(encoding="utf-8")
-    facts: dict[str, dict[str, Any]] = json.loads(text)
-    return MappingProxyType({name: _entry(name, **facts[name]) for name in sorted(facts)})
+    return {name: _entry(name, **facts) for name, facts in sorted(json.loads(text).items())}
 
 
-def _entry(
-    name: str, columns: str = "", sources: Sequence[dict[str, Any]] = (), **facts: Any
-) -> DatasetEntry:
-    # JSON's lists become tuples, so that an entry is immutable throughout.
-    frozen: dict[str, Any] = {
-        key: tuple(fact) if isinstance(fact, list) else fact for key, fact in facts.items()
-    }
+def _entry(name: str, columns: str = "", sources: Any = (), **facts: Any) -> DatasetEntry:
     places = tuple(_source(**source) for source in sources)
-    return DatasetEntry(name=name, columns=tuple(columns.split()), sources=places, **frozen)
+    return DatasetEntry(name=name, columns=tuple(columns.split()), sources=places, **facts)
 
 
 def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **options: Any) -> Source:
-    return Source(data_id, tuple(urls), parser, MappingProxyType(options))
+    return Source(data_id, tuple(urls), parser, options)
 
 
 def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:
