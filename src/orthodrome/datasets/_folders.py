@@ -1,4 +1,4 @@
-"""Folders with data: which are searched, where the cache is, how a file gets into it."""
+"""The folders that are searched for data, and the cache."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Folder = str | os.PathLike[str]
 
 
 def cache_folder() -> Path:
-    """Folder in which downloaded data sets are kept; it need not exist.
+    """Return the folder of downloaded data sets, which need not exist.
 
-    It is what the environment variable ``ORTHODROME_CACHE`` names, else the folder ``orthodrome``
-    in the platform's place for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
+    It is set by the environment variable ``ORTHODROME_CACHE``. The default is ``orthodrome`` in the
+    platform's folder for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
     ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. For a user without a home it is in
     the folder for temporary files.
 
@@ -42,7 +42,7 @@ def cache_folder() -> Path:
     """
     named = os.environ.get(CACHE_VARIABLE)
     if named:
-        return _at_home(named, CACHE_VARIABLE)
+        return _expanded(named, CACHE_VARIABLE)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -51,17 +51,17 @@ def cache_folder() -> Path:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         return Path(base).expanduser() / "orthodrome"
-    except RuntimeError:  # a container's user may have no home; what is read is checked anyway
+    except RuntimeError:  # a container's user may have no home; files are verified when read
         return Path(tempfile.gettempdir()) / "orthodrome"
 
 
 def data_folders(data_home: Folder | None) -> list[Path]:
-    """Folders to search, in order; the cache comes last.
+    """Return the folders to search, in order; the cache is last.
 
     Parameters
     ----------
     data_home : str, path-like or None
-        The folder that a caller names.
+        The first folder, if any.
 
     Returns
     -------
@@ -70,15 +70,15 @@ def data_folders(data_home: Folder | None) -> list[Path]:
     """
     named = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
     folders = [
-        _at_home(folder, name)
+        _expanded(folder, name)
         for name, folder in named.items()
         if not (folder is None or (isinstance(folder, str) and not folder))
     ]
     return list(dict.fromkeys([*folders, cache_folder()]))
 
 
-def _at_home(folder: Folder, name: str) -> Path:
-    """Return a folder that a user named, with the home that a leading ~ stands for."""
+def _expanded(folder: Folder, name: str) -> Path:
+    """Return a path with a leading ~ expanded; errors call it `name`."""
     try:
         return check_path(folder, name, "the data sets").expanduser()
     except RuntimeError:
@@ -88,15 +88,6 @@ def _at_home(folder: Folder, name: str) -> Path:
 
 
 def keep(content: bytes, file: Path) -> None:
-    """Write a file whole or not at all, making its folder where needed.
-
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    file : pathlib.Path
-        Where it shall lie. A file that is there is replaced at once, so that another process
-        reads the old one or the new one.
-    """
+    """Write a file atomically, and make its folder if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, content)

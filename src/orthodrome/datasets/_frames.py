@@ -27,9 +27,9 @@ def with_frames(fields: Fields, entry: DatasetEntry) -> Fields:
     Returns
     -------
     fields : dict
-        The same but for `data` (a DataFrame with one row per sample; landmarks and matrices are
-        laid out row by row, category columns hold their codes), `target` (a Series, a DataFrame
-        or None) and `frame`.
+        As given, except for `data` (a DataFrame with one row per sample; landmarks and matrices
+        are flattened row by row, category columns hold their codes), `target` (a Series, a
+        DataFrame or None) and `frame`.
     """
     try:
         import pandas
@@ -58,5 +58,5 @@ def with_frames(fields: Fields, entry: DatasetEntry) -> Fields:
 
 
 def _positions(column: NDArray[Any]) -> NDArray[np.int64]:
-    """Category positions as integers; -1, pandas' sign for a missing value, where NaN."""
+    """Return category positions as integers, and -1 for NaN, as pandas does."""
     return np.where(np.isnan(column), -1, column).astype(np.int64)

@@ -9,23 +9,13 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._core.checks import (
-    check_finite_vector,
-    check_flag,
-    check_integer,
-    check_positive,
-)
+from .._core.checks import check_finite_vector, check_flag, check_integer, check_positive
 from .._core.memory import format_bytes
 from .._core.random import as_random_state
 
-__all__ = [
-    "make_landmark_shapes",
-    "make_noisy_circles",
-    "make_spirals",
-    "make_von_mises_fisher",
-]
+__all__ = ["make_landmark_shapes", "make_noisy_circles", "make_spirals", "make_von_mises_fisher"]
 
-#: More than half a terabyte of them is no sample.
+# Half a terabyte of numbers.
 _MOST_NUMBERS = 2**36
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -102,7 +92,7 @@ def make_von_mises_fisher(
 def _random_basis(
     n_dimensions: int, n_vectors: int, first: ArrayLike | None, generator: RandomState
 ) -> NDArray[np.float64]:
-    """Orthonormal columns, uniformly random but for the direction of the first."""
+    """Return orthonormal columns, uniformly random except for a given first direction."""
     vectors = generator.standard_normal((n_dimensions, n_vectors))
     if first is not None:
         owner = "make_von_mises_fisher"
@@ -142,7 +132,7 @@ def make_spirals(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points in all; the first classes get one more where it does not divide evenly.
+        Number of points; the first classes get one more if it does not divide evenly.
     n_arms : int, default=2
         Number A of arms.
     noise : float, default=0.02
@@ -150,7 +140,7 @@ def make_spirals(
     n_turns : float, default=1.0
         Turns T around the centre per unit of radius.
     shuffle : bool, default=True
-        Mix the rows; else they come class by class.
+        Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
         An int gives the same data at each call.
 
@@ -202,13 +192,13 @@ def make_noisy_circles(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points in all; the first classes get one more where it does not divide evenly.
+        Number of points; the first classes get one more if it does not divide evenly.
     n_circles : int, default=2
         Number C of circles.
     noise : float, default=0.05
         Standard deviation σ of the noise on each coordinate.
     shuffle : bool, default=True
-        Mix the rows; else they come class by class.
+        Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
         An int gives the same data at each call.
 
@@ -267,15 +257,15 @@ def make_landmark_shapes(
     Parameters
     ----------
     n_samples : int, default=150
-        Number of configurations; the first classes get one more where it does not divide evenly.
+        Number of configurations; the first classes get one more if it does not divide evenly.
     n_landmarks : int, default=10
-        Landmarks k per configuration, at least 3: two landmarks have no shape.
+        Landmarks k per configuration, at least 3.
     n_classes : int, default=3
         Number of templates.
     variation : float, default=0.1
         Size of the landmark noise relative to the template; 0 gives exact copies.
     shuffle : bool, default=True
-        Mix the rows; else they come class by class.
+        Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
         An int gives the same data at each call.
 
@@ -303,9 +293,9 @@ def make_landmark_shapes(
     generator = as_random_state(random_state, owner)
     templates = _shape_templates(n_classes, n_landmarks, generator)
     labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
-    noise_shape = (n_samples, n_landmarks)
     # Two real coordinates per landmark share the noise's expected squared norm.
-    noise = _complex_normal(noise_shape, generator) * variation / math.sqrt(2 * n_landmarks)
+    noise = _complex_normal((n_samples, n_landmarks), generator)
+    noise = noise * variation / math.sqrt(2 * n_landmarks)
     angle = generator.uniform(0.0, 2 * np.pi, size=(n_samples, 1))
     scale = 2.0 ** generator.uniform(-1.0, 1.0, size=(n_samples, 1))
     shift = _complex_normal((n_samples, 1), generator)
@@ -316,7 +306,7 @@ def make_landmark_shapes(
 def _shape_templates(
     n_classes: int, n_landmarks: int, generator: RandomState
 ) -> NDArray[np.complex128]:
-    """Star-shaped outlines as complex rows, centred and of unit norm."""
+    """Return star-shaped outlines as complex rows, centred and of unit norm."""
     harmonics = np.arange(1, 5)
     angle = 2 * np.pi * np.arange(n_landmarks) / n_landmarks
     amplitude = generator.normal(0.0, 0.3, size=(n_classes, harmonics.size, 1))
@@ -349,7 +339,7 @@ def _noisy_plane_points(
 
 
 def _refuse_large(owner: str, *sizes: int) -> None:
-    """Raise where arrays of so many numbers are beyond any memory."""
+    """Raise a ValueError if an array of so many numbers fits in no memory."""
     if max(sizes) > _MOST_NUMBERS:
         size = min(8 * max(sizes), 10**24)
         raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; ask for less.")

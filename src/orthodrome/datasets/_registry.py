@@ -4,8 +4,8 @@
     The file in a data folder, and the SHA-256 of the copy from which the facts were recorded. A
     file with other bytes is accepted if its arrays are the same.
 ``arrays_sha256``
-    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`): the check that
-    decides. The error of :func:`load` for other arrays names the hash that was found.
+    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`), by which files are
+    accepted. The error of :func:`load` for other arrays names the hash that was found.
 ``columns``
     The header of a table, separated by spaces; it names the fields of files without header.
 ``sources``
@@ -86,13 +86,13 @@ class DatasetEntry:
     path : str
         The file, relative to the data folder, with forward slashes.
     sha256 : str
-        SHA-256 of the copy of that file that the facts were recorded from, 64 hexadecimal digits.
+        SHA-256 of the copy of the file from which the entry was made, 64 hexadecimal digits.
     arrays_sha256 : str
-        SHA-256 over the parsed arrays, the check that decides.
+        SHA-256 over the parsed arrays, by which files are accepted.
     reader : str
-        Which reader of `_readers.py` turns the file into arrays.
+        The reader of the file in `_readers.py`.
     title, description : str
-        A name for people, and how the arrays are to be read.
+        A readable name, and what the arrays mean.
     source_url, license : str
         Where the set is published, and under which terms.
     papers : sequence of str

@@ -52,7 +52,7 @@ def _text_table(files: Sequence[bytes], options: Options, entry: DatasetEntry) -
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Lines that are not empty; ends of line may be those of any system."""
+    """Return the lines that are not empty, with line ends of any system."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -72,7 +72,7 @@ def _same_file(files: Sequence[bytes], options: Options, entry: DatasetEntry) ->
 
 
 def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    """Means of 2 x 2 blocks, rounded half to even."""
+    """Return the means of 2 x 2 blocks, rounded half to even."""
     from PIL import Image
 
     image = read_picture(files[0], entry.path)
