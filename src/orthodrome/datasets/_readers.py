@@ -200,10 +200,10 @@ def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
 def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
     kept = ("joints", "parents", "trial", "trials")
     arrays = _npz_arrays(content, entry, "xyz", *kept)
-    frames, views = arrays["xyz"], {name: arrays[name] for name in kept}
+    frames, rate = arrays["xyz"], _MOTION_FRAMES_PER_SECOND
     names = [f"{joint}_{axis}" for joint in arrays["joints"] for axis in "xyz"]
-    views |= {"frames": frames, "frames_per_second": _MOTION_FRAMES_PER_SECOND}
-    return _fields(frames.reshape(len(frames), -1), names, **views)
+    fields = _fields(frames.reshape(len(frames), -1), names, frames=frames, frames_per_second=rate)
+    return fields | {name: arrays[name] for name in kept}
 
 
 def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
