@@ -1,4 +1,4 @@
-"""The page of results, its figures, and the figures that README repeats: all from results.json."""
+"""Write the page of results and its figures from results.json."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ORDER = (
 _EM = "EM, 15 iterations, N = 20,000, 10 modes, 5 full components, means by "
 _KRRC = "KRRC, VW Gaussian: fit to 1,992 leaves and predict the other 1,327, beside "
 
-#: What README shows: the file, how the name of one row begins, and what to call it there.
+#: The summary at the top of the page: file, start of the row's name, and a short label.
 HEADLINES = (
     ("bench_foundation", "KernelPCA.fit", "Kernel PCA, 10,000 points, 16 components"),
     ("bench_foundation", "Peak memory", "Kernel PCA, 20,000 points, peak memory"),
@@ -81,10 +81,6 @@ HEADLINES = (
     ("bench_shapes", f"{_KRRC}SVC", "Classes of 3,319 leaves, beside SVC"),
     ("bench_hebbian", "A KHA-SMD pass", "A Hebbian pass over 3,000 points"),
     ("r_kernlab", "A pass", "A Hebbian pass over 1,000 points"),
-)
-BLOCK = (
-    "<!-- begin: written by benchmarks/run.py -->",
-    "<!-- end: written by benchmarks/run.py -->",
 )
 
 
@@ -295,11 +291,11 @@ def worst(series: Series, required: float | None) -> str:
     return f"{max(errors):.1e}" + (", not comparable" if missed else "")
 
 
-# ---------------------------------------------------------------------------- README
+# ---------------------------------------------------------------------------- summary
 
 
 def headlines(results: dict[str, Any]) -> list[str]:
-    """The table that README repeats."""
+    """Return the summary table."""
     rows = []
     for file, start, label in HEADLINES:
         found = (restored(row) for row in rows_of(results[file])) if file in results else ()
@@ -308,13 +304,6 @@ def headlines(results: dict[str, Any]) -> list[str]:
                 sides = [show(values, row.unit).split(" (")[0] for values in (row.ours, row.theirs)]
                 rows.append([label, sides[0], f"{sides[1]}, {row.theirs_label}", show_ratio(row)])
     return markdown(["", "ours", "beside", "ratio (range)"], rows)
-
-
-def with_block(text: str, results: dict[str, Any]) -> str:
-    """Return a text with the table between the two marks, where it has them."""
-    begin, end = BLOCK
-    inside = "\n".join([begin, "", *headlines(results), "", end])
-    return re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: inside, text, flags=re.DOTALL)
 
 
 # ---------------------------------------------------------------------------- figures

@@ -42,11 +42,11 @@ def main(arguments: list[str]) -> int:
     if chosen.smoke:
         os.environ["ORTHODROME_BENCH_SMOKE"] = "1"  # before any benchmark is imported
         with tempfile.TemporaryDirectory() as folder:
-            return run(chosen.names, chosen.full, Path(folder), None)
-    return run(chosen.names, chosen.full, HERE, HERE.parent / "README.md")
+            return run(chosen.names, chosen.full, Path(folder))
+    return run(chosen.names, chosen.full, HERE)
 
 
-def run(names: list[str], full: bool, folder: Path, readme: Path | None) -> int:
+def run(names: list[str], full: bool, folder: Path) -> int:
     """Run files one after the other, and write everything after each; return how many failed."""
     from report import line, merged, ordered
 
@@ -73,7 +73,7 @@ def run(names: list[str], full: bool, folder: Path, readme: Path | None) -> int:
             results.get(name), found, conditions=conditions(), seconds=seconds, full=full
         )
         if results[name]["rows"]:
-            write(results, folder, readme)
+            write(results, folder)
         else:
             del results[name]
     if failed:
@@ -104,15 +104,12 @@ def conditions() -> dict[str, Any]:
     }
 
 
-def write(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
-    from report import page, with_block, write_figures
+def write(results: dict[str, Any], folder: Path) -> None:
+    from report import page, write_figures
 
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "RESULTS.md").write_text(page(results))
     write_figures(results, folder / "figures")
-    if readme is not None:
-        readme.write_text(with_block(readme.read_text(), results))
-    print(f"wrote {folder.name}/RESULTS.md", flush=True)
 
 
 if __name__ == "__main__":
