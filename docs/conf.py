@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
@@ -41,6 +42,9 @@ nitpicky = True
 # No inventories of other projects: their names are shown, not linked.
 nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|matplotlib|skimage|rich)\..*")]
 show_warning_types = True
+# The copy button omits prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 smartquotes = False  # types of parameters are full of quotation marks
 
 # ------------------------------------------------------------------------------ Markdown
@@ -90,12 +94,17 @@ html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
 html_copy_source = False
-html_sidebars = {"index": [], "command_line": [], "citing": [], "from_scikit_learn": []}
+html_sidebars = {
+    name: [] for name in ("index", "command_line", "citing", "from_scikit_learn", "glossary")
+}
 html_theme_options = {
     "logo": {"text": "orthodrome"},
+    # icons only, so that the navigation is one line at 1,280 pixels
+    "navbar_persistent": [],
+    "navbar_end": ["search-button", "theme-switcher"],
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -7,6 +7,8 @@ the data from its own mean, in its own tangent space. A mixture in a single flat
 with what that space makes of clusters that are far from its origin.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Three clusters at right angles to each other on the sphere itself (the linear kernel leaves them
 # where they are), each long and thin. Seen from the mean of all they are bent. One Gaussian of

@@ -7,6 +7,8 @@ measures straight through that sphere. Kernel principal geodesic analysis measur
 the mean on the sphere (the Karcher mean), along great circles.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # 200 directions in 100 dimensions, from a von Mises-Fisher law on a sphere of two dimensions. With
 # the linear kernel the feature space is the space of the data, so the right answer is known: two

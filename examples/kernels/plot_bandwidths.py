@@ -8,6 +8,8 @@ every method is close to its linear relative. With a small one all of them are a
 each other, and nothing is near anything. What is of use lies between.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # The radial kernels over the distance, each with σ = 1. Those with a corner at 0 (exponential,
 # spherical) tell very near points apart; the wave has negative values.

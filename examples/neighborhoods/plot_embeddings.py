@@ -7,6 +7,8 @@ point and every κ, how many of its κ nearest neighbours in the data are among 
 picture. The curves of several methods beside each other say what each of them is good for.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Five pictures of the same digits, each with its colour and marker: PCA, two on the sphere of a
 # Gaussian kernel, and two of scikit-learn's that follow neighbours.

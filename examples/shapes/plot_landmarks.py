@@ -8,6 +8,8 @@ on Kendall's shape space. Landmarks come as arrays of shape (n, k, 2), as comple
 rows x1, y1, x2, y2, …, or from a TPS file.
 """
 
+# sphinx_gallery_thumbnail_number = 3
+
 # %%
 # Three kinds of outlines with ten landmarks, moved, turned and scaled at random, through a TPS
 # file, as digitising software writes it. The classes are in its IDs.
