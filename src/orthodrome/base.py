@@ -20,7 +20,7 @@ from ._core.checks import RowError, check_choice, check_numbers
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
-from ._core.types import Floats, Indices
+from ._core.types import Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
@@ -141,10 +141,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """Raise a ValueError unless all parameters are valid."""
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
-
-    def _fit_kernel(self, X: Any, sample_weight: Floats | None) -> Kernel:
-        """Return a fitted clone of the kernel; X is validated."""
-        return clone(self._kernel_object()).fit_validated(X, sample_weight)
 
     def _kernel_object(self) -> Kernel:
         return as_kernel(self.kernel, type(self).__name__)

@@ -1,9 +1,10 @@
-"""What all clusterings share."""
+"""The methods and checks that all clusterings share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,16 +20,36 @@ from ..base import last_fit_kept, rows_renumbered
 __all__ = [
     "GRAM_SHARE",
     "MOST_RUNS",
+    "ClusterFit",
     "FitsClusters",
     "for_all_rows",
     "number_of_clusters",
     "warn_if_fewer",
 ]
 
-#: Of the progress bar: about what the Gram matrix takes of a fit.
+#: Fraction of the progress bar for the Gram matrix.
 GRAM_SHARE = 0.2
-#: The most runs from other starts; the seeds of all are drawn before the first.
+#: The largest n_init; the seeds of all runs are drawn before the first.
 MOST_RUNS = 10**6
+
+
+@dataclass(frozen=True)
+class ClusterFit:
+    """The result of a fit.
+
+    Attributes
+    ----------
+    attributes : dict
+        Fitted attributes by name.
+    labels : ndarray of shape (m,)
+        The clusters of the distinct rows.
+    embedding : ndarray of shape (m, k) or None
+        Their embedding, in spectral clustering.
+    """
+
+    attributes: dict[str, Any]
+    labels: NDArray[np.int32]
+    embedding: NDArray[Any] | None = None
 
 
 class FitsClusters:
@@ -45,13 +66,13 @@ class FitsClusters:
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            Rows in blocks are taken too, see :doc:`/streams`: zarr and dask arrays, lists of
-            batches, and objects that yield batches anew in every pass.
+            Zarr and dask arrays, lists of batches, and objects that yield batches anew in every
+            pass are read in blocks, see :doc:`/streams`.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (it
-            then gets its label as a new point does).
+            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (its
+            label is then that of a new point).
 
         Returns
         -------
@@ -76,9 +97,9 @@ class FitsClusters:
 def for_all_rows(
     values: NDArray[Any], canonical: Canonical, of_new: Callable[[NDArray[np.intp]], Any]
 ) -> NDArray[Any]:
-    """Give each training row the value of its twin among the canonical rows.
+    """Return the value of each training row, given those of the canonical rows.
 
-    Rows of weight 0 may have none; ``of_new(numbers)`` returns the values of these.
+    ``of_new(numbers)`` returns the values of rows of weight 0 that equal no canonical row.
     """
     found = values[canonical.inverse]
     alone = np.flatnonzero(canonical.inverse < 0)
@@ -91,9 +112,9 @@ def for_all_rows(
 def number_of_clusters(
     canonical: Canonical, wanted: int, owner: str, name: str = "n_clusters"
 ) -> int:
-    """Return how many clusters there can be; raise if more are wanted than there are points.
+    """Return the number of clusters to look for; raise if more are wanted than there are points.
 
-    Rows count as often as their weights say, so that both ways to write copies are the same.
+    A row of weight 2 counts twice.
     """
     n = int(np.count_nonzero(canonical.weights))
     n_samples = max(n, canonical.weights.sum())
@@ -106,11 +127,11 @@ def number_of_clusters(
 
 
 def warn_if_fewer(n_found: int, wanted: int, owner: str) -> None:
-    """Warn if there are fewer clusters than were asked for."""
+    """Warn if there are fewer clusters than requested."""
     if n_found < wanted:
         warn_user(
-            f"{owner} found {n_found} of n_clusters={wanted} clusters: there are no more different "
-            "points, or the kernel does not distinguish more of them. Ask for fewer clusters, or "
+            f"{owner} found {n_found} of n_clusters={wanted} clusters: the data have no more "
+            "distinct points, or the kernel does not distinguish more. Reduce n_clusters, or "
             "choose another scale (sigma) of the kernel.",
             ConvergenceWarning,
         )

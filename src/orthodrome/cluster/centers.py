@@ -27,11 +27,11 @@ from ..plan import Plan
 from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
-from .base import GRAM_SHARE, warn_if_fewer
+from .base import GRAM_SHARE, ClusterFit, warn_if_fewer
 
-__all__ = ["CenterFit", "Flat", "Inputs", "Sphere", "Start", "fit_centers"]
+__all__ = ["Flat", "Inputs", "Sphere", "Start", "fit_centers"]
 
-# Rows among which starts are looked for if vectors are computed anew in every pass.
+# Size of the sample that starts are chosen from if vectors are recomputed in every pass.
 _SAMPLE = 8192
 
 
@@ -45,10 +45,11 @@ class Flat:
     view: View
     on_sphere = False
     needs_gram = True
+    more_inits = ()
 
     @cached_property
     def centers(self) -> FlatCenters:
-        """What moves the centers."""
+        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
         return FlatCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
@@ -56,7 +57,7 @@ class Flat:
         return _own(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of the clusters that are kept."""
+        """Return the fitted attributes of the centers of these clusters."""
         coefficients, squares = found
         return {
             "cluster_centers_": self.view.combine(coefficients[:, kept]),
@@ -72,10 +73,11 @@ class Sphere:
     view: View
     on_sphere = True
     needs_gram = True
+    more_inits = ()
 
     @cached_property
     def centers(self) -> GeodesicCenters:
-        """What moves the centers."""
+        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
         return GeodesicCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
@@ -85,7 +87,7 @@ class Sphere:
         return angles_from_cosines(cosines)[0].T ** 2
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of the clusters that are kept."""
+        """Return the fitted attributes of the centers of these clusters."""
         return {
             "cluster_centers_": self.view.combine(found.coefficients[:, kept]),
             "_centers_are_inputs_": False,
@@ -100,19 +102,20 @@ class Inputs:
     view: View
     on_sphere = True
     needs_gram = False
+    more_inits = ("bounding-box",)
 
     @cached_property
     def centers(self) -> PreimageCenters:
-        """What moves the centers."""
+        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
         view = self.view
         return PreimageCenters(view.kernel, view.canonical.data, view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return what the nearest of the inputs has least of, shape (n, m)."""
+        """Return squared distances of all points from inputs, or monotone ones, shape (n, m)."""
         return self.centers.squared(self.centers.domain.coordinates(inputs))
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of the clusters that are kept."""
+        """Return the fitted attributes of the centers of these clusters."""
         inputs = self.centers.domain.inputs(found.points[kept])
         return {"cluster_centers_": inputs, "_centers_are_inputs_": True}
 
@@ -127,7 +130,7 @@ def _own(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Start:
-    """How runs begin; the names are those of the parameters of the estimators."""
+    """The start of the runs; the names are those of the parameters of the estimators."""
 
     n_clusters: int
     init: Any
@@ -136,7 +139,7 @@ class Start:
     owner: str
 
     def labels(self, space: Any, k: int) -> list[NDArray[np.intp]]:
-        """Return the labels that each run begins with."""
+        """Return the initial labels of each run."""
         view, centers = space.view, space.centers
         if not isinstance(self.init, str):
             inputs = self._given(view.kernel)[: len(view.weights)]
@@ -154,13 +157,13 @@ class Start:
         ]
 
     def _given(self, kernel: Kernel) -> NDArray[Any]:
-        """Return the centers that were given, validated."""
-        # the kernel was fitted to rows without names; a frame of centers must not have any either
+        """Return the given centers, validated."""
+        # the kernel was fitted to rows without names, so the centers must have none
         given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
         try:
             inputs = kernel.validate(given, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"init of {self.owner} has no centres of the data: {error}") from None
+            raise ValueError(f"init of {self.owner} is not valid data: {error}") from None
         if inputs.shape[0] != self.n_clusters:
             raise ValueError(
                 f"init of {self.owner} must have n_clusters={self.n_clusters} rows; got "
@@ -172,7 +175,7 @@ class Start:
 def _nearest_places(
     centers: Any, X: NDArray[Any], k: int, random: np.random.RandomState
 ) -> NDArray[np.intp]:
-    """Draw k places from the bounding box of the data; return the nearest of each row."""
+    """Draw k places from the bounding box of the data; return the nearest to each row."""
     low, high = X.min(axis=0), X.max(axis=0)
     places = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
     return np.argmin(centers.squared(places), axis=1)
@@ -181,7 +184,7 @@ def _nearest_places(
 def _starts_from_sample(
     centers: Any, view: View, k: int, seeding: Any, randoms: list[np.random.RandomState]
 ) -> list[NDArray[np.intp]]:
-    """Choose starts in a sample of the rows; one pass finds the nearest start of each row."""
+    """Choose starts in a sample of the rows; find the nearest to each row in one pass."""
     rows = view.points.rows
     numbers, counts = rows.spread(_SAMPLE, view.weights)
     sample = view.points.of(rows.take(numbers)).stored("memory")
@@ -197,14 +200,6 @@ def _starts_from_sample(
     ]
 
 
-@dataclass(frozen=True)
-class CenterFit:
-    """What a fit has found: fitted attributes, and the labels of the distinct rows."""
-
-    attributes: dict[str, Any]
-    labels: NDArray[np.int32]
-
-
 def fit_centers(
     canonical: Canonical,
     kernel: Kernel,
@@ -213,8 +208,8 @@ def fit_centers(
     start: Start,
     max_iter: int,
     progress: Progress,
-) -> CenterFit:
-    """Run Lloyd's iteration from all starts, and take the run of least inertia."""
+) -> ClusterFit:
+    """Run Lloyd's iteration from all starts, and keep the run of least inertia."""
 
     def report(entry: dict[str, Any]) -> None:
         done = entry["n_done"] / entry["n_runs"]
@@ -225,21 +220,21 @@ def fit_centers(
         view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
         space = geometry(view)
         centers = space.centers
-    starts = start.labels(space, plan.k)  # not renumbered: the rows of `init` have their own
+    starts = start.labels(space, plan.k)  # not renumbered: errors name rows of `init`
     progress.advance(GRAM_SHARE, "Gram matrix" if view.points is None else "features")
     with rows_renumbered(canonical.index):
         runs = lloyd(centers, starts, plan.k, max_iter=max_iter, callback=report)
     progress.advance(1.0, "k-means")
     best = min(runs, key=lambda run: run.inertia)
     labels, kept = numbered_by_first(best.labels)
-    # the inertia of coordinates lacks what they leave out
+    # add the part of the inertia that the coordinates do not span
     missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
     view.warn()
     warn_if_fewer(len(kept), start.n_clusters, start.owner)
     warn_unless_converged(
         best.status,
         start.owner,
-        f"{best.history[-1]['n_changed']} of {len(labels)} different points changed their cluster "
+        f"{best.history[-1]['n_changed']} of {len(labels)} distinct points changed their cluster "
         f"in iteration {best.n_iter}",
     )
     found = {
@@ -248,7 +243,7 @@ def fit_centers(
         "converged_": best.status.converged and view.status.converged,
         "history_": [entry | {"inertia": entry["inertia"] + missing} for entry in best.history],
     }
-    return CenterFit(view.attributes() | space.attributes(best.centers, kept) | found, labels)
+    return ClusterFit(view.attributes() | space.attributes(best.centers, kept) | found, labels)
 
 
 # ---------------------------------------------------------------------- new points
@@ -279,7 +274,7 @@ class FlatDistances(_Expansions):
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Return the distances of a block of rows."""
-        if self.points is None:  # k(x, x) is not known; take the mean over the training points
+        if self.points is None:  # k(x, x) is unknown; use the mean over the training points
             own = np.full(rows.shape[0], self.mean_diagonal)
         else:
             own = _own(self.kernel, rows)
@@ -313,8 +308,8 @@ class SphereDistances(_Expansions):
 class InputDistances:
     """Squared distances of rows from centers that are inputs, along the sphere.
 
-    With `monotone` they are those of the inputs, which grow with the others: if the kernel
-    underflows, all angles are the same.
+    With `monotone` they are those of the inputs, which have the same order. They remain different
+    where the kernel underflows.
     """
 
     kernel: Kernel
@@ -331,7 +326,7 @@ class InputDistances:
 
 
 def nearest(rows: Any, start: int, squared: Any) -> NDArray[np.int32]:
-    """Return the number of the nearest center of each row."""
+    """Return the index of the nearest center of each row."""
     return np.argmin(squared(rows), axis=1).astype(np.int32)
 
 

@@ -14,7 +14,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice
-from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer
 from .._core.progress import tracked
 from .._core.threads import single_threaded_blas
@@ -36,9 +35,9 @@ __all__ = ["CenterClustering", "HypersphericalKMeans", "KernelKMeans"]
 class CenterClustering(
     FitsClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator
 ):
-    """What k-means in any geometry shares.
+    """k-means in any geometry.
 
-    A subclass names the geometry, and makes the functions of blocks that measure distances.
+    A subclass supplies the geometry, and the map from blocks of rows to distances.
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
@@ -85,29 +84,25 @@ class CenterClustering(
         """Return the geometry, a class of :mod:`.centers`."""
 
     @abstractmethod
-    def _distances(self) -> Any:
-        """Return the function of blocks that gives squared distances from the centers."""
+    def _distances(self, *, order_only: bool = False) -> Any:
+        """Return the map from blocks of rows to squared distances from the centers.
 
-    def _order(self) -> Any:
-        """Return the same, or what grows with it, to find the nearest center."""
-        return self._distances()
-
-    def _inits(self) -> tuple[str, ...]:
-        return tuple(SEEDINGS)
+        With `order_only` a monotone function of them is enough.
+        """
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        owner = type(self).__name__
+        owner, names = type(self).__name__, (*SEEDINGS, *self._geometry().more_inits)
         if isinstance(self.init, str):
-            check_choice(self.init, self._inits(), "init", owner)
+            check_choice(self.init, names, "init", owner)
         elif isinstance(self._kernel_object(), Precomputed):
             raise ValueError(
-                f"init of {owner} must be one of {', '.join(map(repr, self._inits()))} if the "
-                "kernel is precomputed: it does not know inputs."
+                f"init of {owner} must be one of {', '.join(map(repr, names))} if the kernel is "
+                "precomputed, as it does not know inputs."
             )
 
     def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
-        """Raise if the kernel, or its data, cannot be used."""
+        """Raise if the kernel or its data are not supported."""
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
@@ -128,8 +123,9 @@ class CenterClustering(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
             )
         self.__dict__.update(fit.attributes)
+        nearest = partial(spaces.nearest, squared=self._distances(order_only=True))
         self.labels_ = for_all_rows(
-            fit.labels, canonical, lambda alone: spaces.nearest(rows.take(alone), 0, self._order())
+            fit.labels, canonical, lambda alone: nearest(rows.take(alone), 0)
         )
         if isinstance(rows, DaskRows):
             self.labels_ = rows.as_dask(self.labels_)
@@ -152,7 +148,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(spaces.nearest, squared=self._order()))
+        return rows.map(partial(spaces.nearest, squared=self._distances(order_only=True)))
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -316,10 +312,10 @@ n_features), default="k-means++"
     def _geometry(self) -> type[spaces.Flat]:
         return spaces.Flat
 
-    def _distances(self) -> spaces.FlatDistances:
+    def _distances(self, *, order_only: bool = False) -> spaces.FlatDistances:
         return spaces.FlatDistances(
             self.kernel_,
-            _prepared(self.kernel_, self.X_fit_),
+            prepared_points(self.kernel_, self.X_fit_),
             self._columns_,
             self.cluster_centers_,
             self._center_squares_,
@@ -495,11 +491,8 @@ class HypersphericalKMeans(CenterClustering):
         if anchors and self.centers == "preimage":
             raise ValueError(
                 f"{type(self).__name__} takes anchors (n_anchors, solver='nystroem') for "
-                "centers='intrinsic' only: pre-images need no Gram matrix, and no features."
+                "centers='intrinsic' only; pre-images need neither a Gram matrix nor features."
             )
-
-    def _inits(self) -> tuple[str, ...]:
-        return (*SEEDINGS, "bounding-box") if self.centers == "preimage" else tuple(SEEDINGS)
 
     def _geometry(self) -> type[spaces.Inputs | spaces.Sphere]:
         return spaces.Inputs if self.centers == "preimage" else spaces.Sphere
@@ -521,15 +514,14 @@ class HypersphericalKMeans(CenterClustering):
         if not (has_profile(kernel) and kernel.unit_norm):
             raise ValueError(
                 f"centers='preimage' of {type(self).__name__} needs a radial kernel with "
-                "k(x, x) = 1, such as Gaussian, or a positive definite Gaussian one of shapes or "
-                f"matrices, and {type(kernel).__name__} is none; centers='intrinsic' takes every "
-                "kernel with constant k(x, x)."
+                "k(x, x) = 1, such as Gaussian, or a positive definite Gaussian kernel of shapes "
+                f"or matrices; got {type(kernel).__name__}. centers='intrinsic' takes every kernel "
+                "with constant k(x, x)."
             )
         if isinstance(self.init, str) and self.init == "bounding-box" and X.ndim != 2:
             raise ValueError(
-                f"init='bounding-box' of {type(self).__name__} needs vectors: the box of "
-                f"landmarks or matrices, here of {type(kernel).__name__}, holds places that are "
-                "none of them. Take another init."
+                f"init='bounding-box' of {type(self).__name__} needs vectors; "
+                f"{type(kernel).__name__} takes landmarks or matrices. Choose another init."
             )
         if scipy.sparse.issparse(X):
             raise ValueError(
@@ -537,31 +529,25 @@ class HypersphericalKMeans(CenterClustering):
                 "X.toarray(), or take centers='intrinsic'."
             )
 
-    def _distances(self, monotone: bool = False) -> spaces.InputDistances | spaces.SphereDistances:
+    def _distances(
+        self, *, order_only: bool = False
+    ) -> spaces.InputDistances | spaces.SphereDistances:
+        kernel = self.kernel_
         if self._centers_are_inputs_:
             # centers have the form of the specimens, which is not that of validated data
-            centers = self.kernel_.validate(self.cluster_centers_, reset=False)
-            return spaces.InputDistances(self.kernel_, self.kernel_.prepare(centers), monotone)
+            centers = kernel.validate(self.cluster_centers_, reset=False)
+            monotone = order_only and profile_of(kernel).decreasing
+            return spaces.InputDistances(kernel, kernel.prepare(centers), monotone)
         return spaces.SphereDistances(
-            self.kernel_,
-            _prepared(self.kernel_, self.X_fit_),
+            kernel,
+            prepared_points(kernel, self.X_fit_),
             self._columns_,
             self.cluster_centers_,
             self._squared_radius_,
             self._decoder_,
         )
 
-    def _order(self) -> spaces.InputDistances | spaces.SphereDistances:
-        decreasing = self._centers_are_inputs_ and profile_of(self.kernel_).decreasing
-        return self._distances(monotone=decreasing)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.sparse and self.centers != "preimage"
         return tags
-
-
-def _prepared(kernel: Kernel, points: Any) -> Any:
-    """Return the points that a fit keeps, prepared by its kernel."""
-    known = points is None or is_dask_array(points)
-    return points if known else prepared_points(kernel, points)

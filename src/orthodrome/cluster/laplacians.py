@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..coordinates import Coordinates
+from ..decomposition.geometry import centered
 from ..decomposition.view import View
 from ..eigen import Eigenpairs
 from ..eigen.components import affine_map, make_components, weighted_problem
@@ -27,11 +28,11 @@ class Extension(Protocol):
     """Embeds new points, from their kernel values with the training points and with themselves."""
 
     def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
-        """Return one row per new point; `cross` is k(x, X), and `own` is k(x, x)."""
+        """Return the embedding, given k(x, X) in `cross` and k(x, x) in `own`."""
         ...
 
     def over_features(self, features: Coordinates) -> Extension:
-        """Return the same for a `cross` that holds features f(x), and `own` their squares.
+        """Return the extension for features f(x) in `cross` and their squared lengths in `own`.
 
         `features` are those of the training points, k(x, X) = f(x) Fᵀ.
         """
@@ -39,7 +40,7 @@ class Extension(Protocol):
 
 
 class SpectralEmbedding(NamedTuple):
-    """What the training points become, and how new points follow."""
+    """The embedding of the training points, and its extension to new points."""
 
     points: NDArray[Any]  # (m, k)
     eigenvalues: NDArray[Any]  # (k,)
@@ -57,11 +58,11 @@ class Graph:
     unit_rows: bool
 
     def wrap(self, view: View) -> tuple[Degree, GramOperator]:
-        """Return the graph, shifted so that no eigenvalue is below 0, which a Hebbian solver needs.
+        """Return the graph, shifted so that no eigenvalue is negative, as Hebbian solvers require.
 
-        Similarities that are not negative have eigenvalues from -1 on. If K has none below 0, those
-        of the graph are not below -K_ii/Δ_i, which is often nearer: a smaller shift leaves the
-        eigenvalues farther apart, relative to the largest, and is faster.
+        Eigenvalues of nonnegative similarities are at least -1. If K is positive semidefinite,
+        those of the graph are at least the smallest -K_ii/Δ_i. The smaller the shift, the larger
+        the relative gaps between eigenvalues, and the faster the solver.
         """
         graph = Degree(
             view.gram,
@@ -77,12 +78,12 @@ class Graph:
         weights, dtype = graph.weights, pairs.vectors.dtype
         values = pairs.values.astype(np.float64) - graph.shift
         vectors = _with_small_rows(graph, pairs.vectors, values)
-        if view.definite:  # rounding would make clusters of points that are equal in K
+        if view.definite:  # otherwise rounding could separate points that are equal in K
             vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
         apart = graph.distinguishes_points()
         if not apart:
-            vectors[:, 1:] = 0  # only rounding, which would make clusters of equal points
-        # with every point written w times its entry in an eigenvector is v / √w
+            vectors[:, 1:] = 0  # only rounding, which could separate equal points
+        # if every point is repeated w times, its entry in an eigenvector is v / √w
         points = vectors / np.sqrt(weights)[:, None]
         if self.unit_rows:
             points = _unit_rows(points)
@@ -107,24 +108,19 @@ class Principal:
 
     def wrap(self, view: View) -> tuple[Centered, GramOperator]:
         """Return the centred Gram matrix, and the same with weights."""
-        centered = Centered(view.gram, view.weights)
-        if not (np.all(np.isfinite(centered.means)) and np.isfinite(centered.trace())):
-            raise ValueError(
-                f"Kernel values or their sums overflow in {view.gram.dtype}; rescale the data, or "
-                "choose other parameters of the kernel."
-            )
-        return centered, weighted_problem(centered, view.weights)
+        operator = centered(view.gram, view.weights)
+        return operator, weighted_problem(operator, view.weights)
 
-    def embedding(self, view: View, centered: Centered, pairs: Eigenpairs) -> SpectralEmbedding:
+    def embedding(self, view: View, operator: Centered, pairs: Eigenpairs) -> SpectralEmbedding:
         """Embed the points by the eigenvectors."""
-        components = make_components(pairs, centered, view.weights, drop_null=False)
-        # coordinates are eigenvectors times the roots of the eigenvalues; rounding stays 0
+        components = make_components(pairs, operator, view.weights, drop_null=False)
+        # coordinates are eigenvectors times roots of eigenvalues; null ones stay 0
         roots = np.sqrt(components.eigenvalues)
         inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
         return SpectralEmbedding(
             points=_unit_rows(components.embedding * inverse),
             eigenvalues=components.eigenvalues,
-            extension=AffineExtension(*affine_map(centered, components.coefficients * inverse)),
+            extension=AffineExtension(*affine_map(operator, components.coefficients * inverse)),
         )
 
 
@@ -138,13 +134,13 @@ LAPLACIANS: dict[str, Graph | Principal] = {
 
 @dataclass(frozen=True)
 class AffineExtension:
-    """Rows of k(x, X) @ matrix + constant, brought to length 1."""
+    """Rows of k(x, X) @ matrix + constant, normalised."""
 
     matrix: NDArray[Any]
     constant: NDArray[Any]
 
     def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
-        """Embed new points; their kernel values with themselves do not matter."""
+        """Embed new points; k(x, x) is not needed."""
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
     def over_features(self, features: Coordinates) -> AffineExtension:
@@ -164,10 +160,10 @@ class GraphExtension:
         \Delta_-(x) = \max(\Delta(x) - k(x, x), 0).
 
     The graph leaves out the similarity of a point to itself, and the plain extension
-    :math:`f_q / (\lambda_q \sqrt{\Delta})` does not: at a training point it is a different
-    combination of the eigenvectors, and where λ_q is as small as k(x, x)/Δ it is not even near. The
-    second factor is what makes both the same there. It tends to 1/λ_q, the plain extension, as the
-    degrees grow, and to 1, the mean of the neighbours, for points with little similarity to any.
+    :math:`f_q / (\lambda_q \sqrt{\Delta})` does not, so that it is wrong at training points,
+    and far off if λ_q is as small as k(x, x)/Δ. The second factor corrects this. It tends to
+    1/λ_q, the plain extension, for large degrees, and to 1, the mean of the neighbours, for points
+    with little similarity to any.
     """
 
     vectors: NDArray[Any]
@@ -196,7 +192,7 @@ class GraphExtension:
         return rows.astype(product.dtype, copy=False)
 
     def over_features(self, features: Coordinates) -> GraphExtension:
-        """Return the extension from features: their axes stand for the training points."""
+        """Return the extension from features: their axes replace the training points."""
         scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
         sums = features.combine(np.column_stack([scaled, self.weights]))
         ones = np.ones(sums.shape[1])
@@ -206,17 +202,17 @@ class GraphExtension:
 def _with_small_rows(
     graph: Degree, vectors: NDArray[Any], values: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """Return eigenvectors whose small rows have digits too, and those of isolated points none.
+    """Return eigenvectors with accurate small rows, and zero rows for isolated points.
 
-    A solver leaves errors of the size of rounding relative to the largest entries. The row of a
-    loosely connected point is far below them, and yet its direction counts: it is taken from its
-    neighbours, by the equation of the eigenvector.
+    A solver is accurate relative to the largest entries. The row of a loosely connected point is
+    far smaller, but its direction matters: it is computed from the neighbours, by the equation of
+    the eigenvector.
     """
     lengths = np.linalg.norm(vectors, axis=1)
     eps = float(np.finfo(vectors.dtype).eps)
     small = np.flatnonzero((lengths < np.sqrt(eps) * lengths.max()) & (graph.inverse_roots > 0))
     found = np.where(graph.inverse_roots[:, None] > 0, vectors, 0)
-    clear = values > 0.1 * values[0]  # the others would be divided by hardly anything
+    clear = values > 0.1 * values[0]  # the divisors of the others would be too small
     for start in range(0, len(small), 256):
         chosen = small[start : start + 256]
         block = graph.rows(chosen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -42,17 +41,17 @@ from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import COVARIANCES, Mixture, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
-from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
+from .base import MOST_RUNS, ClusterFit, FitsClusters, for_all_rows, number_of_clusters
 
 __all__ = ["GeodesicMixture"]
 
-# Of the progress bar: about what kPGA, with the starts, takes of a fit.
+# Fraction of the progress bar for kPGA and the starts.
 _PGA_SHARE = 0.5
-# Rows among which the starts are looked for; of fewer, all.
+# The largest sample that starts are chosen from.
 _SAMPLE = 8192
-# Kernel k-means only has to give a start.
+# Enough iterations of kernel k-means for a start.
 _MOST_LLOYD = 100
-# The least variance that has a reciprocal, and squares of what is divided by its root.
+# Smaller variances overflow when divided by.
 _LEAST_FLOOR = 1e-140
 
 
@@ -254,46 +253,44 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, owner)
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, owner, rows.dtype)
-        self._refuse_sparse(rows)
+        self._check_dense(rows)
         canonical = canonical_of(rows, kernel) if isinstance(rows, ArrayRows) else None
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             pga = self.pga_ = self._analysis(rows, kernel, canonical, pga_seed)
             modes = self.n_modes_ = max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
-            if canonical is None:
-                cloud = cloud_of(pga.embedding_, modes, rows.columns.get("weights"))
-                chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
-                sample = canonical_rows(rows.take(chosen), counts)
+            sample, points = canonical, over_rows(partial(unit_points, modes), pga.embedding_)
+            weights = rows.columns.get("weights") if sample is None else sample.weights
+            cloud = cloud_of(points, weights)
+            if sample is None:  # EM reads the rows in blocks; its starts come from a sample
+                sample = canonical_rows(*_sample_of(rows))
                 number_of_clusters(sample, self.n_components, owner, "n_components")
-                points = unit_points(pga._new_points()(sample.data), modes)
-            else:
-                sample, points = canonical, unit_points(pga.embedding_, modes)
-                cloud = Cloud(ArrayRows.of(points).zip(weights=canonical.weights))
+                points = unit_points(modes, pga._new_points()(sample.data))
             k = min(self.n_components, len(points))
             starts = starts_of(self.init_params, points, sample, pga, k, seeds)
             progress.advance(_PGA_SHARE, "kPGA")
-            fit = fit_mixture(
+            fit, status = fit_mixture(
                 cloud,
                 (points, sample.weights),
                 starts,
                 n_components=self.n_components,
                 covariance_type=self.covariance_type,
-                mean_update=self.mean_update,
                 reg_covar=self.reg_covar,
-                tol=self.tol,
-                max_iter=self.max_iter,
                 weighted=self.assignment == "posterior",
                 progress=progress,
+                mean_update=self.mean_update,
+                tol=self.tol,
+                max_iter=self.max_iter,
             )
         self.kernel_, self._assignment_ = pga.kernel_, self.assignment
         self.__dict__.update(fit.attributes)
+        evaluate, of_new = self._evaluation("labels"), self._coordinates()
         if canonical is None:
-            self.labels_ = over_rows(self._judge("labels"), pga.embedding_)
+            self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
-            judge, of_new = self._judge("labels"), self._coordinates()
             self.labels_ = for_all_rows(
-                fit.labels, canonical, lambda alone: judge(of_new(rows.take(alone), 0))
+                fit.labels, canonical, lambda alone: evaluate(of_new(rows.take(alone), 0))
             )
-        self._warn(fit.status)
+        self._warn(status)
 
     def _analysis(
         self, rows: Rows, kernel: Kernel, canonical: Canonical | None, seed: int
@@ -324,21 +321,20 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         else:
             n, budget = rows.shape[0], self.memory_budget
             if isinstance(modes, numbers.Integral) and not rows.lazy:
-                self._refuse_many_rows(table_fits(n, int(modes), rows.dtype, budget), n, modes)
+                self._check_memory(table_fits(n, int(modes), rows.dtype, budget), n, modes)
             pga._fit_rows(rows, kernel, owner, SILENT)
-            self._refuse_many_rows(rows.lazy or hasattr(pga, "embedding_"), n, pga.n_components_)
+            self._check_memory(rows.lazy or hasattr(pga, "embedding_"), n, pga.n_components_)
         columns = self._columns_
         pga.n_features_in_ = self.n_features_in_ if columns is None else len(columns)
         return pga
 
-    def _refuse_many_rows(self, kept: bool, n: int, modes: int) -> None:
-        """Raise if kPGA does not keep the coordinates of all rows, which EM needs."""
-        if not kept:
+    def _check_memory(self, fits: bool, n: int, modes: int) -> None:
+        """Raise if the coordinates of all rows, which EM needs, do not fit the budget."""
+        if not fits:
             raise ValueError(
                 f"{type(self).__name__} needs the coordinates of all {n:,} rows in {modes} modes, "
-                f"which do not fit its part of memory_budget={self.memory_budget!r}: raise it, "
-                "ask for fewer n_modes, or give a dask array, whose coordinates stay with the "
-                "workers."
+                f"which do not fit a quarter of memory_budget={self.memory_budget!r}. Raise it, "
+                "reduce n_modes, or give a dask array, whose coordinates stay on its workers."
             )
 
     def _warn(self, status: Status) -> None:
@@ -346,17 +342,17 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
         largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
         shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
-        lost = "lost all points and began anew at the least likely one"
+        lost = "lost all points and restarted at the least likely one"
         floor = (
-            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions: the points "
-            "there coincide, or are one only"
+            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, as there is "
+            "one point only, or its points coincide"
         )
         for components, what in ((again, lost), (shrunk, floor)):
             if len(components):
                 plural = "s" if len(components) > 1 else ""
                 warn_user(
-                    f"{owner}: component{plural} {', '.join(map(str, components))} {what}. Ask for "
-                    "fewer components, or raise reg_covar.",
+                    f"{owner}: component{plural} {', '.join(map(str, components))} {what}. Reduce "
+                    "n_components, or raise reg_covar.",
                     ConvergenceWarning,
                 )
         warn_unless_converged(
@@ -382,7 +378,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._judged(X, "labels")
+        return self._evaluated(X, "labels")
 
     def predict_proba(self, X: Data) -> NDArray[np.float64]:
         """Return the posterior probability of each component.
@@ -397,7 +393,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples, n_components)
             Probabilities; rows sum to 1.
         """
-        return self._judged(X, "posterior")
+        return self._evaluated(X, "posterior")
 
     def score_samples(self, X: Data) -> NDArray[np.float64]:
         """Return the log-density log P(y) of each point, without the constant of the sphere.
@@ -412,7 +408,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Log-densities of the points on the sphere that kPGA maps X to.
         """
-        return self._judged(X, "evidence")
+        return self._evaluated(X, "evidence")
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the weighted mean of :meth:`score_samples`.
@@ -507,9 +503,9 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         unused = self.pga_.n_components_ - self.n_modes_
         return self.pga_.inverse_transform(np.pad(coordinates, [(0, 0), (0, unused)])), labels
 
-    def _refuse_sparse(self, rows: Rows) -> None:
-        # scikit-learn's check of estimators takes what has predict_proba and is given sparse data
-        # for a classifier of four classes
+    def _check_dense(self, rows: Rows) -> None:
+        # scikit-learn's checks take an estimator with predict_proba and sparse input for a
+        # classifier
         if isinstance(rows, ArrayRows) and scipy.sparse.issparse(rows.array):
             raise ValueError(
                 f"{type(self).__name__} does not take sparse X: call X.toarray(), or pass the Gram "
@@ -517,20 +513,19 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             )
 
     def _coordinates(self) -> Any:
-        """Return the function of blocks that gives kPGA's coordinates."""
+        """Return the map from blocks of rows to coordinates of kPGA."""
         columns, function = self._columns_, self.pga_._new_points()
         return function if columns is None else partial(_of_columns, function, columns)
 
-    def _judge(self, what: str) -> Any:
-        """Return the function of coordinates that gives what the mixture says of points."""
-        weighted = self._assignment_ == "posterior"
-        return partial(_judged_coordinates, self._mixture_, what, weighted)
+    def _evaluation(self, what: str) -> Any:
+        """Return the map from coordinates of kPGA to labels, probabilities or log-densities."""
+        return partial(_evaluate, self._mixture_, what, self._assignment_ == "posterior")
 
-    def _judged(self, X: Data, what: str) -> Any:
-        """Return what the mixture says of data."""
+    def _evaluated(self, X: Data, what: str) -> Any:
+        """Return labels, probabilities or log-densities of data."""
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        self._refuse_sparse(rows)
+        self._check_dense(rows)
         columns, function = self._columns_, self._coordinates()
         if columns is None:
             function, rows = attach_products(function, rows)
@@ -539,7 +534,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
                 f"This {type(self).__name__} has {len(columns)} training points, and its kPGA "
                 f"{self.pga_.n_features_in_}: it is damaged. Fit it again."
             )
-        return over_rows(self._judge(what), rows.map(function))
+        return over_rows(self._evaluation(what), rows.map(function))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -550,18 +545,14 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 # ---------------------------------------------------------------------- fitting
 
 
-@dataclass(frozen=True)
-class MixtureRecord:
-    """What a fit has found: fitted attributes, the labels of the sample, and how EM ended."""
-
-    attributes: dict[str, Any]
-    labels: NDArray[np.int32]
-    status: Status
+def _sample_of(rows: Rows) -> tuple[Any, NDArray[np.float64]]:
+    """Return some rows, and how often each counts."""
+    chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
+    return rows.take(chosen), counts
 
 
-def cloud_of(embedding: Any, n_modes: int, weights: Any) -> Cloud:
-    """Return points as EM takes them; those of a dask array are kept by the workers."""
-    points = over_rows(partial(unit_points, n_modes=n_modes), embedding)
+def cloud_of(points: Any, weights: Any) -> Cloud:
+    """Return points for EM; those of a dask array stay on its workers."""
     lazy = is_dask_array(points)
     rows: Rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
     return Cloud(rows.zip(weights=weights))
@@ -574,20 +565,18 @@ def fit_mixture(
     *,
     n_components: int,
     covariance_type: str,
-    mean_update: str,
     reg_covar: float,
-    tol: float,
-    max_iter: int,
     weighted: bool,
     progress: Progress,
-) -> MixtureRecord:
-    """Run EM over all points from the labels of a sample, and take the likeliest mixture.
+    **options: Any,
+) -> tuple[ClusterFit, Status]:
+    """Run EM over all points from labels of a sample, and keep the likeliest mixture.
 
-    The sample is points and weights.
+    The sample is points and weights; `options` are those of EM, :func:`improved`.
     """
     points, weights = sample
     variance = cloud.variance()
-    # if all points coincide there is no variance to take a part of
+    # if all points coincide, the floor is absolute
     floor = max(reg_covar * variance if variance > 0 else float(reg_covar), _LEAST_FLOOR)
     shares, fits = weights / weights.sum(), []
     for number, start in enumerate(starts):
@@ -596,12 +585,10 @@ def fit_mixture(
         first = first_mixture(
             points, memberships, covariance_type, floor, of_a_point=1 / weights.sum()
         )
-        fits.append(
-            improved(cloud, first, mean_update=mean_update, floor=floor, tol=tol, max_iter=max_iter)
-        )
+        fits.append(improved(cloud, first, floor=floor, **options))
         progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
-    labels, order = numbered_by_first(_judged_points(best.mixture, "labels", weighted, points))
+    labels, order = numbered_by_first(_evaluate_points(best.mixture, "labels", weighted, points))
     order = np.concatenate([order, np.setdiff1d(np.arange(n_components), order)])
     mixture, number_of = best.mixture.reordered(order), np.argsort(order)
     history = []
@@ -618,7 +605,7 @@ def fit_mixture(
         "converged_": best.status.converged,
         "history_": history,
     }
-    return MixtureRecord(attributes, labels, best.status)
+    return ClusterFit(attributes, labels), best.status
 
 
 def starts_of(
@@ -629,7 +616,7 @@ def starts_of(
     k: int,
     seeds: list[int],
 ) -> list[NDArray[np.intp]]:
-    """Return the labels that each start of EM begins with."""
+    """Return the initial labels of each run of EM."""
     if k == 1:  # there is nothing to choose
         return [np.zeros(len(points), dtype=np.intp)]
     weights = canonical.weights
@@ -639,7 +626,7 @@ def starts_of(
         return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
 
     if init == "kernel-k-means":
-        centers = FlatCenters(_gram_seen_by(pga, canonical), weights)
+        centers = FlatCenters(_gram_of(pga, canonical), weights)
         squared = centers.squared_from
     starts = []
     for seed in seeds:
@@ -654,16 +641,13 @@ def starts_of(
     return starts
 
 
-def _gram_seen_by(pga: KernelPGA, canonical: Canonical) -> GramOperator:
-    """Return the Gram matrix of rows as an analysis has seen them.
-
-    Where that was through anchors, it is that of their vectors, of unit length.
-    """
+def _gram_of(pga: KernelPGA, canonical: Canonical) -> GramOperator:
+    """Return the Gram matrix of rows, or of their unit vectors by the anchors of kPGA."""
     kernel, data = pga.kernel_, canonical.data
     where: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
     if pga.n_anchors_ is None:
         return gram_operator(kernel, data, **where)
-    # points, where there are any: these may be some of the rows only
+    # by points if possible: these rows may be a sample without the anchors
     chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
     scale = 1.0 / pga._squared_radius
     anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
@@ -674,8 +658,8 @@ def _gram_seen_by(pga: KernelPGA, canonical: Canonical) -> GramOperator:
 # ---------------------------------------------------------------------- points of the sphere
 
 
-def unit_points(coordinates: NDArray[Any], n_modes: int) -> NDArray[np.float64]:
-    """Return the unit vectors that kPGA's coordinates stand for."""
+def unit_points(n_modes: int, coordinates: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the unit vectors with these coordinates of kPGA."""
     return exp_at_pole(coordinates[:, :n_modes].astype(np.float64))
 
 
@@ -683,19 +667,19 @@ def _of_columns(function: Any, columns: NDArray[np.intp], rows: Any, start: int)
     return function(rows[:, columns], start)
 
 
-def _judged_coordinates(
+def _evaluate(
     mixture: Mixture, what: str, weighted: bool, coordinates: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return what a mixture says of coordinates of kPGA."""
-    return _judged_points(mixture, what, weighted, unit_points(coordinates, mixture.n_modes))
+    """Evaluate a mixture at coordinates of kPGA."""
+    return _evaluate_points(mixture, what, weighted, unit_points(mixture.n_modes, coordinates))
 
 
-def _judged_points(
+def _evaluate_points(
     mixture: Mixture, what: str, weighted: bool, points: NDArray[np.float64]
 ) -> NDArray[Any]:
     """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
 
-    Labels follow the posterior probabilities if they are `weighted`, else the densities.
+    Labels maximise the posterior probability if `weighted`, otherwise the density.
     """
     densities = mixture.log_densities(points)
     joint = densities + np.log(mixture.weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from ..sphere.lloyd import numbered_by_first
 from .base import (
     GRAM_SHARE,
     MOST_RUNS,
+    ClusterFit,
     FitsClusters,
     for_all_rows,
     number_of_clusters,
@@ -45,7 +47,7 @@ from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
 
 __all__ = ["KernelSpectralClustering"]
 
-# Of the eigenvectors on features, where a product is cheap.
+# Tolerance of the eigenvectors on features, where products are cheap.
 _FEATURES_TOL = 1e-10
 
 
@@ -190,7 +192,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         "tol": optional(positive(or_zero=True)),
         "n_init": integer(maximum=MOST_RUNS),
     }
-    # Of fits on features; else there are none.
+    # None after a fit to the Gram matrix.
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
@@ -235,8 +237,8 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         canonical = canonical_of(rows, kernel)
         if not np.all(canonical.weights > 0):
             raise ValueError(
-                f"{owner} takes rows of weight 0 in memory or in a dask array; leave them out of "
-                "batches and zarr arrays."
+                f"{owner} takes rows of weight 0 only in memory or in a dask array. Leave them out "
+                "of batches and zarr arrays."
             )
         k = number_of_clusters(canonical, self.n_clusters, owner)
         request = Request.of(self, n_components=k, random_state=solver_seed)
@@ -247,8 +249,9 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             fit = fit_spectral(canonical, kernel, geometry, plan, means, progress)
         self.__dict__.update(fit.attributes)
         embed = self._embedding()
-        embedding = for_all_rows(fit.points, canonical, lambda alone: embed(rows.take(alone)))
-        nearest = _Nearest(self.cluster_centers_)
+        embedding: Any = fit.embedding
+        embedding = for_all_rows(embedding, canonical, lambda alone: embed(rows.take(alone)))
+        nearest = partial(_nearest, self.cluster_centers_)
         labels = for_all_rows(fit.labels, canonical, lambda alone: nearest(embedding[alone]))
         if isinstance(rows, DaskRows):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
@@ -290,13 +293,13 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         rows = as_rows(X, self.kernel_, self, reset=False)
         if is_dask_array(self.X_fit_) and rows.lazy:
             raise ValueError(
-                f"{type(self).__name__} compares new rows with all training rows, which are in a "
-                "dask array: give the new ones in memory, or fit with solver='nystroem'."
+                f"{type(self).__name__} compares new rows with all training rows, which are a "
+                "dask array. Give the new rows in memory, or fit with solver='nystroem'."
             )
         return rows.map(self._embedding())
 
     def _embedding(self) -> _Embedding:
-        """Return the function of blocks that embeds new points."""
+        """Return the map from blocks of rows to the embedding."""
         anchors = Anchors(self.X_fit_, self._columns_, self._decoder_)  # type: ignore[arg-type]
         return _Embedding(self.kernel_, anchors, self.extension_, self._mean_diagonal_)
 
@@ -315,16 +318,16 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        embedded = self.embed(X)  # which says so if there is no fit
-        return over_rows(_Nearest(self.cluster_centers_), embedded)
+        embedded = self.embed(X)
+        return over_rows(partial(_nearest, self.cluster_centers_), embedded)
 
 
 @dataclass(frozen=True)
 class _Embedding:
-    """The embedding of new points, as a function of blocks of rows."""
+    """The map from blocks of rows to the embedding."""
 
     kernel: Kernel
-    fitted: Anchors  # the points that a fit keeps; with a decoder, anchors
+    fitted: Anchors  # the fitted points; the decoder is None if they are no anchors
     extension: Any
     mean_diagonal: float
 
@@ -343,23 +346,9 @@ class _Embedding:
         return np.asarray(self.extension(cross_operator(kernel, rows, fitted.points), own))
 
 
-@dataclass(frozen=True)
-class _Nearest:
-    """Labels of rows of an embedding: their nearest centres."""
-
-    centers: NDArray[Any]
-
-    def __call__(self, embedding: NDArray[Any]) -> NDArray[Any]:
-        return pairwise_distances_argmin(embedding, self.centers).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class SpectralFit:
-    """What a fit has found: fitted attributes, and the embedding and labels of distinct rows."""
-
-    attributes: dict[str, Any]
-    points: NDArray[Any]
-    labels: NDArray[np.int32]
+def _nearest(centers: NDArray[Any], embedding: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the nearest center of each row of an embedding."""
+    return pairwise_distances_argmin(embedding, centers).astype(np.int32)
 
 
 def fit_spectral(
@@ -369,7 +358,7 @@ def fit_spectral(
     plan: Plan,
     means: KMeans,
     progress: Progress,
-) -> SpectralFit:
+) -> ClusterFit:
     """Embed the points by leading eigenvectors in a geometry, and cluster the embedding."""
     solver, tol, request = plan.solver, plan.tol, plan.request
     if isinstance(solver, Dense):
@@ -379,8 +368,8 @@ def fit_spectral(
         solver = Krylov(tol) if most is None else Krylov(tol, most)
     with single_threaded_blas(), rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan)
-    seen = view.points is not None
-    progress.advance(GRAM_SHARE, "features" if seen else "Gram matrix")
+    on_features = view.points is not None
+    progress.advance(GRAM_SHARE, "features" if on_features else "Gram matrix")
     operator, problem = geometry.wrap(view)
     pairs = leading(
         problem,
@@ -402,23 +391,23 @@ def fit_spectral(
         "converged_": pairs.converged and view.status.converged,
         "residuals_": pairs.residuals,
         "history_": list(pairs.history),
-        # of a precomputed kernel: k(x, x) of new rows
+        # k(x, x) of new rows if the kernel is precomputed
         "_mean_diagonal_": float(np.average(view.gram.diagonal(), weights=view.weights)),
     }
-    if seen:
+    if on_features:
         attributes["extension_"] = found.extension.over_features(view.points)
         attributes["solver_"] = plan.name
         trace = {"n_anchors": attributes["n_anchors_"], "trace_error": view.trace_error}
         attributes["history_"][0] = attributes["history_"][0] | trace
-    return SpectralFit(attributes, found.points, labels)
+    return ClusterFit(attributes, labels, found.points)
 
 
 def _k_means(
     points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return labels and centers, clusters numbered by the first of their points.
+    """Return labels and centers of k-means; clusters are numbered by their first points.
 
-    There are no more clusters than points that differ by more than rounding.
+    Points that differ by rounding only count as one.
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     different = np.round(points / unit) if unit > 0 else points
@@ -434,14 +423,14 @@ def _k_means(
 def _warn(
     found: SpectralEmbedding, pairs: Eigenpairs, view: View, clusters: tuple[int, int], tol: float
 ) -> None:
-    owner, n, seen = view.plan.request.owner, len(found.points), view.points is not None
+    owner, n, on_features = view.plan.request.owner, len(found.points), view.points is not None
     warn_if_fewer(*clusters, owner)
     if found.n_isolated and n > 1:
-        more = ", take more anchors (n_anchors)" if seen else ""
+        more = ", take more anchors (n_anchors)" if on_features else ""
         warn_user(
-            f"{found.n_isolated} of the {n} different points have no similarity to "
-            f"any other{' that the anchors show' if seen else ''}; they are put at the origin of "
-            f"the embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
+            f"{found.n_isolated} of the {n} distinct points have no similarity to any other"
+            f"{' by the anchors' if on_features else ''}; they are put at the origin of the "
+            f"embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
             UserWarning,
         )
     warn_unless_converged(

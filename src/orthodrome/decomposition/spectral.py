@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_flag
-from .._core.kinds import is_dask_array
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import LockOfOneProcess
@@ -199,9 +198,8 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
     def _new_points(self) -> NewPoints:
         """Return the map from rows to coordinates."""
-        kernel, points, by = self.kernel_, self.X_fit_, None
-        if points is not None and not is_dask_array(points):
-            points = prepared_points(kernel, points)
+        kernel, by = self.kernel_, None
+        points = prepared_points(kernel, self.X_fit_)
         decoder, radius = getattr(self, "_decoder_", None), getattr(self, "_squared_radius", 1.0)
         if decoder is not None:
             anchors = self._columns_ if points is None else points

@@ -101,9 +101,9 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     return CrossGram(kernel, kernel.prepare(X_new), prepared_points(kernel, X))
 
 
-def prepared_points(kernel: Kernel, X: Any) -> Prepared:
-    """Return points that a fitted kernel has prepared: X, where it has done so already."""
-    return X if isinstance(X, Prepared) else kernel.prepare(X)
+def prepared_points(kernel: Kernel, X: Any) -> Any:
+    """Return points that a fitted kernel has prepared; a dask array and None are returned as is."""
+    return X if X is None or isinstance(X, Prepared) or is_dask_array(X) else kernel.prepare(X)
 
 
 def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
