@@ -1,4 +1,4 @@
-"""The interactive scatter: its data on the page, and the page in a browser, with mouse and keys."""
+"""The interactive scatter: its data on the page, and the page in a browser."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ HOSTILE = (ATTACK, IMAGE, TAGS)
 
 
 def corners(**options):
-    """Five points whose places and rows are known."""
+    """Return a scatter of five known points."""
     arguments = {
         "Z": [[0, 0, 5], [1, 1, 3], [2, 0, 1], [3, 1, 2], [4, 0, 4]],
         "caption": "Five points.",
@@ -113,7 +113,7 @@ def test_payload_has_every_point_once_with_its_row():
         ["", "2 b", "10 a", "²"],
     ],
 )
-def test_classes_stand_in_natural_order(ordered):
+def test_classes_are_in_natural_order(ordered):
     labels = np.array(ordered)[np.random.default_rng(0).permutation(len(ordered))]
     data = payload(Scatter(np.zeros((len(labels), 2)), "c", labels=labels))
     assert [group["name"] for group in data["groups"]] == ordered
@@ -123,7 +123,7 @@ def test_classes_stand_in_natural_order(ordered):
     assert drawn == [name or "(empty)" for name in ordered]
 
 
-def test_words_say_what_is_shown():
+def test_description():
     assert corners().alternative() == (
         "Scatter plot of 5 points, Component 2 over Component 1; 3 coordinates to choose from. "
         "Classes by kind: a (2), b (2), c (1)."
@@ -139,15 +139,10 @@ def test_words_say_what_is_shown():
     assert "26 classes by class, of 11 to 12 points." in many(26).alternative()
 
 
-def test_json_has_no_character_of_markup():
+def test_only_declared_scripts_are_on_the_page_and_in_its_policy():
     text = re.findall(r'<script type="application/json">(.*)</script>', hostile().html(), re.S)[0]
     assert not set("<>&\n\u2028\u2029") & set(text)
-    data = json.loads(text)
-    assert data["ids"] == list(HOSTILE)
-    assert data["axes"] == [IMAGE, TAGS]
-
-
-def test_only_scripts_of_the_library_are_on_the_page_and_in_its_policy():
+    assert json.loads(text)["ids"] == list(HOSTILE)
     scatters = [hostile(), corners(), corners()]
     page = Scripts(render_report(ATTACK, [Section(ATTACK, scatters)]))
     assert len(page.data) == 3
@@ -158,12 +153,9 @@ def test_only_scripts_of_the_library_are_on_the_page_and_in_its_policy():
     assert rules["script-src"].split() == [f"'sha256-{digest}'" for digest in hashes]
     assert rules["default-src"] == "'none'"
     assert "unsafe-eval" not in page.policy
-
-
-def test_a_page_without_scatters_has_no_script():
-    page = Scripts(render_report("t", [Section("s", [Text(ATTACK)])]))
-    assert page.run == page.data == []
-    assert "script-src" not in page.policy
+    without = Scripts(render_report("t", [Section("s", [Text(ATTACK)])]))
+    assert without.run == without.data == []
+    assert "script-src" not in without.policy
 
 
 def test_names_that_are_not_utf_8_are_written(tmp_path):
@@ -172,13 +164,15 @@ def test_names_that_are_not_utf_8_are_written(tmp_path):
     assert "<title>a?b</title>" in file.read_text("utf-8")
 
 
-@pytest.mark.parametrize("mark", ["</SCRIPT >", "<!-- \n <script", "\r", "\0"])
-def test_assets_refuse_what_a_browser_would_read_otherwise(mark):
-    with pytest.raises(ValueError, match="scripts of Assets must not contain"):
-        Assets(scripts=(f"let text = '{mark}';",))
+def test_assets_reject_text_that_browsers_change():
+    for mark in ("</SCRIPT >", "<!-- \n <script", "\r", "\0"):
+        with pytest.raises(ValueError, match="scripts of Assets"):
+            Assets(scripts=(f"let text = '{mark}';",))
+    with pytest.raises(ValueError, match="styles of Assets"):
+        Assets(styles=("</Style>",))
 
 
-def test_of_too_many_rows_a_stated_sample_has_every_class(monkeypatch):
+def test_a_sample_of_many_rows_has_every_class_and_is_stated(monkeypatch):
     monkeypatch.setattr(interactive, "MAX_POINTS", 40)
     labels = ["common"] * 999 + ["rare"]
     made = [Scatter(np.arange(2000.0).reshape(1000, 2), "c", labels=labels) for _ in range(2)]
@@ -194,7 +188,7 @@ def test_of_too_many_rows_a_stated_sample_has_every_class(monkeypatch):
     assert len(payload(Scatter(np.zeros((1000, 2)), "c"))["ids"]) == 40  # without classes
 
 
-def test_of_too_many_classes_the_rarest_share_one():
+def test_the_rarest_of_many_classes_are_merged():
     labels = [f"{i:03d}" for i in range(150)] + [f"{i:03d}" for i in range(50, 149)]
     data = payload(Scatter(np.zeros((len(labels), 2)), "c", labels=labels))
     assert len(data["groups"]) == 100
@@ -204,17 +198,20 @@ def test_of_too_many_classes_the_rarest_share_one():
     assert len(styles) == 100
 
 
-def test_values_are_a_scale_and_missing_ones_a_class():
+def test_numbers_are_on_a_scale_and_missing_ones_a_class():
     labels = np.where(np.arange(60) % 10 == 0, np.nan, np.arange(60.0))
     data = payload(Scatter(np.zeros((60, 2)), "c", labels=labels))
     assert [group["name"] for group in data["groups"]] == ["class", "missing"]
     assert data["codes"].count(1) == data["values"].count(None) == 6
 
 
-def test_details_may_have_the_name_of_a_feature():
-    fields = payload(corners(details={"one": list("vwxyz")}))["details"]
-    assert fields[0] == ["one", list("vwxyz")]
-    assert fields[1][0] == "one"
+def test_details_and_labels_of_several_kinds():
+    labels = np.array([None, 2, "a", 2, "a"], dtype=object)
+    columns = np.array(["one", "two", "three", "four", "five"])
+    data = payload(corners(labels=labels, details={"one": np.arange(5)}, columns=columns))
+    assert [data["groups"][code]["name"] for code in data["codes"]] == ["None", "2", "a", "2", "a"]
+    assert data["details"][0] == ["one", [0, 1, 2, 3, 4]]
+    assert data["details"][1][0] == "one"
 
 
 def contrast(first, second):
@@ -225,30 +222,27 @@ def contrast(first, second):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_every_class_can_be_seen_on_a_dark_page():
+def test_every_class_has_contrast_on_a_dark_page():
     groups = payload(many(len(COLORS)))["groups"]
     assert [group["color"] for group in groups] == list(COLORS)
     assert len({group["dark"] for group in groups}) == len(COLORS)
     assert min(contrast(group["dark"], "#14181d") for group in groups) > 3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"labels": ["a"]}, r"labels of Scatter must have shape \(5,\), one per row of Z"),
-        ({"ids": ["a"]}, r"ids of Scatter must have shape \(5,\)"),
-        ({"axes": ["a"]}, r"axes of Scatter must have shape \(3,\), one per column of Z"),
-        ({"ratios": [1.0]}, r"ratios of Scatter must have shape \(3,\)"),
-        ({"details": {"d": [1]}}, r"details\['d'\] of Scatter must have shape \(5,\)"),
-        ({"columns": None}, "features and columns of Scatter go together"),
-        ({"columns": ["a"]}, r"features of Scatter must have shape \(5, 1\)"),
+def test_invalid_arguments_are_named():
+    for options, message in (
+        ({"labels": ["a"]}, r"labels of Scatter .*\(5,\).* row of Z"),
+        ({"ids": ["a"]}, r"ids of Scatter .*\(5,\)"),
+        ({"axes": ["a"]}, r"axes of Scatter .*\(3,\).* column of Z"),
+        ({"ratios": [1.0]}, r"ratios of Scatter .*\(3,\)"),
+        ({"details": {"d": [1]}}, r"details\['d'\] of Scatter .*\(5,\)"),
+        ({"columns": None}, "features and columns of Scatter"),
+        ({"columns": ["a"]}, r"features of Scatter .*\(5, 1\).*\(5, 5\)"),
         ({"Z": [[np.nan, 1.0]]}, "Z contains NaN"),
-        ({"Z": np.zeros((0, 2))}, "Found array with 0 sample"),
-    ],
-)
-def test_scatter_refuses(options, message):
-    with pytest.raises(ValueError, match=message):
-        corners(**options)
+        ({"Z": np.zeros((0, 2))}, "0 sample"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            corners(**options)
 
 
 # ---------------------------------------------------------------------- the page in a browser
@@ -286,7 +280,7 @@ def desktop(browser, file):
 
 @pytest.fixture
 def figure(desktop):
-    """Gives a figure by its name; every test has its own, and the page must not complain."""
+    """Return a function that finds a figure; fail if the page complained or made requests."""
     yield lambda name: find(desktop, name)
     assert desktop.complaints == []
     assert external(desktop.requests) == []
@@ -305,7 +299,7 @@ def button(figure, name):
 
 
 def point_at(figure, index):
-    """Move the mouse to a point; return the text that appears over the plot."""
+    """Move the mouse to a point; return the text that appears."""
     point = points(figure).nth(index)
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
@@ -345,18 +339,18 @@ def test_a_click_in_the_legend_hides_a_class_and_a_key_shows_it(figure):
     assert entry.get_attribute("aria-pressed") == "true"
 
 
-def test_keys_walk_through_the_points_that_are_shown(figure):
+def test_keys_move_through_the_visible_points(figure):
     shown = figure("keys")
     plot, line = shown.locator(".scatter-plot"), shown.locator(".scatter-line")
     assert line.get_attribute("aria-live") == "polite"
     assert plot.get_attribute("tabindex") == "0"
     assert plot.get_attribute("aria-label").startswith("Scatter plot of 5 points")
     button(shown, "b 2").click()
-    heard = []
+    lines = []
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "Home", "End"):
         plot.press(key)
-        heard.append(line.inner_text().split(" · ")[0])
-    assert heard == ["first", "third", "fourth", "fourth", "third", "first", "fourth"]
+        lines.append(line.inner_text().split(" · ")[0])
+    assert lines == ["first", "third", "fourth", "fourth", "third", "first", "fourth"]
     # plotly waits a little between two labels
     shown.locator(".hovertext", has_text="fourth").wait_for()
     plot.press("Escape")
@@ -402,26 +396,18 @@ def test_text_from_the_data_stays_text(figure):
     assert points(shown).count() == 2
 
 
-def test_every_one_of_many_classes_has_a_button(figure):
-    shown = figure("many")
-    assert shown.locator(".scatter-legend button[aria-pressed]").count() == 26
-    assert points(shown).count() == 300
-    button(shown, "long name, 025").click()
-    assert points(shown).count() == 289
-
-
-def test_values_have_a_scale_and_no_buttons(figure):
-    shown = figure("values")
-    assert shown.locator(".colorbar").count() == 1
-    assert shown.locator(".scatter-legend").count() == 0
-    assert shown.locator("select").first.locator("option").count() == 10
-    assert len(set(fills(shown))) == 30
-
-
-def test_a_single_coordinate_is_drawn_over_the_rows(figure):
-    shown = figure("single")
-    assert shown.locator(".xtitle").text_content() == "Row"
-    assert "row 4\nRow: 4\nComponent 1: 3" in point_at(shown, 3)
+def test_many_classes_values_and_a_single_coordinate(figure):
+    many_classes, values, single = figure("many"), figure("values"), figure("single")
+    assert many_classes.locator(".scatter-legend button[aria-pressed]").count() == 26
+    assert points(many_classes).count() == 300
+    button(many_classes, "long name, 025").click()
+    assert points(many_classes).count() == 289
+    assert values.locator(".colorbar").count() == 1
+    assert values.locator(".scatter-legend").count() == 0
+    assert values.locator("select").first.locator("option").count() == 10
+    assert len(set(fills(values))) == 30
+    assert single.locator(".xtitle").text_content() == "Row"
+    assert "row 4\nRow: 4\nComponent 1: 3" in point_at(single, 3)
 
 
 # ---------------------------------------------------------------------- dark, paper, phone
@@ -479,7 +465,7 @@ def test_dark_follows_the_system_and_paper_is_light(browser, file):
 
 
 def swipe_up(page, place):
-    """Draw a finger over the middle of a place; return how far the page has moved."""
+    """Swipe over the middle of a place; return how far the page has scrolled."""
     place.scroll_into_view_if_needed()
     page.evaluate("scrollBy(0, -200)")
     before = page.evaluate("scrollY")
@@ -518,7 +504,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser, file):
         assert shown.complaints == []
 
 
-def test_without_scripts_the_words_remain(browser, file):
+def test_without_scripts_the_description_remains(browser, file):
     with opened(browser, file, java_script_enabled=False) as shown:
         figure = find(shown, "hover")
         assert "Classes by kind: a (2), b (2), c (1)." in figure.inner_text()
@@ -546,9 +532,3 @@ def test_only_declared_scripts_run(browser, tmp_path):
         assert shown.page.evaluate("window.smuggled") is None
         refused = [c for c in shown.complaints if "Content Security Policy" in c]
         assert len(refused) >= 2
-
-
-def test_classes_and_values_of_several_kinds():
-    names, codes = interactive._merged_classes(np.array([None, 2, "a", 2], dtype=object))
-    assert [names[code] for code in codes] == ["None", "2", "a", "2"]
-    assert interactive._values(np.array([3, 4])) == [3, 4]

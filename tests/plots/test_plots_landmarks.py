@@ -1,4 +1,4 @@
-"""Pictures of shapes: each class in its panel with its mean, modes from end to end, nothing cut."""
+"""Figures of shapes: a panel for each class with its mean, and modes of variation."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,6 @@ from orthodrome.plots._matplotlib import house_style
 from orthodrome.spaces import as_complex, extrinsic_mean, procrustes_align, riemannian_distance
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure
-
 DARK = "#111111"
 
 
@@ -39,17 +37,13 @@ def drawn(line, *, closed=True):
     return z[:-1] if closed else z
 
 
-def outlines(ax, color=None):
-    return [line for line in ax.lines if color is None or line.get_color() == color]
-
-
 def mean_line(ax):
-    (line,) = outlines(ax, DARK)
+    (line,) = [line for line in ax.lines if line.get_color() == DARK]
     return line
 
 
 def specimens(ax):
-    """The lines that are neither a mean nor the white below it."""
+    """The lines other than a mean and the white rim below it."""
     return [line for line in ax.lines if line.get_color() not in (DARK, "white")]
 
 
@@ -63,7 +57,7 @@ def assert_nothing_is_cut(figure):
         [np.asarray(line.get_xydata()) for ax in figure.axes for line in ax.lines]
     )
     assert np.all((points > [x0, y0]) & (points < [x1, y1]))
-    # and none of it is wasted: in one direction they fill nine tenths of it
+    # and the lines fill nine tenths of them in one direction
     assert np.ptp(points, axis=0).max() > 0.9 * (x1 - x0)
     assert all(ax.get_aspect() == 1 for ax in figure.axes if ax.lines)
 
@@ -73,26 +67,18 @@ def assert_nothing_is_cut(figure):
 
 def test_a_panel_for_each_class_with_its_number(leaves):
     X, names = leaves
-    figure = plots.shapes(X, names, title="Leaves")
-    assert isinstance(figure, Figure)
-    assert figure.get_suptitle() == "Leaves"
+    figure = plots.shapes(X, names)
     classes, counts = np.unique(names, return_counts=True)
     expected = [f"{name} ({count})" for name, count in zip(classes, counts, strict=True)]
     assert [ax.get_title() for ax in figure.axes] == expected
     assert [len(specimens(ax)) for ax in figure.axes] == counts.tolist()
     assert len({specimens(ax)[0].get_color() for ax in figure.axes}) == 3
-
-
-def test_without_labels_there_is_one_panel_without_title(leaves):
-    figure = plots.shapes(leaves[0])
-    (ax,) = figure.axes
-    assert ax.get_title() == ""
-    assert len(specimens(ax)) == 45
-    assert figure.get_suptitle() == ""
+    (ax,) = plots.shapes(X).axes
+    assert (ax.get_title(), len(specimens(ax))) == ("", 45)
 
 
 @every_form
-def test_specimens_are_aligned_to_the_mean_of_all(leaves, form):
+def test_specimens_are_aligned_to_the_overall_mean(leaves, form):
     X, names = leaves
     figure = plots.shapes(in_form(X, form), names)
     mean = extrinsic_mean(X)
@@ -113,39 +99,40 @@ def test_bold_lines_are_the_extrinsic_means(leaves):
         line = mean_line(ax)
         close(riemannian_distance([drawn(line)], [extrinsic_mean(X[names == name])]), 0)
         close(np.linalg.norm(drawn(line)), 1)
-        # turned as its specimens are: no turn brings it nearer to them all together
+        # rotated like its specimens: no rotation brings it nearer to their mean
         product = np.vdot(drawn(line), np.mean([drawn(own) for own in specimens(ax)], axis=0))
         assert product.real > 0
         close(product.imag, 0)
         assert line.get_linewidth() > 2 * specimens(ax)[0].get_linewidth()
-        assert line.get_zorder() >= max(own.get_zorder() for own in specimens(ax))
         assert list(ax.lines)[-1] is line
-    assert not any(outlines(ax, DARK) for ax in plots.shapes(X, names, mean=False).axes)
+    assert not any(
+        line.get_color() == DARK
+        for ax in plots.shapes(X, names, mean=False).axes
+        for line in ax.lines
+    )
 
 
 @pytest.mark.parametrize("turn", [90, -30.0, np.float64(360)])
-def test_turn_turns_all_anticlockwise(leaves, turn):
-    X, names = leaves
-    plain, turned = plots.shapes(X, names), plots.shapes(X, names, turn=turn)
-    factor = np.exp(1j * np.radians(turn))
+def test_turn_rotates_all_anticlockwise(leaves, turn):
+    plain, turned = plots.shapes(*leaves), plots.shapes(*leaves, turn=turn)
     for before, after in zip(plain.axes, turned.axes, strict=True):
         for a, b in zip(before.lines, after.lines, strict=True):
-            close(drawn(b), factor * drawn(a))
+            close(drawn(b), np.exp(1j * np.radians(turn)) * drawn(a))
     assert_nothing_is_cut(turned)
 
 
-def test_open_lines_end_at_the_last_landmark(leaves):
-    X, names = leaves
-    both = plots.shapes(X, names).axes[0], plots.shapes(X, names, closed=False).axes[0]
+def test_open_lines_end_at_the_last_landmark(leaves, model):
+    both = plots.shapes(*leaves).axes[0], plots.shapes(*leaves, closed=False).axes[0]
     for line, opened in zip(both[0].lines, both[1].lines, strict=True):
         assert len(opened.get_xdata()) == 6
         close(drawn(line), drawn(opened, closed=False))
+    modes = plots.shape_modes(model, closed=False, n_modes=1)
+    assert {len(line.get_xdata()) for ax in modes.axes for line in ax.lines} == {6}
 
 
 def test_nothing_is_cut_at_the_edge(leaves):
-    X, names = leaves
-    assert_nothing_is_cut(plots.shapes(X, names))
-    # not even one specimen in a thousand that is like no other
+    assert_nothing_is_cut(plots.shapes(*leaves))
+    # not even one outlier in a thousand
     common = near(1200, spread=0.02)
     common[700] = [0, 0.1, 9, 0.1j, -0.1]
     figure = plots.shapes(common, np.arange(1200) == 700)
@@ -154,7 +141,7 @@ def test_nothing_is_cut_at_the_edge(leaves):
     assert [ax.get_title() for ax in figure.axes] == ["False (1199)", "True (1)"]
 
 
-def test_of_many_only_some_are_drawn_but_all_are_in_the_mean():
+def test_of_many_specimens_a_part_is_drawn_but_all_are_in_the_mean():
     X = near(601, spread=0.1)
     X[1::3] = near(200, seed=9, spread=0.3)  # those that are left out
     (ax,) = plots.shapes(X).axes
@@ -168,32 +155,22 @@ def test_of_many_only_some_are_drawn_but_all_are_in_the_mean():
 @pytest.mark.parametrize(
     ("n_columns", "grid"), [(1, (3, 1)), (2, (2, 2)), (3, (1, 3)), (9, (1, 3))]
 )
-def test_panels_stand_in_columns(leaves, n_columns, grid):
-    X, names = leaves
-    figure = plots.shapes(X, names, n_columns=n_columns)
+def test_panels_are_in_columns_with_titles_above_them(leaves, n_columns, grid):
+    with house_style():
+        figure = plots.shapes(*leaves, n_columns=n_columns, title="Title")
     assert figure.axes[0].get_gridspec().get_geometry() == grid
     assert [ax.axison for ax in figure.axes[3:]] == [False] * (grid[0] * grid[1] - 3)
     width, height = figure.get_size_inches()
     close(width / (height - 0.3), grid[1] / grid[0])
-
-
-def test_titles_stand_above_the_panels_and_inside_the_figure(leaves):
-    with house_style():
-        figure = plots.shapes(*leaves, n_columns=2, title="Title")
     figure.draw_without_rendering()
     for ax in figure.axes[:3]:
         title, panel = ax.title.get_window_extent(), ax.get_window_extent()
         assert title.y0 >= panel.y1 - 1
         assert title.y1 <= figure.bbox.y1
-        assert panel.x0 >= figure.bbox.x0
-        assert panel.x1 <= figure.bbox.x1
+        assert figure.bbox.x0 <= panel.x0 < panel.x1 <= figure.bbox.x1
 
 
 # ------------------------------------------------------------------ modes
-
-
-def amount_titles(figure, n_steps):
-    return [ax.get_title() for ax in figure.axes[:n_steps]]
 
 
 def bold(ax):
@@ -202,17 +179,13 @@ def bold(ax):
 
 
 def test_modes_are_rows_and_amounts_are_columns(model):
-    figure = plots.shape_modes(model, n_modes=2, extent=3, n_steps=7, title="Modes")
-    assert figure.get_suptitle() == "Modes"
+    figure = plots.shape_modes(model, n_modes=2, extent=3, n_steps=7)
     assert figure.axes[0].get_gridspec().get_geometry() == (2, 7)
-    assert amount_titles(figure, 7) == ["-3 s", "-2 s", "-1 s", "0", "+1 s", "+2 s", "+3 s"]
-    assert all(ax.get_title() == "" for ax in figure.axes[7:])
+    titles = ["-3 s", "-2 s", "-1 s", "0", "+1 s", "+2 s", "+3 s"]
+    assert [ax.get_title() for ax in figure.axes] == titles + [""] * 7
     shares = [f"Mode {i + 1} ({100 * model.explained_variance_ratio_[i]:.0f} %)" for i in range(2)]
     assert [ax.get_ylabel() for ax in figure.axes[::7]] == shares
     assert [len(ax.lines) for ax in figure.axes] == [2, 2, 2, 1, 2, 2, 2] * 2
-
-
-def test_no_more_rows_than_components(model):
     assert len(plots.shape_modes(model, n_modes=9, n_steps=3).axes) == 4 * 3
 
 
@@ -229,7 +202,7 @@ def test_outlines_are_the_preimages_along_each_mode(model, extent):
         # each search of pre-images ends within its tolerance
         close(np.diagonal(riemannian_distance(found, expected)), 0, 1e-6)
         for ax in row:
-            close(drawn(ax.lines[0]), found[2])  # behind each the middle one
+            close(drawn(ax.lines[0]), found[2])  # the middle one is behind each
         colors = [bold(ax).get_color() for ax in row]
         assert colors[0] == colors[1] != colors[2] == DARK != colors[3] == colors[4]
         assert colors[0] != colors[4]
@@ -240,30 +213,24 @@ def test_outlines_are_aligned_of_one_size_and_not_cut(model):
     found = np.array([drawn(bold(ax)) for ax in figure.axes])
     close(np.linalg.norm(found, axis=1), 1)
     close(found.sum(axis=1), 0)
-    mean = extrinsic_mean(found)
-    products = found.conj() @ mean
+    products = found.conj() @ extrinsic_mean(found)
     close(np.angle(products), np.angle(products[0]))
     assert_nothing_is_cut(figure)
     plain = np.array([drawn(bold(ax)) for ax in plots.shape_modes(model).axes])
     close(found, np.exp(1j * np.radians(40)) * plain)
 
 
-def test_open_outlines(model):
-    figure = plots.shape_modes(model, closed=False, n_modes=1)
-    assert {len(line.get_xdata()) for ax in figure.axes for line in ax.lines} == {6}
-
-
-@pytest.mark.parametrize("form", ["complex", "points", "flat"])
+@every_form
 @pytest.mark.parametrize("kind", [KernelPGA, KernelPCA, RobustKernelPCA])
-def test_every_decomposition_with_a_way_back(leaves, kind, form):
+def test_every_decomposition_with_preimages_has_modes(leaves, kind, form):
     fitted = kind(2, kernel="veronese_whitney").fit(in_form(leaves[0], form))
     figure = plots.shape_modes(fitted, n_steps=3)
     assert len(figure.axes) == 6
     assert_nothing_is_cut(figure)
 
 
-def test_the_usual_analysis_of_aligned_landmarks_has_modes_too():
-    """Linear PCA of flat landmarks, without shares of variance if there are none."""
+def test_linear_pca_of_aligned_landmarks_has_modes():
+    """Without explained_variance_ratio_, the labels have no fractions."""
 
     class Linear(BaseEstimator):
         def fit(self, X):
@@ -274,22 +241,18 @@ def test_the_usual_analysis_of_aligned_landmarks_has_modes_too():
         def inverse_transform(self, X):
             return self.pca_.inverse_transform(X)
 
-    X = procrustes_align(in_form(near(20, spread=0.05), "flat"))
-    fitted = Linear().fit(X)
+    fitted = Linear().fit(procrustes_align(in_form(near(20, spread=0.05), "flat")))
     figure = plots.shape_modes(fitted, n_modes=1, n_steps=3)
     assert figure.axes[0].get_ylabel() == "Mode 1"
     close(riemannian_distance([drawn(bold(figure.axes[1]))], [fitted.pca_.mean_]), 0)
-    with pytest.raises(ValueError, match=r"needs a model with embedding_, .* PCA has none"):
-        plots.shape_modes(fitted.pca_)
 
 
 def test_standard_deviations_are_those_of_repetition(leaves):
     X, _ = leaves
     times = np.arange(len(X)) % 4
-    options = {"n_modes": 2, "n_steps": 3}
     weighted = KernelPGA(2, "veronese_whitney").fit(X, sample_weight=times)
     repeated = KernelPGA(2, "veronese_whitney").fit(np.repeat(X, times, axis=0))
-    figures = [plots.shape_modes(fitted, **options) for fitted in (weighted, repeated)]
+    figures = [plots.shape_modes(each, n_modes=2, n_steps=3) for each in (weighted, repeated)]
     for mode in range(2):
         ends = [[drawn(bold(f.axes[3 * mode + i])) for i in (0, 2)] for f in figures]
         apart = riemannian_distance(*ends)
@@ -297,22 +260,18 @@ def test_standard_deviations_are_those_of_repetition(leaves):
         assert min(apart.trace(), apart[::-1].trace()) < 1e-5
 
 
-# ------------------------------------------------------------------ figures and refusals
-
-
-def test_shape_modes_refuses_models_without_a_way_back(leaves):
+def test_shape_modes_names_models_without_preimages(leaves):
     X, _ = leaves
 
     class Forward:
         embedding_ = np.ones((5, 2))
 
     spheres = KernelPNS(2, "veronese_whitney", sphere="great").fit(X)
-    for other in (Forward(), spheres, X):
-        name = type(other).__name__
-        with pytest.raises(ValueError, match=f"leads back to landmarks; {name} has none"):
+    for other in (Forward(), spheres, X, PCA(2).fit(in_form(X, "flat"))):
+        with pytest.raises(ValueError, match=f"model of shape_modes .*{type(other).__name__}"):
             plots.shape_modes(other)
     with pytest.raises(NotFittedError, match="KernelPGA instance is not fitted"):
         plots.shape_modes(KernelPGA(2, "veronese_whitney"))
     odd = KernelPCA(2).fit(np.random.default_rng(0).standard_normal((20, 7)))
-    with pytest.raises(ValueError, match="what inverse_transform found must be landmarks"):
+    with pytest.raises(ValueError, match="inverse_transform must be landmarks"):
         plots.shape_modes(odd)

@@ -1,10 +1,11 @@
-"""Laws of every figure: what is given is used and not changed, names are shown as they are, bad
-arguments are refused by name, and neither pyplot nor the settings of matplotlib are touched."""
+"""Laws of every figure: given axes are used, names are shown unchanged, invalid arguments are named
+in the error, and pyplot and matplotlib's settings are left alone."""
 
 import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
@@ -117,146 +118,183 @@ def test_any_name_is_shown_as_it_is(names):
         assert not any(label.get_parse_math() for label in figure.axes[0].get_yticklabels())
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- invalid arguments
 
-TWO, EYE, CURVE = np.ones((5, 2)), np.eye(3), {"a": [0.5, 1.0]}
-FOUR = {"Z": np.ones((4, 2)), "labels": [0, 0, 1, 1]}
-LABELS = {"xlabel": "n", "ylabel": "e"}
+TWO, EYE, CURVE, NAN, INF = np.ones((5, 2)), np.eye(3), {"a": [0.5, 1.0]}, np.nan, np.inf
 MODEL = FIGURES["shape_modes"][1][0]
-PLANE = {"kernel": "gaussian", "X": np.eye(4)[:, :2]}
-REFUSED = [
-    (plots.embedding, {"Z": np.ones(5)}, "Expected 2D array"),
-    (plots.embedding, {"Z": np.ones((5, 1))}, "must have a column for each"),
-    (plots.embedding, {"Z": [[np.nan, 1.0]]}, "Z contains NaN"),
-    (plots.embedding, {"Z": TWO, "labels": [0, 1]}, r"labels of embedding must have shape \(5,\)"),
-    (plots.embedding, {"Z": TWO, "components": (0, 2)}, "must have a column for each"),
-    (plots.embedding, {"Z": TWO, "components": (0, -1)}, "must be an integer >= 0"),
-    (plots.embedding, {"Z": TWO, "components": 1}, "must be two column numbers"),
-    (plots.embedding, {"Z": TWO, "ratios": [1.0]}, "ratios of embedding must be 2 finite"),
-    (plots.embedding, {"Z": POINTS, "labels": list(map(str, range(40)))}, "40 different values"),
-    (plots.spectrum, {"model": [[1.0]]}, "one row"),
-    (plots.spectrum, {"model": [1.0, -0.5]}, "entry 1 is -0.5"),
-    (plots.spectrum, {"model": [0.0, 0.0]}, "all zero"),
-    (plots.spectrum, {"model": [1.0, np.inf]}, "infinity"),
-    (plots.spectrum, {"model": [1.0], "total": 0.0}, "total of spectrum"),
-    (plots.spectrum, {"model": [1e300], "total": 1e-300}, "total of spectrum, 1e-300, is nothing"),
-    (plots.spectrum, {"model": [1.0], "n_components": 0}, "n_components of spectrum"),
-    (plots.spectrum, {"model": PCA(1).fit(EYE), "total": 1.0}, "an estimator has ratios"),
-    (plots.spectrum, {"model": KernelPCA(2)}, "not fitted"),
-    (plots.spectrum, {"model": KMeans(2, n_init=1).fit(np.eye(4))}, "and KMeans has none"),
-    (plots.curves, {"x": [1, 2], "values": {"a": [1]}, **LABELS}, r"must have shape \(2,\)"),
-    (plots.curves, {"x": [1, 2], "values": {}, **LABELS}, "mapping, .* of at least one"),
-    (plots.curves, {"x": [1, 2], "values": {"a": [np.nan] * 2}, **LABELS}, "no finite entry"),
-    (plots.curves, {"x": [0, 2], "values": CURVE, "xscale": "log2", **LABELS}, "must be positive"),
-    (plots.curves, {"x": [0, 2], "values": CURVE, "xscale": "log", **LABELS}, "must be positive"),
-    (plots.curves, {"x": [[1, 2]], "values": CURVE, **LABELS}, "one row of numbers"),
-    (plots.curves, {"x": [1, 2], "values": CURVE, "xscale": "x", **LABELS}, "xscale of curves"),
-    (plots.curves, {"x": [1, 2], "values": CURVE, "yscale": "log2", **LABELS}, "yscale of curves"),
-    (
-        plots.curves,
-        {"x": [1, 2], "values": {"b": [0, -1]}, "yscale": "log", **LABELS},
-        r"values\['b'\] of curves has no positive entry",
+SQUARES = np.ones((2, 4, 4))
+
+#: For each function: valid arguments, and changes that are invalid with a pattern of the message,
+#: which names the parameter or the value.
+INVALID = {
+    plots.embedding: (
+        {"Z": TWO},
+        [
+            ({"Z": np.ones(5)}, "2D array"),
+            ({"Z": np.ones((5, 1))}, r"^Z .* 2 columns; got 1.*\(0, 1\)"),
+            ({"Z": [[NAN, 1.0]]}, "Z contains NaN"),
+            ({"labels": [0, 1]}, r"^labels of embedding .*\(5,\).* Z.*\(2,\)"),
+            ({"components": (0, 2)}, r"^Z .* 3 columns; got 2.*\(0, 2\)"),
+            ({"components": (0, -1)}, "components .* >= 0"),
+            ({"components": 1}, "components .* got 1"),
+            ({"ratios": [1.0]}, "ratios of embedding"),
+            ({"Z": POINTS, "labels": list(map(str, range(40)))}, "labels .* 40 different values"),
+            ({"labels": [[1], [2, 3], [4], [5], [6]]}, "labels .* unlike lengths"),
+            ({"labels": sparse.csr_matrix(np.eye(5))}, "labels .* dense"),
+            ({"size": 0}, "size .* > 0"),
+        ],
     ),
-    (plots.images, {"rows": {}}, "at least one row"),
-    (plots.images, {"rows": {"a": np.ones((2, 16))}}, r"rows\['a'\] of images must have shape"),
-    (plots.images, {"rows": {"a": np.ones((2, 4, 4, 4))}}, "must have shape"),
-    (plots.images, {"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, "must have shape"),
-    (plots.images, {"rows": {"a": np.ones((2, 16))}, "shape": 16}, "two integers; got 16"),
-    (plots.images, {"rows": {"a": np.ones((0, 4, 4))}}, "must have shape"),
-    (plots.images, {"rows": {"a": np.ones((2, 4, 4)), "b": np.ones((3, 4, 4))}}, "same shape"),
-    (plots.images, {"rows": {"a": np.full((2, 4, 4), np.nan)}}, "must be finite"),
-    (plots.images, {"rows": {"a": np.ones((2, 4, 4))}, "cmap": "grau"}, "colour scale .*'grau'"),
-    (plots.clusters, FOUR | {"Z": np.ones(5)}, "Expected 2D array"),
-    (plots.clusters, FOUR | {"Z": np.ones((4, 1))}, "at least 2 columns; got 1"),
-    (plots.clusters, FOUR | {"Z": [[np.nan, 1.0]] * 4}, "Z contains NaN"),
-    (plots.clusters, FOUR | {"labels": [0, 1]}, r"labels of clusters must have shape \(4,\)"),
-    (plots.clusters, FOUR | {"centers": [[0.0, 1.0, 2.0]] * 2}, "2 columns, as Z has; got 3"),
-    (plots.clusters, FOUR | {"centers": [[0.0, 1.0]]}, "from 0 to 0, or of 1 .*got 2 values"),
-    (
-        plots.clusters,
-        FOUR | {"labels": [0, 1, 2, -1], "proba": np.eye(4)[:, :3]},
-        "integers from 0 to 2.*from -1 to 2",
+    plots.spectrum: (
+        {"model": [1.0]},
+        [
+            ({"model": [[1.0]]}, r"eigenvalues .*\(1, 1\)"),
+            ({"model": [1.0, -0.5]}, "eigenvalues .* entry 1 is -0.5"),
+            ({"model": [0.0, 0.0]}, "eigenvalues .* all zero"),
+            ({"model": [1.0, INF]}, "eigenvalues contains infinity"),
+            ({"total": 0.0}, "total of spectrum"),
+            ({"model": [1e300], "total": 1e-300}, r"total of spectrum .* 1e-300.* 1e\+300"),
+            ({"n_components": 0}, "n_components of spectrum"),
+            ({"model": PCA(1).fit(EYE), "total": 1.0}, "total of spectrum"),
+            ({"model": KernelPCA(2)}, "not fitted"),
+            ({"model": KMeans(2, n_init=1).fit(np.eye(4))}, "KMeans"),
+        ],
     ),
-    (plots.clusters, FOUR | {"proba": np.eye(4), "centers": np.ones((2, 2))}, "2 rows and 4 col"),
-    (plots.clusters, FOUR | {"proba": [0.5, 0.5]}, r"must have 4 rows.*got shape \(2,\)"),
-    (plots.clusters, FOUR | {"proba": 0.5}, r"got shape \(\)"),
-    (plots.clusters, FOUR | {"proba": [0.5, 1.5, 1, 1]}, "from 0 to 1; got 0.5 to 1.5"),
-    (plots.clusters, FOUR | {"proba": [0.5, -0.5, 1, 1]}, "from 0 to 1; got -0.5 to 1"),
-    (plots.clusters, FOUR | {"proba": [0.5, np.nan, 1, 1]}, "proba contains NaN"),
-    (plots.karcher_objective, PLANE | {"X": np.ones((5, 3))}, "must have 2 columns.*got 3"),
-    (plots.karcher_objective, PLANE | {"X": np.ones(5)}, "Expected 2D array"),
-    (plots.karcher_objective, PLANE | {"X": [[np.inf, 1.0]]}, "X contains infinity"),
-    (plots.karcher_objective, PLANE | {"kernel": "linear"}, "needs a radial kernel"),
-    (plots.karcher_objective, PLANE | {"kernel": "precomputed"}, "needs the inputs and a kernel"),
-    (plots.karcher_objective, PLANE | {"sample_weight": [1.0]}, "must have shape"),
-    (plots.karcher_objective, PLANE | {"n_grid": 1}, "must be an integer >= 2"),
-    (plots.confusion, {"y_true": [0, 1], "y_pred": [0]}, "same length; got 2 and 1"),
-    (plots.confusion, {"y_true": [], "y_pred": []}, "y_true of confusion must hold at least one"),
-    (plots.confusion, {"y_true": ["a"], "y_pred": [1]}, "both be text or both be numbers"),
-    (
-        plots.confusion,
-        {"y_true": [0], "y_pred": [0], "normalize": "rows"},
-        "normalize of confusion",
+    plots.curves: (
+        {"x": [1, 2], "values": CURVE, "xlabel": "n", "ylabel": "e"},
+        [
+            ({"values": {"a": [1]}}, r"values\['a'\] of curves .*\(2,\).*\(1,\)"),
+            ({"values": {}}, "values of curves"),
+            ({"values": {"a": [NAN] * 2}}, r"values\['a'\] .* no finite"),
+            ({"values": {"b": [0, -1]}, "yscale": "log"}, r"values\['b'\] .* no positive"),
+            ({"x": [0, 2], "xscale": "log2"}, "x of curves must be positive"),
+            ({"x": [0, 2], "xscale": "log"}, "x of curves must be positive"),
+            ({"x": [[1, 2]]}, r"x of curves .*\(1, 2\)"),
+            ({"xscale": "x"}, "xscale of curves"),
+            ({"yscale": "log2"}, "yscale of curves"),
+        ],
     ),
-    (
-        plots.confusion,
-        {"y_true": [0], "y_pred": [0], "labels": [0, 0]},
-        "list of different classes",
+    plots.images: (
+        {"rows": {"a": SQUARES}},
+        [
+            ({"rows": {}}, "rows of images"),
+            ({"rows": {"a": np.ones((2, 16))}}, r"rows\['a'\] of images .*\(2, 16\)"),
+            ({"rows": {"a": np.ones((2, 4, 4, 4))}}, r"rows\['a'\] .*\(2, 4, 4, 4\)"),
+            ({"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, r"shape=\(3, 5\)"),
+            ({"shape": 16}, "shape of images .* got 16"),
+            ({"rows": {"a": SQUARES[:0]}}, r"rows\['a'\] .*\(0, 4, 4\)"),
+            ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images .* same shape"),
+            ({"rows": {"a": SQUARES * NAN}}, r"rows\['a'\] of images must be finite"),
+            ({"cmap": "grau"}, "cmap of images .*'grau'"),
+            ({"limits": (0, INF)}, "limits of images"),
+        ],
     ),
-    (plots.confusion, {"y_true": [0], "y_pred": [2], "labels": [0, 1]}, "2 is absent"),
-    (plots.neighborhood, {"curves": {}}, "at least one curve"),
-    (plots.neighborhood, {"curves": [0.5, 1.0]}, "must be a mapping, .*; got list"),
-    (plots.neighborhood, {"curves": {"a": [1.0]}}, r"curves\['a'\] of neighborhood must be Q\(1\)"),
-    (plots.neighborhood, {"curves": {"a": [[0.5, 1.0]]}}, "at least three points"),
-    (plots.neighborhood, {"curves": {"a": [0.5, np.nan]}}, r"curves\['a'\] contains NaN"),
-    (plots.neighborhood, {"curves": {"a": [-0.1, 1.0]}}, "from 0 to 1; got -0.1 to 1"),
-    (plots.neighborhood, {"curves": {"a": [50.0, 100.0]}}, "fractions from 0 to 1"),
-    (plots.neighborhood, {"curves": {"a": [0.5, 0.9]}}, r"must end with Q\(n - 1\) = 1"),
-    (plots.neighborhood, {"curves": CURVE | {"b": [0.5, 0.6, 1.0]}}, "same length.*'a': 2, 'b': 3"),
-    (plots.neighborhood, {"curves": {1: [0.5, 1.0], "1": [0.7, 1.0]}}, "differ as text"),
-    (plots.neighborhood, {"curves": CURVE, "xscale": "log2"}, "xscale of neighborhood"),
-    (
-        plots.neighborhood,
-        {"curves": CURVE, "bottom": 1.0},
-        "bottom of neighborhood must be below 1",
+    plots.clusters: (
+        {"Z": np.ones((4, 2)), "labels": [0, 0, 1, 1]},
+        [
+            ({"Z": np.ones(5)}, "2D array"),
+            ({"Z": np.ones((4, 1))}, "Z of clusters .* 2 columns; got 1"),
+            ({"Z": [[NAN, 1.0]] * 4}, "Z contains NaN"),
+            ({"labels": [0, 1]}, r"labels of clusters .*\(4,\).*\(2,\)"),
+            ({"centers": [[0.0, 1.0, 2.0]] * 2}, "centers .* 2 columns.*got 3"),
+            ({"centers": [[0.0, 1.0]]}, "labels .* 0 to 0.*got 2 values"),
+            ({"labels": [0, 1, 2, -1], "proba": np.eye(4)[:, :3]}, "labels .* 0 to 2.*-1 to 2"),
+            ({"proba": np.eye(4), "centers": np.ones((2, 2))}, "2 rows and 4 columns"),
+            ({"proba": [0.5, 0.5]}, r"proba .* 4 rows.*\(2,\)"),
+            ({"proba": 0.5}, r"proba .*\(\)"),
+            ({"proba": [0.5, 1.5, 1, 1]}, "proba .* 0 to 1; got 0.5 to 1.5"),
+            ({"proba": [0.5, -0.5, 1, 1]}, "proba .* 0 to 1; got -0.5 to 1"),
+            ({"proba": [0.5, NAN, 1, 1]}, "proba contains NaN"),
+        ],
     ),
-    (plots.neighborhood, {"curves": CURVE, "bottom": -0.1}, "must be a finite number"),
-    (plots.sphere, {"points": np.ones(3)}, "Expected 2D array"),
-    (plots.sphere, {"points": np.eye(4)}, r"shape \(n, 3\); got \(4, 4\)"),
-    (plots.sphere, {"points": [[1.0, np.nan, 0.0]]}, "points contains NaN"),
-    (plots.sphere, {"points": EYE[[0]] + EYE[:2]}, "unit length; row 0 has length 2"),
-    (plots.sphere, {"points": EYE, "labels": [0, 1]}, r"labels of sphere must have shape \(3,\)"),
-    (plots.sphere, {"points": EYE, "curves": {"a": np.eye(4)}}, r"curves\['a'\] .* shape \(n, 3\)"),
-    (plots.sphere, {"points": EYE, "curves": {"a": 2 * EYE}}, r"curves\['a'\] .* unit length"),
-    (plots.sphere, {"points": EYE, "curves": [EYE]}, "curves of sphere must be lines by name"),
-    (plots.sphere, {"points": EYE, "tilt": np.inf}, "tilt of sphere must be a finite number"),
-    (plots.sphere, {"points": EYE, "turn": "left"}, "turn of sphere must be a finite number"),
-    (plots.sphere, {"points": EYE, "turn": True}, "turn of sphere must be a finite number"),
-    (
-        plots.sphere,
-        {"points": EYE, "ax": Figure().add_subplot(projection="3d")},
-        "ax of sphere must be ordinary axes",
+    plots.karcher_objective: (
+        {"kernel": "gaussian", "X": np.eye(4)[:, :2]},
+        [
+            ({"X": np.ones((5, 3))}, "X of karcher_objective must have 2 columns; got 3"),
+            ({"X": np.ones(5)}, "2D array"),
+            ({"X": [[INF, 1.0]]}, "X contains infinity"),
+            ({"kernel": "linear"}, "radial kernel"),
+            ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
+            ({"sample_weight": [1.0]}, "sample_weight of karcher_objective"),
+            ({"n_grid": 1}, "n_grid .* >= 2"),
+        ],
     ),
-    (plots.shapes, {"X": np.ones((5, 7))}, r"landmarks: .*got float64 of shape \(5, 7\)"),
-    (plots.shapes, {"X": np.ones((5, 4, 3))}, "three dimensions"),
-    (plots.shapes, {"X": np.ones((5, 8))}, "landmarks of specimen 0 of X all coincide"),
-    (plots.shapes, {"X": LEAVES, "labels": [0, 1]}, r"must have shape \(45,\), one per row of X"),
-    (plots.shapes, {"X": LEAVES, "labels": np.arange(45.0)}, "45 different .* would be a panel"),
-    (plots.shapes, {"X": LEAVES, "labels": list(map(str, range(45)))}, "has 45 different"),
-    (plots.shapes, {"X": LEAVES, "n_columns": 0}, "n_columns of shapes must be an integer >= 1"),
-    *(
-        (plots.shapes, {"X": LEAVES, "turn": turn}, "turn of shapes must be a finite number")
-        for turn in (np.nan, "90", [90])
+    plots.confusion: (
+        {"y_true": [0], "y_pred": [0]},
+        [
+            ({"y_true": [0, 1]}, "y_true and y_pred .* got 2 and 1"),
+            ({"y_true": [], "y_pred": []}, "y_true of confusion"),
+            ({"y_true": ["a"]}, "y_true and y_pred .* <U1 and int64"),
+            ({"labels": ["a"]}, "y_true and labels .* int64 and <U1"),
+            ({"normalize": "rows"}, "normalize of confusion .*'rows'"),
+            ({"labels": [0, 0]}, "labels of confusion"),
+            ({"y_pred": [2], "labels": [0, 1]}, "labels of confusion .* 2 is absent"),
+        ],
     ),
-    (plots.shape_modes, {"model": MODEL, "n_modes": 0}, "n_modes .* must be an integer >= 1"),
-    (plots.shape_modes, {"model": MODEL, "n_steps": 1}, "n_steps .* must be an integer >= 3"),
-    (plots.shape_modes, {"model": MODEL, "n_steps": 4}, "must be odd, with a middle; got 4"),
-    (plots.shape_modes, {"model": MODEL, "extent": 0.0}, "extent .* must be a finite number > 0"),
-    (plots.shape_modes, {"model": MODEL, "turn": np.inf}, "turn of shape_modes must be a finite"),
-]
+    plots.neighborhood: (
+        {"curves": CURVE},
+        [
+            ({"curves": {}}, "curves of neighborhood .* at least one"),
+            ({"curves": [0.5, 1.0]}, "curves of neighborhood .* got list"),
+            ({"curves": {"a": [1.0]}}, r"curves\['a'\] of neighborhood needs 2"),
+            ({"curves": {"a": [[0.5, 1.0]]}}, r"curves\['a'\] .*\(1, 2\)"),
+            ({"curves": {"a": [0.5, NAN]}}, r"curves\['a'\] contains NaN"),
+            ({"curves": {"a": [-0.1, 1.0]}}, r"curves\['a'\] .* got -0.1 to 1"),
+            ({"curves": {"a": [50.0, 100.0]}}, r"curves\['a'\] .* got 50 to 100"),
+            ({"curves": {"a": [0.5, 0.9]}}, r"curves\['a'\] .* got 0.9"),
+            ({"curves": CURVE | {"b": [0.5, 0.6, 1.0]}}, "'a': 2, 'b': 3"),
+            ({"curves": {1: [0.5, 1.0], "1": [0.7, 1.0]}}, "curves .* differ as text"),
+            ({"xscale": "log2"}, "xscale of neighborhood"),
+            ({"bottom": 1.0}, "bottom of neighborhood"),
+            ({"bottom": -0.1}, "bottom of neighborhood"),
+        ],
+    ),
+    plots.sphere: (
+        {"points": EYE},
+        [
+            ({"points": np.ones(3)}, "2D array"),
+            ({"points": np.eye(4)}, "points of sphere must have 3 columns; got 4"),
+            ({"points": [[1.0, NAN, 0.0]]}, "points contains NaN"),
+            ({"points": EYE[[0]] + EYE[:2]}, "unit length; row 0 has length 2"),
+            ({"labels": [0, 1]}, r"labels of sphere .*\(3,\)"),
+            ({"curves": {"a": np.eye(4)}}, r"curves\['a'\] of sphere .* 3 columns"),
+            ({"curves": {"a": 2 * EYE}}, r"curves\['a'\] .* unit length"),
+            ({"curves": [EYE]}, "curves of sphere .*list"),
+            ({"tilt": INF}, "tilt of sphere"),
+            ({"turn": "left"}, "turn of sphere"),
+            ({"turn": True}, "turn of sphere"),
+            ({"ax": Figure().add_subplot(projection="3d")}, "ax of sphere"),
+        ],
+    ),
+    plots.shapes: (
+        {"X": LEAVES},
+        [
+            ({"X": np.ones((5, 7))}, r"landmarks: .*\(5, 7\)"),
+            ({"X": np.ones((5, 4, 3))}, "three dimensions"),
+            ({"X": np.ones((5, 8))}, "specimen 0 of X"),
+            ({"labels": [0, 1]}, r"labels of shapes .*\(45,\).* X"),
+            ({"labels": np.arange(45.0)}, "labels of shapes has 45 different"),
+            ({"labels": list(map(str, range(45)))}, "labels of shapes has 45 different"),
+            ({"n_columns": 0}, "n_columns of shapes .* >= 1"),
+            *(({"turn": turn}, "turn of shapes") for turn in (NAN, "90", [90])),
+        ],
+    ),
+    plots.shape_modes: (
+        {"model": MODEL},
+        [
+            ({"n_modes": 0}, "n_modes .* >= 1"),
+            ({"n_steps": 1}, "n_steps .* >= 3"),
+            ({"n_steps": 4}, "n_steps .* odd.* got 4"),
+            ({"extent": 0.0}, "extent .* > 0"),
+            ({"turn": INF}, "turn of shape_modes"),
+        ],
+    ),
+}
 
 
-@pytest.mark.parametrize(("draw", "arguments", "message"), REFUSED)
-def test_bad_arguments_are_refused(draw, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        draw(**arguments)
+@pytest.mark.parametrize("draw", INVALID, ids=lambda draw: draw.__name__)
+def test_invalid_arguments_are_named(draw):
+    valid, changes = INVALID[draw]
+    draw(**valid)
+    for change, pattern in changes:
+        with pytest.raises(ValueError, match=pattern):
+            draw(**valid | change)

@@ -130,7 +130,7 @@ def run_demo(
         ]
         lead = _LEAD.format(seconds=time.perf_counter() - started)
         page = target / "index.html"
-        return write_report(page, TITLE, sections, lead=lead, pictures_beside=True)
+        return write_report(page, TITLE, sections, lead=lead, write_pictures=True)
 
 
 # ---------------------------------------------------------------------------- data

@@ -1,4 +1,4 @@
-"""Labels of points: which are classes and which a scale, and the legend that explains them."""
+"""Points and their labels: checks, the order of classes, and their legend."""
 
 from __future__ import annotations
 
@@ -12,40 +12,51 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_positive, refuse_masked
-from ._matplotlib import plain_texts
+from .._core.checks import check_numbers, check_positive, refuse_masked
+from ._matplotlib import Axes, Legend, plain_legend
 from .palette import class_style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.legend import Legend
 
-__all__ = [
-    "EDGE",
-    "SCALE",
-    "check_labels",
-    "class_legend",
-    "classes_of",
-    "draw_classes",
-    "is_continuous",
-    "label_array",
-    "marker_area",
-    "sorted_classes",
-]
+_MAX_CLASSES = 20  # a longer legend does not fit next to the axes
+_LABEL_WIDTH = 16  # characters in a line of the legend
 
-_MAX_CLASSES = 20  # more lines than this do not fit beside the axes
-_LABEL_WIDTH = 16  # characters after which a class name goes on in the next line
-
-# A thin edge keeps yellow visible on white and neighbours apart.
+# A thin edge separates neighbours and keeps yellow visible on white.
 EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.25}
-SCALE = "cividis"  # a colour scale that is the same to all colour visions
+SCALE = "cividis"  # looks alike with every kind of colour vision
 
 
-def check_labels(labels: ArrayLike, n_samples: int, owner: str, rows: str) -> NDArray[Any]:
-    """Return one label per row as an array that can be sorted, or raise.
+def check_points(
+    values: Any, name: str, owner: str, n_columns: int, *, exactly: bool = False, hint: str = ""
+) -> NDArray[Any]:
+    """Return points as an array of floats with enough columns, or `exactly` so many."""
+    points = check_numbers(values, name, owner, dtype=[np.float64, np.float32])
+    found = points.shape[1]
+    if found < n_columns or (exactly and found > n_columns):
+        least = "" if exactly else "at least "
+        raise ValueError(
+            f"{name} of {owner} must have {least}{n_columns} columns; got {found}.{hint}"
+        )
+    return points
 
-    `owner` is the function and `rows` the argument whose rows are labelled, for the message.
+
+def check_row(values: Any, name: str, owner: str, **options: Any) -> NDArray[np.float64]:
+    """Return one row of numbers as float64; `options` are those of ``check_array``."""
+    options = {"ensure_2d": False, "allow_nd": True, "dtype": np.float64} | options
+    row = check_numbers(values, name, owner, **options)
+    if row.ndim != 1:
+        raise ValueError(f"{name} of {owner} must be one row of numbers; got shape {row.shape}.")
+    return row
+
+
+def check_labels(
+    labels: ArrayLike, n_samples: int, owner: str, rows: str, *, limited: bool = True
+) -> NDArray[Any]:
+    """Return one label per row as a sortable array.
+
+    `owner` and `rows`, the argument whose rows are labelled, are for the error message. If
+    `limited`, raise for more texts than fit into a legend.
     """
     array = label_array(labels, "labels", owner)
     if array.shape != (n_samples,):
@@ -53,16 +64,18 @@ def check_labels(labels: ArrayLike, n_samples: int, owner: str, rows: str) -> ND
             f"labels of {owner} must have shape ({n_samples},), one per row of {rows}; "
             f"got {array.shape}."
         )
-    if len(np.unique(array)) > _MAX_CLASSES and not np.issubdtype(array.dtype, np.number):
-        raise ValueError(
-            f"labels of {owner} has {len(np.unique(array))} different values and a legend holds "
-            f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
-        )
+    if limited and not np.issubdtype(array.dtype, np.number):
+        n_classes = len(np.unique(array))
+        if n_classes > _MAX_CLASSES:
+            raise ValueError(
+                f"labels of {owner} has {n_classes} different values and a legend holds "
+                f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
+            )
     return array
 
 
 def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
-    """Return labels as an array that can be sorted, or raise."""
+    """Return labels as a sortable array."""
     refuse_masked(labels, name, owner)
     if scipy.sparse.issparse(labels):
         raise ValueError(f"{name} of {owner} must be dense; call toarray() on the sparse ones.")
@@ -72,50 +85,48 @@ def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
         raise ValueError(
             f"{name} of {owner} must be one label for each point; got lists of unlike lengths."
         ) from None
-    # None, strings and numbers side by side have no order
-    return array.astype(str) if array.dtype == object else array
+    return sortable(array)
+
+
+def sortable(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as text if they are objects: None, strings and numbers have no order."""
+    return labels.astype(str) if labels.dtype == object else labels
 
 
 def is_continuous(labels: NDArray[Any]) -> bool:
-    """Whether labels are numbers with too many values for a legend."""
+    """Return whether labels are numbers with too many values for a legend."""
     return np.issubdtype(labels.dtype, np.number) and len(np.unique(labels)) > _MAX_CLASSES
 
 
 def classes_of(labels: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
-    """Yield each class: its name, which rows are in it, its colour and its marker."""
+    """Yield the name, the mask of rows, the colour and the marker of each class."""
     for index, label in enumerate(sorted_classes(labels)):
         chosen = labels == label if label == label else labels != labels  # NaN is a class too
         yield str(label), chosen, *class_style(index)
 
 
 def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the different labels in the order of a legend: "cluster 2" before "cluster 10".
+    """Return the different labels in natural order: "cluster 2" before "cluster 10".
 
-    Numbers, also those that are written as text, stand by their value; in other text the digits
-    count as numbers.
+    If all texts are numbers, they are ordered by value.
     """
     found = np.unique(labels)
     if found.dtype.kind not in "US":
         return found
-    names = [str(name) for name in found]
-    return found[sorted(range(len(names)), key=_natural_keys(names).__getitem__)]
-
-
-def _natural_keys(names: Sequence[str]) -> list[Any]:
     try:
-        values = [float(name) for name in names]
+        keys: list[Any] = [float(name) for name in found]
     except ValueError:
-        values = [math.nan]
-    if all(map(math.isfinite, values)):
-        return values
-    return [([_natural(part) for part in re.split("([0-9]+)", name)], name) for name in names]
+        keys = [math.nan]
+    if not all(map(math.isfinite, keys)):
+        keys = [([_natural(part) for part in re.split("([0-9]+)", name)], name) for name in found]
+    return found[sorted(range(len(found)), key=keys.__getitem__)]
 
 
 def _natural(part: str) -> tuple[int, str]:
-    """Return the key of a stretch of text or of digits, which take turns in every name."""
+    """Return a sort key for a run of digits or of other characters."""
     if not re.fullmatch("[0-9]+", part):
         return 0, part
-    digits = part.lstrip("0")  # by length, then as text: int() refuses thousands of digits
+    digits = part.lstrip("0")  # length first, then digits: int() rejects thousands of digits
     return len(digits), digits
 
 
@@ -125,7 +136,7 @@ def draw_classes(
     title: str | None,
     draw: Callable[[NDArray[np.bool_], dict[str, Any]], PathCollection],
 ) -> Legend:
-    """Draw the points of each class by `draw`, which takes the rows and a style; add a legend."""
+    """Draw the points of each class with ``draw(rows, style)`` and add a legend."""
     handles, names = [], []
     for name, chosen, color, marker in classes_of(labels):
         handles.append(draw(chosen, {"marker": marker, "facecolor": color}))
@@ -134,7 +145,7 @@ def draw_classes(
 
 
 def marker_area(n_samples: int, size: float | None) -> float:
-    """Return the area of a marker in points²: `size`, or what suits so many points."""
+    """Return the area of a marker in points²: `size`, or a default for this many points."""
     if size is None:
         return float(np.clip(3000 / n_samples, 8, 36))
     return check_positive(size, "size", "the markers")
@@ -143,20 +154,18 @@ def marker_area(n_samples: int, size: float | None) -> float:
 def class_legend(
     ax: Axes, handles: Sequence[PathCollection], names: Sequence[str], title: str | None
 ) -> Legend:
-    """Set the names of classes beside the axes, where they cover no point."""
-    legend = ax.legend(
+    """Add a legend of classes to the right of the axes."""
+    legend = plain_legend(
+        ax,
         handles,
-        [" "] * len(handles),  # the names follow, as plain text
+        ["\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)" for name in names],
         title=None if title is None else str(title),
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
         borderaxespad=0.3,
-        frameon=False,
         handletextpad=0.2,
         scatterpoints=1,
     )
-    wrapped = ["\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)" for name in names]
-    plain_texts(legend.get_texts(), wrapped)
     for handle in legend.legend_handles:
         handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
         handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter

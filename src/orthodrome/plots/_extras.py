@@ -9,20 +9,26 @@ __all__ = ["MissingExtraError", "require"]
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is absent; the message is the one line that installs it."""
+    """An optional dependency is not installed; the message says how to install it."""
 
 
 def require(module: str, what: str, extra: str) -> Any:
-    """Import a module of an optional dependency; if it is absent, say how to install it.
+    """Import and return a module of an optional dependency.
 
     Parameters
     ----------
     module : str
         The module, for instance "pyarrow.parquet".
     what : str
-        What needs it, in the plural, for the message.
+        What needs it, in the plural, for the error message.
     extra : str
-        The extra of orthodrome that brings it.
+        The extra of orthodrome that installs it.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package is not installed. Other import errors, such as those of a broken
+        installation, are not changed.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""The one place that imports matplotlib, late and without pyplot."""
+"""The only module that imports matplotlib: late, and without pyplot."""
 
 from __future__ import annotations
 
@@ -14,39 +14,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+else:
+    Axes = Figure = Legend = Any  # for annotations; importing matplotlib is slow
 
-__all__ = [
-    "axes_of",
-    "figure_of",
-    "finished",
-    "house_style",
-    "legend_above",
-    "plain_texts",
-    "png",
-    "require_matplotlib",
-    "small_points",
-]
+__all__ = ["Axes", "Figure", "Legend"]
 
-_DPI = 192  # twice the pixels of a screen inch: sharp on a phone and in print
+_DPI = 192  # two pixels per CSS pixel: sharp on a phone and in print
 
 
 def require_matplotlib() -> Any:
-    """Import and return matplotlib, or say how to install it."""
+    """Import and return matplotlib; raise MissingExtraError if it is not installed."""
     return require("matplotlib", "Plots", "plot")
 
 
-def figure_of(figure: Figure | None, size: tuple[float, float]) -> Figure:
-    """Return `figure`, or a new one of `size` inches that no global state knows of."""
+def figure_of(figure: Figure | None, size: tuple[float, float], title: str | None = None) -> Figure:
+    """Return `figure` or a new one of `size` inches, with a title; pyplot does not manage it."""
     require_matplotlib()
     from matplotlib.figure import Figure as NewFigure
     from matplotlib.figure import FigureBase
 
-    if figure is not None:
-        if not isinstance(figure, FigureBase):
-            raise ValueError(f"figure must be a matplotlib Figure or None; got {figure!r}.")
-        return figure
-
-    return NewFigure(figsize=size, layout="constrained")
+    if figure is None:
+        figure = NewFigure(figsize=size, layout="constrained")
+    elif not isinstance(figure, FigureBase):
+        raise ValueError(f"figure must be a matplotlib Figure or None; got {figure!r}.")
+    if title is not None:
+        figure.suptitle(title)
+    return figure
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -62,53 +55,42 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def finished(ax: Axes, title: str | None, **options: Any) -> Figure:
-    """Set a title, if there is one, and return the figure of the axes."""
+    """Set the title, if there is one, and return the figure of the axes."""
     if title is not None:
         ax.set_title(title, **options)
     return ax.figure  # type: ignore[return-value]  # never a SubFigure
 
 
-def plain_texts(texts: Sequence[Any], names: Sequence[str]) -> None:
-    """Set texts to names of the data, which are never read as mathematics."""
-    for text, name in zip(texts, names, strict=True):
+def plain_legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **options: Any) -> Legend:
+    """Add a legend whose names are not parsed as mathematics, nor hidden if they begin with _."""
+    legend = ax.legend(handles, [" "] * len(names), frameon=False, **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_parse_math(False)
         text.set_text(name)
-
-
-def legend_above(
-    ax: Axes,
-    handles: Sequence[Any],
-    names: Sequence[str],
-    *,
-    n_columns: int,
-    right: bool = False,
-    **options: Any,
-) -> Legend:
-    """Explain lines or markers above the axes, where they cover nothing."""
-    legend = ax.legend(
-        handles,
-        [" "] * len(names),  # the names follow, as plain text
-        loc="lower right" if right else "lower left",
-        bbox_to_anchor=(1.0 if right else 0.0, 1.0),
-        ncols=n_columns,
-        frameon=False,
-        fontsize="small",
-        **{"borderaxespad": 0.0} | options,
-    )
-    plain_texts(legend.get_texts(), names)
     return legend
 
 
-def small_points() -> float:
-    """Return the size of small letters, in points."""
+def legend_above(
+    ax: Axes, handles: Sequence[Any], names: Sequence[str], *, right: bool = False, **options: Any
+) -> Legend:
+    """Add a legend above the axes, where it covers nothing."""
+    options = {"borderaxespad": 0.0, "fontsize": "small"} | options
+    side = "right" if right else "left"
+    return plain_legend(
+        ax, handles, names, loc=f"lower {side}", bbox_to_anchor=(float(right), 1.0), **options
+    )
+
+
+def font_points(size: Any = "small") -> float:
+    """Return a font size, such as "small", in points."""
     from matplotlib.font_manager import FontProperties
 
-    return float(FontProperties(size="small").get_size_in_points())
+    return float(FontProperties(size=size).get_size_in_points())
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw with matplotlib's defaults, whatever the user's settings: for pages of our own."""
+    """Draw in the style of the library's pages, whatever the user's settings."""
     require_matplotlib()
     import matplotlib.style
 
@@ -123,12 +105,10 @@ def house_style() -> Iterator[None]:
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as the bytes of a PNG file, the same for the same figure.
-
-    Letters that the font does not have are boxes there; the page says them in its text.
-    """
+    """Return a figure as a PNG file; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
+        # characters that the font lacks become boxes; the text of the page has them
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
     return buffer.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,20 +11,15 @@ from sklearn.utils.validation import column_or_1d
 
 from .._core.checks import check_choice
 from ._classes import label_array
-from ._matplotlib import axes_of, finished
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
+from ._matplotlib import Axes, Figure, axes_of, finished
 
 __all__ = ["confusion"]
 
-# One hue from light to dark, which works for all colour visions.
+# One hue from light to dark, which works with every kind of colour vision.
 _SCALE = "Blues"
-_FEW = 8  # classes whose cells have room for the percentage below the count
-_NUMBERED = 40  # classes whose cells have room for a count
-_DARK = 0.179  # luminance where black and white stand out alike: (L + 0.05)² = 1.05 · 0.05
+_FEW = 8  # up to so many classes, cells have room for count and percentage
+_NUMBERED = 40  # up to so many classes, cells have room for a count
+_DARK = 0.179  # luminance with equal contrast to black and white: (L + 0.05)² = 1.05 · 0.05
 _SHARES = {
     "true": "Share of the true class",
     "pred": "Share of the predicted class",
@@ -43,9 +38,9 @@ def confusion(
 ) -> Figure:
     r"""Draw a confusion matrix.
 
-    A row is a true class and a column a predicted one; correct predictions are on the diagonal,
-    which is outlined. Cells show counts and, for up to eight classes, percentages; empty cells
-    stay empty. Colour shows the fraction.
+    Rows are true classes and columns predicted ones; the diagonal, with the correct predictions,
+    is outlined. Cells show counts and, for up to eight classes, percentages; zeros are left out.
+    Colour shows the fraction.
 
     Parameters
     ----------
@@ -56,11 +51,10 @@ def confusion(
     labels : array-like of shape (n_classes,), optional
         All classes, in the order in which they are drawn; sorted if absent.
     normalize : {"true", "pred", "all"} or None, default="true"
-        What the fractions refer to: all points of the true class (the diagonal then shows each
-        class's recall), all of the predicted class (its precision), or all points. Only counts if
-        None.
+        What the fractions refer to: the points of the true class (the diagonal shows recall), of
+        the predicted class (precision), or all points. None shows counts only.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure, larger for more classes, if absent.
+        Axes to draw into; a new figure, larger for more classes, if absent.
     title : str, optional
         Title of the axes.
 
@@ -94,9 +88,8 @@ def confusion(
         _write_cells(ax, image, counts, shares=normalize is not None and n <= _FEW)
     _outline_diagonal(ax, n)
     _name_classes(ax, [str(name) for name in classes])
-    ax.figure.colorbar(
-        image, ax=ax, label=_SHARES.get(normalize or "", "Points"), shrink=0.8, aspect=25
-    )
+    label = _SHARES.get(normalize or "", "Points")
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.8, aspect=25)
     return finished(ax, title)
 
 
@@ -110,20 +103,16 @@ def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
 def _check_classes(
     labels: ArrayLike | None, true: NDArray[Any], predicted: NDArray[Any]
 ) -> NDArray[Any]:
-    if _kind(true) != _kind(predicted):
-        raise ValueError(
-            "y_true and y_pred of confusion must both be text or both be numbers, or dates; "
-            f"got {true.dtype} and {predicted.dtype}."
-        )
+    classes = true[:0] if labels is None else label_array(labels, "labels", "confusion")
+    for name, array in (("y_pred", predicted), ("labels", classes)):
+        if _kind(array) != _kind(true) and array.size:
+            raise ValueError(
+                f"y_true and {name} of confusion must both be text, or both numbers, or both "
+                f"dates; got {true.dtype} and {array.dtype}."
+            )
     found = np.union1d(true, predicted)
     if labels is None:
         return found
-    classes = label_array(labels, "labels", "confusion")
-    if _kind(classes) != _kind(true) and classes.size:
-        raise ValueError(
-            "labels of confusion must be of the kind of y_true, text, numbers or dates; got "
-            f"{classes.dtype} and {true.dtype}."
-        )
     if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
         raise ValueError("labels of confusion must be a list of different classes.")
     unknown = found[~np.isin(found, classes)]
@@ -136,12 +125,12 @@ def _check_classes(
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    """Return the kind of labels; those of one kind can be sorted together."""
+    """Return the kind of labels; labels of one kind can be sorted together."""
     return labels.dtype.kind if labels.dtype.kind in "USMm" else "number"
 
 
 def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the matrix of counts; scikit-learn's warns when there is one class."""
+    """Return the confusion matrix; scikit-learn's function warns if there is one class."""
     order = np.argsort(classes)
     rows, columns = (order[np.searchsorted(classes, y, sorter=order)] for y in (true, predicted))
     counts = np.zeros((len(classes), len(classes)), dtype=np.intp)
@@ -150,7 +139,7 @@ def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
-    """Return the values of the cells; 0 in the row or column of a class without points."""
+    """Return the values of the cells; 0 for a class without points."""
     values = counts.astype(np.float64)
     if normalize is None:
         return values
@@ -158,22 +147,16 @@ def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float
     return values / np.maximum(values.sum(axis=axis, keepdims=True), 1.0)
 
 
-def _write_cells(ax: Axes, image: AxesImage, counts: NDArray[np.intp], *, shares: bool) -> None:
+def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, shares: bool) -> None:
     values = np.asarray(image.get_array())
     dark = _luminance(image.to_rgba(values)[..., :3]) < _DARK
     digits = len(str(counts.max()))
-    size = 9.5 if len(counts) <= _FEW else min(7.5, 28.0 / digits)  # points: it fits the cell
+    size = 9.5 if len(counts) <= _FEW else min(7.5, 28.0 / digits)  # in points: fits the cell
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
     for row, column in np.argwhere(counts):
         share = "\n" + _percent(values[row, column]) if shares else ""
-        ax.text(
-            column,
-            row,
-            f"{counts[row, column]}{share}",
-            ha="center",
-            va="center",
-            fontsize=size,
-            color="white" if dark[row, column] else "black",
-        )
+        color = "white" if dark[row, column] else "black"
+        ax.text(column, row, f"{counts[row, column]}{share}", color=color, **style)
 
 
 def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -183,7 +166,7 @@ def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _percent(share: float) -> str:
-    """Return whole percents; never 0% for a part or 100% for less than all."""
+    """Return whole percents, but never 0% or 100% for a fraction in between."""
     if 0 < share < 0.005:
         return "<1%"
     return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
@@ -194,13 +177,12 @@ def _outline_diagonal(ax: Axes, n: int) -> None:
     from matplotlib.patches import Rectangle
 
     squares = [Rectangle((i - 0.5, i - 0.5), 1, 1) for i in range(n)]
-    ax.add_collection(
-        PatchCollection(squares, facecolor="none", edgecolor="#666666", linewidth=0.8)
-    )
+    style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#666666", "linewidth": 0.8}
+    ax.add_collection(PatchCollection(squares, **style))
 
 
 def _name_classes(ax: Axes, names: list[str]) -> None:
-    """Label both axes with the classes, wrapped if there is room, else shortened."""
+    """Label both axes with the classes, wrapped if there is room, otherwise shortened."""
     few = len(names) <= _FEW
     shown = [_fit(name, 16 if few else 22, lines=3 if few else 1) for name in names]
     places = np.arange(len(names))
@@ -212,7 +194,7 @@ def _name_classes(ax: Axes, names: list[str]) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         for tick in axis.get_major_ticks():
             tick.label1.set_parse_math(False)
-        axis.set_ticklabels(shown)  # after that, so that they are plain text
+        axis.set_ticklabels(shown)  # last, so that they are not parsed as mathematics
     ax.spines[:].set_visible(False)
     ax.set(xlabel="Predicted class", ylabel="True class")
 

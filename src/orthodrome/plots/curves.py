@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_choice, check_flag, check_numbers
-from ._matplotlib import axes_of, finished
+from .._core.checks import check_choice, check_flag
+from ._classes import check_row
+from ._matplotlib import Axes, Figure, axes_of, finished
 from .palette import class_style, line_style
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
 __all__ = ["curves", "draw_lines"]
-
-_SCALES = ("linear", "log", "log2")
 
 
 def curves(
@@ -34,24 +28,24 @@ def curves(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw curves that share the horizontal axis.
+    """Draw curves over a common horizontal axis.
 
     Parameters
     ----------
     x : array-like of shape (n_points,)
-        Where the curves are known.
+        Positions on the horizontal axis.
     values : mapping of str to array-like of shape (n_points,)
         The curves by name; NaN leaves a gap.
     xlabel, ylabel : str
-        What the axes show.
+        Labels of the axes.
     xscale : {"linear", "log", "log2"}, default="linear"
-        "log2" is for numbers that were doubled; each of them then has its own tick.
+        "log2" is for numbers that double; each has its own tick.
     yscale : {"linear", "log"}, default="linear"
-        The vertical axis; a logarithmic one shows positive values only.
+        Scale of the vertical axis; a logarithmic one shows positive values only.
     markers : bool, default=True
-        Mark every point. Without, for curves of many points, lines differ by their dashes too.
+        Mark every point. Without markers, for curves of many points, lines differ by dashes.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure if absent.
+        Axes to draw into; a new figure if absent.
     title : str, optional
         Title of the axes.
 
@@ -73,47 +67,38 @@ def curves(
     >>> len(fig.axes[0].lines)
     2
     """
-    check_choice(xscale, _SCALES, "xscale", "curves")
+    check_choice(xscale, ("linear", "log", "log2"), "xscale", "curves")
     check_choice(yscale, ("linear", "log"), "yscale", "curves")
     check_flag(markers, "markers", "curves")
-    positions = check_numbers(x, "x", "curves", ensure_2d=False, dtype=np.float64)
-    if positions.ndim != 1:
-        raise ValueError(f"x of curves must be one row of numbers; got shape {positions.shape}.")
+    positions = check_row(x, "x", "curves")
     if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
     if not isinstance(values, Mapping) or not values:
         raise ValueError("values of curves must be a mapping, {name: curve}, of at least one.")
-    rows = {
-        name: check_numbers(
-            curve,
-            f"values[{name!r}]",
-            "curves",
-            ensure_2d=False,
-            allow_nd=True,
-            dtype=np.float64,
-            ensure_all_finite=False,
-        )
-        for name, curve in values.items()
-    }
-    for name, row in rows.items():
-        if row.shape != positions.shape:
-            raise ValueError(
-                f"values[{name!r}] of curves must have shape {positions.shape}, as x; "
-                f"got {row.shape}."
-            )
-        if not np.isfinite(row).any():
-            raise ValueError(f"values[{name!r}] of curves has no finite entry.")
-        if yscale == "log" and not np.any(row > 0):
-            raise ValueError(f"values[{name!r}] of curves has no positive entry to show on a log.")
+    rows = {name: _check_curve(curve, name, positions, yscale) for name, curve in values.items()}
     ax = axes_of(ax, (4.8, 3.4))
     draw_lines(ax, positions, rows, xscale, markers=markers)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if yscale == "log":
         ax.set_yscale("log")
     elif all(np.nanmin(row) >= 0 for row in rows.values()):
-        ax.set_ylim(bottom=0.0)  # so that heights can be compared
+        ax.set_ylim(bottom=0.0)  # to compare heights
     ax.legend(frameon=False)
     return finished(ax, title)
+
+
+def _check_curve(
+    curve: ArrayLike, name: str, positions: NDArray[np.float64], yscale: str
+) -> NDArray[np.float64]:
+    row = check_row(curve, f"values[{name!r}]", "curves", ensure_all_finite=False)
+    if row.shape != positions.shape:
+        raise ValueError(
+            f"values[{name!r}] of curves must have shape {positions.shape}, as x; got {row.shape}."
+        )
+    kind = "positive" if yscale == "log" else "finite"
+    if not np.any(np.isfinite(row) & ((row > 0) | (yscale == "linear"))):
+        raise ValueError(f"values[{name!r}] of curves has no {kind} entry to show.")
+    return row
 
 
 def draw_lines(
@@ -123,8 +108,8 @@ def draw_lines(
     xscale: str,
     *,
     markers: bool,
-) -> list[Line2D]:
-    """Draw checked curves, each in a style of its own, and scale the horizontal axis."""
+) -> list[Any]:
+    """Draw curves in different styles, scale the horizontal axis, and return the lines."""
     lines = []
     for index, (name, row) in enumerate(rows.items()):
         if markers:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.checks import check_finite_vector, check_integer, check_numbers
+from .._core.checks import check_finite_vector, check_integer
 from ._classes import (
     EDGE,
     SCALE,
     check_labels,
+    check_points,
     draw_classes,
     is_continuous,
     marker_area,
 )
-from ._matplotlib import axes_of, finished
+from ._matplotlib import Axes, Figure, axes_of, finished
 from .palette import MAIN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["embedding"]
 
@@ -37,17 +31,17 @@ def embedding(
     legend_title: str | None = None,
     size: float | None = None,
 ) -> Figure:
-    """Draw two coordinates of an embedding as a scatter plot.
+    """Draw a scatter plot of two coordinates of an embedding.
 
     Parameters
     ----------
     Z : array-like of shape (n_samples, n_components)
-        Coordinates, such as ``KernelPCA(…).fit_transform(X)`` or ``KernelPGA(…)``'s.
+        Coordinates, such as ``KernelPCA(…).fit_transform(X)``.
     labels : array-like of shape (n_samples,), optional
-        Classes, each with a colour and a marker of its own and a line in the legend; numbers with
-        more than 20 different values are shown on a colour scale.
+        Classes, drawn in different colours and markers, with a legend. Numbers with more than 20
+        different values are shown on a colour scale.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure if absent.
+        Axes to draw into; a new figure if absent.
     components : (int, int), default=(0, 1)
         The columns of Z on the horizontal and the vertical axis.
     ratios : array-like of shape (n_components,), optional
@@ -57,7 +51,7 @@ def embedding(
     legend_title : str, optional
         Title of the legend, or label of the colour scale.
     size : float, optional
-        Area of a marker in points²; by the number of samples if absent.
+        Area of a marker in points²; depends on the number of samples if absent.
 
     Returns
     -------
@@ -73,17 +67,18 @@ def embedding(
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['0', '1', '2']
     """
-    horizontal, vertical = _check_components(components)
-    array = check_numbers(Z, "Z", "embedding", dtype=[np.float64, np.float32])
-    if array.shape[1] <= max(horizontal, vertical):
-        raise ValueError(
-            f"Z must have a column for each of components={components!r} of embedding; "
-            f"got shape {array.shape}."
-        )
-    names = _axis_names((horizontal, vertical), ratios, array.shape[1])
+    if not isinstance(components, tuple | list) or len(components) != 2:
+        raise ValueError(f"components of embedding must be two column numbers; got {components!r}.")
+    columns = [check_integer(c, "components", "embedding", minimum=0) for c in components]
+    hint = f" Pass components= of the columns it has; got {components!r}."
+    array = check_points(Z, "Z", "embedding", max(columns) + 1, hint=hint)
+    names = [f"Component {column + 1}" for column in columns]
+    if ratios is not None:
+        parts = check_finite_vector(ratios, array.shape[1], "ratios", "embedding")[columns]
+        names = [f"{n} ({part:.1%} of the variance)" for n, part in zip(names, parts, strict=True)]
     groups = None if labels is None else check_labels(labels, len(array), "embedding", "Z")
     ax = axes_of(ax, (4.8, 3.8))
-    x, y = array[:, horizontal], array[:, vertical]
+    x, y = array[:, columns].T
     area = marker_area(len(array), size)
     if groups is None:
         ax.scatter(x, y, s=area, color=MAIN, alpha=0.8, linewidths=0)
@@ -99,21 +94,3 @@ def embedding(
         )
     ax.set(xlabel=names[0], ylabel=names[1])
     return finished(ax, title)
-
-
-def _check_components(components: Any) -> tuple[int, int]:
-    if not isinstance(components, tuple | list) or len(components) != 2:
-        raise ValueError(f"components of embedding must be two column numbers; got {components!r}.")
-    first, second = (check_integer(c, "components", "embedding", minimum=0) for c in components)
-    return first, second
-
-
-def _axis_names(columns: tuple[int, int], ratios: ArrayLike | None, n_columns: int) -> list[str]:
-    names = [f"Component {column + 1}" for column in columns]
-    if ratios is None:
-        return names
-    fractions = check_finite_vector(ratios, n_columns, "ratios", "embedding")
-    return [
-        f"{name} ({fractions[column]:.1%} of the variance)"
-        for name, column in zip(names, columns, strict=True)
-    ]

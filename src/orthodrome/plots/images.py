@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_finite_vector, check_integer, check_numbers
-from ._matplotlib import figure_of, require_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ._matplotlib import Figure, figure_of, require_matplotlib
 
 __all__ = ["images"]
 
@@ -29,25 +26,24 @@ def images(
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw rows of images, each row under its name.
+    """Draw rows of small images with a title for each row.
 
     Parameters
     ----------
     rows : mapping of str to array-like of shape (n_images, height, width[, 3]) or \
             (n_images, n_pixels)
-        The images by the name of their row; as many in every row. Those with a last axis of length
-        3 are in colour: red, green and blue.
+        The images by the name of their row, equally many in each row. A last axis of length 3
+        means colour: red, green and blue.
     shape : (int, int), optional
         Height and width, for images given as flat rows of pixels.
     limits : (float, float), optional
-        The values at the two ends of the colour scale; those beyond are clipped. The smallest and
-        largest value of all images if absent; of images in colour 0 and 1.
+        The values at the ends of the colour scale; others are clipped. If absent, the smallest and
+        largest value of all images; 0 and 1 for colour images.
     cmap : str, default="gray_r"
-        Colour scale of matplotlib. The default draws large values dark, as ink on paper: it suits
-        digits and drawings. Photographs, where large is bright, take "gray"; images in colour have
-        no scale.
+        Name of a matplotlib colour map. The default draws large values dark, which suits digits
+        and drawings; use "gray" for photographs. Colour images ignore it.
     figure : matplotlib Figure or SubFigure, optional
-        Where to draw; a new figure if absent.
+        Figure to draw into; a new one if absent.
     title : str, optional
         Title of the figure.
 
@@ -65,28 +61,35 @@ def images(
     'digits'
     """
     stacks = _check_rows(rows, shape)
-    _check_colors(cmap)
-    if limits is None and all(stack.ndim == 4 for stack in stacks.values()):
+    if not isinstance(cmap, str) or cmap not in require_matplotlib().colormaps:
+        raise ValueError(
+            f"cmap of images must be the name of a matplotlib colour map, such as 'gray'; got "
+            f"{cmap!r}."
+        )
+    if limits is not None:
+        low, high = check_finite_vector(limits, 2, "limits", "images").tolist()
+    elif all(stack.ndim == 4 for stack in stacks.values()):
         low, high = 0.0, 1.0
-    elif limits is None:
+    else:
         low = min(float(stack.min()) for stack in stacks.values())
         high = max(float(stack.max()) for stack in stacks.values())
-    else:
-        low, high = _check_limits(limits)
-    size = max(abs(low), abs(high))
-    scale = size if size > _LARGE else 1.0
+    largest = max(abs(low), abs(high))
+    scale = largest if largest > _LARGE else 1.0
     low, high = low / scale, high / scale
     high = max(high, low + max(1e-12, 4 * float(np.spacing(abs(low)))))
     n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
-    figure = figure_of(figure, (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0)))
+    size = (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0))
+    figure = figure_of(figure, size, title)
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
-        ax.imshow(**_drawn(np.clip(stack / scale, low, high), low, high, cmap))
+        clipped = np.clip(stack / scale, low, high)
+        if stack.ndim == 3:
+            ax.imshow(_strip(clipped, np.nan), cmap=cmap, vmin=low, vmax=high)
+        else:  # imshow has no limits for colours, and draws NaN black
+            ax.imshow(_strip((clipped - low) / (high - low), 1.0))
         ax.set_title(name, loc="left", fontsize="medium", pad=4)
         ax.set_axis_off()
-    if title is not None:
-        figure.suptitle(title)
     return figure
 
 
@@ -100,19 +103,11 @@ def _check_rows(
             raise ValueError(f"shape of images must be two integers; got {shape!r}.")
         for side in shape:
             check_integer(side, "shape", "images")
+    options: dict[str, Any] = {"ensure_2d": False, "allow_nd": True, "dtype": np.float64}
+    options |= {"ensure_min_samples": 0, "ensure_min_features": 0, "ensure_all_finite": False}
     stacks: dict[str, NDArray[Any]] = {}
     for name, images_ in rows.items():
-        stack = check_numbers(
-            images_,
-            f"rows[{name!r}]",
-            "images",
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            dtype=np.float64,
-            ensure_all_finite=False,
-        )
+        stack = check_numbers(images_, f"rows[{name!r}]", "images", **options)
         if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
             stack = stack.reshape(-1, *shape)
         in_color = stack.ndim == 4 and stack.shape[3] == 3
@@ -131,32 +126,7 @@ def _check_rows(
     return stacks
 
 
-def _check_limits(limits: Any) -> tuple[float, float]:
-    values = check_finite_vector(limits, 2, "limits", "images")
-    return float(values[0]), float(values[1])
-
-
-def _check_colors(cmap: Any) -> None:
-    colors = require_matplotlib().colormaps
-    if not isinstance(cmap, str) or cmap not in colors:
-        raise ValueError(
-            f"cmap of images must be the name of a colour scale of matplotlib, such as 'gray'; got "
-            f"{cmap!r}."
-        )
-
-
-def _drawn(stack: NDArray[Any], low: float, high: float, cmap: str) -> dict[str, Any]:
-    """Return what ``imshow`` is given: a strip of values on a scale, or one of colours."""
-    if stack.ndim == 3:
-        return {"X": _strip(stack, np.nan), "cmap": cmap, "vmin": low, "vmax": high}
-    # matplotlib has no limits for colours, and a value that is missing would be black in them
-    return {"X": _strip((stack - low) / (high - low), 1.0)}
-
-
 def _strip(stack: NDArray[Any], blank: float) -> NDArray[Any]:
-    """Set images side by side with a blank column between them."""
-    n_images, height, width = stack.shape[:3]
-    strip = np.full((height, n_images * (width + 1) - 1, *stack.shape[3:]), blank)
-    for index in range(n_images):
-        strip[:, index * (width + 1) : index * (width + 1) + width] = stack[index]
-    return strip
+    """Join images side by side, with a blank column between them."""
+    column = np.full_like(stack[0, :, :1], blank)
+    return np.concatenate([part for image in stack for part in (column, image)][1:], axis=1)

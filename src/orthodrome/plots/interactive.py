@@ -1,11 +1,11 @@
-"""An embedding that can be explored in the page: a block of :mod:`orthodrome.plots.report`.
+"""An interactive scatter plot of an embedding, a block of :mod:`orthodrome.plots.report`.
 
-plotly.js is inside the page, once for all scatters, and no request leaves the page. The data are
-JSON that is not executed, and become text by ``textContent`` or, in the labels that plotly draws,
-with its tags escaped, so no name or label can inject markup. The page's policy runs only scripts
-with the right hash: plotly's and scatter.js. Points are drawn as SVG, which prints sharply;
-plotly's WebGL traces compile code at run time, which the policy forbids, so a sample is drawn if
-there are very many points.
+plotly.js is inside the page, once for all scatters, and the page makes no requests. The data are
+JSON, which is not executed; they become text by ``textContent`` or, in labels that plotly draws,
+with escaped tags, so no name or label can inject markup. The content security policy of the page
+allows only scripts with the right hash: plotly's and scatter.js. Points are SVG, which prints
+sharply; plotly's WebGL traces compile code at run time, which the policy forbids. If there are very
+many points, a sample is drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +22,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from ._classes import is_continuous, sorted_classes
+from ._classes import is_continuous, sortable, sorted_classes
 from ._extras import require
 from .palette import MAIN, MARKERS, class_style
-from .report import Assets
+from .report import Assets, resource
 
 __all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
 
-MAX_POINTS = 10_000  # SVG draws and hides as many without a noticeable delay
-_MAX_CLASSES = 99  # with the rest, as many as there are different pairs of colour and marker
+MAX_POINTS = 10_000  # browsers draw and hide so many SVG points without a noticeable delay
+_MAX_CLASSES = 99  # with the rest, 100 different pairs of colour and marker
 _MAX_AXES = 10  # coordinates to choose from
 _MAX_FEATURES = 4  # features in the text of a point
-_NAMED = 12  # classes that the description names; the legend names all
+_MAX_NAMED = 12  # classes named in the description; the legend names all
 
-# On a dark page black and dark brown would vanish; these take their places.
+# Replacements for black and dark brown on a dark page.
 _DARK = {"#000000": "#FFFFFF", "#661100": "#A5673F"}
-_REST = "#888888"  # classes that share a colour, and rows without a value
+_REST = "#888888"  # merged classes, and rows without a value
 _SYMBOLS = dict(
     zip(
         MARKERS,
@@ -52,40 +51,39 @@ _SYMBOLS = dict(
 
 
 def require_plotly() -> Path:
-    """Return the folder of plotly's package, or say how to install it."""
+    """Return the folder of plotly; raise MissingExtraError if it is not installed."""
     module = require("plotly", "Interactive plots", "plot")
     return Path(str(module.__file__)).parent
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """An interactive scatter of an embedding, to stand in a section of a report.
+    """An interactive scatter plot of an embedding, for a section of a report.
 
-    Pointing at a point shows its row; the buttons of the legend hide and show classes; with the
-    plot in focus, the left and the right key walk through the points and read them out below.
-    Two coordinates are shown, and more can be chosen. Light, dark and on paper it follows the page.
+    Hovering over a point shows its row. The buttons of the legend hide and show classes. When the
+    plot has the focus, the left and right keys move through the points and read them out below.
+    Other coordinates can be chosen. The plot follows the page's light, dark or printed style.
 
     Parameters
     ----------
     Z : array-like of shape (n_samples, n_components)
-        Coordinates; of more than ten columns the first ten can be chosen. A single column is
-        drawn over the number of the row.
+        Coordinates; the first ten columns can be chosen. A single column is drawn over the row
+        number.
     caption : str
-        The line under the plot.
+        The caption below the plot.
     labels : array-like of shape (n_samples,), optional
-        Classes, each with a colour, a marker and a button; numbers with more than 20 different
-        values are shown on a colour scale. Of more than 99 classes, the rarest share one colour.
-        One colour for all if absent.
+        Classes, each with a colour, a marker and a button. Numbers with more than 20 different
+        values are shown on a colour scale. Of more than 99 classes, the rarest are merged.
     label_name : str, default="class"
-        What the labels are, such as the name of their column.
+        Meaning of the labels, such as the name of their column.
     ids : sequence of str, optional
         Names of the rows; "row 1", "row 2", … if absent.
     features : array-like of shape (n_samples, n_features), optional
-        The rows themselves; the first four features stand in the text of a point.
+        Features of the rows; the text of a point shows the first four.
     columns : sequence of str, optional
-        Names of the features, needed with them.
+        Names of the features, required with them.
     details : mapping of str to array-like of shape (n_samples,), optional
-        More for the text of a point, such as ``{"predicted": y_pred}``; before the features.
+        More values for the text of a point, such as ``{"predicted": y_pred}``.
     axes : sequence of str, optional
         Names of the coordinates; "Component 1", "Component 2", … if absent.
     ratios : array-like of shape (n_components,), optional
@@ -93,9 +91,9 @@ class Scatter:
 
     Notes
     -----
-    Of more than 10,000 rows as many are drawn at random, at least one of each class and always the
-    same ones, and the page says so. Numbers are shown to six digits. The page, of about five
-    megabytes for plotly.js and what the rows take, contains every text and number that is shown.
+    Of more than 10,000 rows a random sample of that size is drawn, with at least one row of each
+    class. The sample is always the same, and the page states it. Numbers have six digits. plotly.js
+    takes about five megabytes of the page, which contains every text and number that is shown.
 
     Examples
     --------
@@ -132,68 +130,65 @@ class Scatter:
     def __post_init__(self) -> None:
         require_plotly()
         Z = check_array(self.Z, input_name="Z", dtype=np.float64)
-        n, n_columns = Z.shape
         object.__setattr__(self, "Z", Z)
-        given = {"labels": self.labels, "ids": self.ids}
-        given |= {f"details[{name!r}]": value for name, value in (self.details or {}).items()}
-        for name, value in given.items():
-            if value is not None:
-                _check_length(value, n, name, "row")
-        for name, value in {"axes": self.axes, "ratios": self.ratios}.items():
-            if value is not None:
-                _check_length(value, n_columns, name, "column")
-        self._check_features(n)
-
-    def _check_features(self, n: int) -> None:
+        details = {f"details[{name!r}]": value for name, value in (self.details or {}).items()}
+        per_row = {"labels": self.labels, "ids": self.ids, **details}
+        per_column = {"axes": self.axes, "ratios": self.ratios}
+        for n, per, given in zip(Z.shape, ("row", "column"), (per_row, per_column), strict=True):
+            for name, value in given.items():
+                if value is not None and np.shape(value) != (n,):
+                    raise ValueError(
+                        f"{name} of Scatter must have shape ({n},), one per {per} of Z; got "
+                        f"{np.shape(value)}."
+                    )
         if (self.features is None) != (self.columns is None):
-            raise ValueError("features and columns of Scatter go together: values and their names.")
-        if self.features is None or self.columns is None:
-            return
-        shape = np.shape(self.features)
-        if shape != (n, len(self.columns)):
+            raise ValueError("features and columns of Scatter must be given together.")
+        shape = (len(Z), 0 if self.columns is None else len(self.columns))
+        if self.features is not None and np.shape(self.features) != shape:
             raise ValueError(
-                f"features of Scatter must have shape ({n}, {len(self.columns)}), one row per row "
-                f"of Z and one column per name in columns; got {shape}."
+                f"features of Scatter must have shape {shape}, one row per row of Z and one column "
+                f"per name in columns; got {np.shape(self.features)}."
             )
 
     def alternative(self) -> str:
-        """Return what the plot shows, in words."""
+        """Return a description of the plot."""
         names, shown = self._titles(), self._shown
         n = len(np.asarray(self.Z))
         count = f"{n:,} points" if len(shown) == n else f"{len(shown):,} of {n:,} points"
         over = f"{names[1]} over {names[0]}" if len(names) > 1 else f"{names[0]} over the rows"
         choice = f"; {len(names)} coordinates to choose from" if len(names) > 2 else ""
-        return f"Scatter plot of {count}, {over}{choice}.{self._colors_in_words()}"
+        return f"Scatter plot of {count}, {over}{choice}.{self._describe_colors()}"
 
     def html(self) -> str:
-        """Return the figure: its description and its data, of which the script makes the plot."""
+        """Return the figure: its description, and its data for the script that draws the plot."""
         n, shown = len(np.asarray(self.Z)), self._shown
         classes = "" if self._classes is None else ", at least one of each class"
         sample = f"{len(shown):,} of the {n:,} rows are shown, drawn at random{classes}."
         note = f'<p class="note">{sample}</p>' if len(shown) < n else ""
-        words = escape(self.alternative())
         return (
             f'<figure class="scatter" role="group" aria-label="Interactive scatter plot">{note}'
-            f'<p class="scatter-words">{words}</p>'
+            f'<p class="scatter-words">{escape(self.alternative())}</p>'
             "<noscript><p>The plot itself needs JavaScript.</p></noscript>"
             f'<script type="application/json">{_json(self._payload())}</script>'
             f"<figcaption>{escape(self.caption)}</figcaption></figure>"
         )
 
     def assets(self) -> Assets:
-        """Return what the page needs once: the style, plotly.js and the script of the plot."""
-        return Assets(
-            styles=(_resource("scatter.css"),), scripts=(_plotly_script(), _resource("scatter.js"))
-        )
+        """Return the style sheet, plotly.js and the script of the plot."""
+        return Assets((resource("scatter.css"),), (_plotly_script(), resource("scatter.js")))
 
-    # ------------------------------------------------------------------ what is shown
+    # ------------------------------------------------------------------ contents
 
     @cached_property
     def _classes(self) -> tuple[list[str], NDArray[np.intp]] | None:
-        """Names of the classes and the class of each row; None where there are no classes."""
-        if self.labels is None or is_continuous(np.asarray(self.labels)):
-            return None
-        return _merged_classes(np.asarray(self.labels))
+        """Names of the classes and the class of each row; None if there are no classes."""
+        labels = np.asarray(self.labels)
+        return None if self.labels is None or is_continuous(labels) else _merged_classes(labels)
+
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
+        """The numbers that colour the points which are drawn."""
+        return np.asarray(self.labels, dtype=np.float64)[self._shown]
 
     @cached_property
     def _shown(self) -> NDArray[np.intp]:
@@ -215,25 +210,21 @@ class Scatter:
         return [str(name) for name in self.axes[:_MAX_AXES]]
 
     def _titles(self) -> list[str]:
-        """Return the names of the coordinates with their part of the variance, where known."""
-        names = self._axes()
+        """Return the names of the coordinates with their fractions of variance, if given."""
         if self.ratios is None:
-            return names
-        parts = np.asarray(self.ratios, dtype=np.float64)[: len(names)]
-        return [
-            f"{name} ({part:.1%} of the variance)" for name, part in zip(names, parts, strict=True)
-        ]
+            return self._axes()
+        parts = zip(self._axes(), np.asarray(self.ratios, dtype=np.float64), strict=False)
+        return [f"{name} ({part:.1%} of the variance)" for name, part in parts]
 
-    def _colors_in_words(self) -> str:
+    def _describe_colors(self) -> str:
         if self.labels is None:
             return ""
         if self._classes is None:
-            labels = np.asarray(self.labels, dtype=np.float64)[self._shown]
-            low, high = np.min(labels[np.isfinite(labels)]), np.max(labels[np.isfinite(labels)])
-            return f" Colour is {self.label_name}, from {low:.6g} to {high:.6g}."
+            values = self._values[np.isfinite(self._values)]
+            return f" Colour is {self.label_name}, from {values.min():.6g} to {values.max():.6g}."
         names, codes = self._classes
         counts = np.bincount(codes[self._shown], minlength=len(names))
-        if len(names) > _NAMED:
+        if len(names) > _MAX_NAMED:
             sizes = f"{counts.min():,} to {counts.max():,} points"
             return f" {len(names)} classes by {self.label_name}, of {sizes}."
         listed = ", ".join(f"{name} ({count})" for name, count in zip(names, counts, strict=True))
@@ -252,18 +243,18 @@ class Scatter:
             "titles": titles,
             "coordinates": coordinates,
             "ids": [str(name) for name in ids],
-            "details": [[str(k), _values(np.asarray(v)[shown])] for k, v in self._fields()],
+            "details": [[str(k), _column(np.asarray(v)[shown])] for k, v in self._fields()],
             "words": self.alternative(),
             "size": round(float(np.clip(220 / np.sqrt(len(shown)), 4, 9)), 1),
             **self._groups(),
         }
 
     def _fields(self) -> list[tuple[str, Any]]:
-        """Return names and values for the text of a point, besides its class and coordinates."""
+        """Return names and values of the details and features in the text of a point."""
         fields: list[tuple[str, Any]] = list((self.details or {}).items())
         if self.features is not None and self.columns is not None:
             columns = np.asarray(self.features)[:, :_MAX_FEATURES].T
-            fields += zip(self.columns, columns, strict=False)  # the first few only
+            fields += zip(self.columns, columns, strict=False)  # the first few
         return fields
 
     def _groups(self) -> dict[str, Any]:
@@ -271,36 +262,24 @@ class Scatter:
         if self.labels is None:
             return {"groups": [_group("points", MAIN, MARKERS[0])], "codes": [0] * len(self._shown)}
         if self._classes is None:
-            labels = np.asarray(self.labels, dtype=np.float64)[self._shown]
-            missing = ~np.isfinite(labels)
+            missing = ~np.isfinite(self._values)
             groups = [_group(self.label_name, MAIN, MARKERS[0])]
             groups += [_group("missing", _REST, MARKERS[6])] if missing.any() else []
-            values, codes = _numbers(labels), missing.astype(int)
-            return self._colored(groups, codes) | {"values": values}
-        names, codes = self._classes
-        groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
-        groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
-        return self._colored(groups, codes[self._shown])
-
-    def _colored(self, groups: list[dict[str, str]], codes: NDArray[Any]) -> dict[str, Any]:
-        return {"groups": groups, "codes": codes.tolist(), "label": self.label_name}
-
-
-def _check_length(value: Any, n: int, name: str, per: str) -> None:
-    shape = np.shape(value)
-    if shape != (n,):
-        raise ValueError(
-            f"{name} of Scatter must have shape ({n},), one per {per} of Z; got {shape}."
-        )
+            codes, values = missing.astype(int), {"values": _numbers(self._values)}
+        else:
+            names, all_codes = self._classes
+            groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
+            groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
+            codes, values = all_codes[self._shown], {}
+        return {"groups": groups, "codes": codes.tolist(), "label": self.label_name, **values}
 
 
 def _merged_classes(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of classes and the class of each row, the rarest of too many as one."""
-    if labels.dtype == object:  # None, strings and numbers side by side have no order
-        labels = labels.astype(str)
+    """Return the names of classes and the class of each row; merge the rarest of too many."""
+    labels = sortable(labels)
     found, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     ordered = sorted_classes(found)
-    order = np.searchsorted(found, ordered)  # a NaN is the last of both
+    order = np.searchsorted(found, ordered)  # NaN is last in both
     codes, counts = np.argsort(order)[codes], counts[order]
     names = [str(name) for name in ordered]
     if len(names) <= _MAX_CLASSES:
@@ -318,29 +297,24 @@ def _group(name: str, color: str, marker: str) -> dict[str, str]:
 
 
 def _numbers(values: NDArray[Any]) -> list[float | None]:
-    """Return numbers to six digits, with nothing where there is none: JSON has no NaN."""
+    """Return numbers with six digits, and None for NaN and infinity, which JSON lacks."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.astype(float)]
 
 
-def _values(values: NDArray[Any]) -> list[Any]:
+def _column(values: NDArray[Any]) -> list[Any]:
+    """Return a column of details as numbers or texts for JSON."""
     if np.issubdtype(values.dtype, np.floating):
         return list(_numbers(values))
-    if np.issubdtype(values.dtype, np.integer):
-        return list(values.tolist())
-    return [str(value) for value in values]
+    is_integer = np.issubdtype(values.dtype, np.integer)
+    return [int(value) if is_integer else str(value) for value in values]
 
 
 def _json(payload: dict[str, Any]) -> str:
-    """Return JSON that can stand inside a script element: no character of it is markup."""
+    """Return JSON for a script element, without characters of markup."""
     text = json.dumps(payload, allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 is escaped
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-@cache
-def _resource(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 @cache

@@ -1,36 +1,32 @@
-"""The objective of a Karcher mean over the plane of the data, and its minimum."""
+"""Contours of the Karcher mean's objective over the plane of the data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from .._core.checks import check_integer, check_numbers, check_sample_weight
+from .._core.checks import check_integer, check_sample_weight
 from .._core.types import Data
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
 from ..sphere import geodesic_distances
-from ._classes import marker_area
-from ._matplotlib import axes_of, finished, legend_above, small_points
+from ._classes import check_points, marker_area
+from ._matplotlib import Axes, Figure, axes_of, finished, font_points, legend_above
 from .palette import ACCENT, MAIN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["karcher_objective"]
 
-_MARGIN = 0.1  # of the width of the data, on each side of them
+_MARGIN = 0.1  # on each side, as a fraction of the width of the data
 _LEVELS = 14
-_FINEST = 10_000  # places along a side: more than any picture has
-_BLOCK = 2**21  # distances that are in memory at a time
-# Greys, as in the paper, leave all colours to the points; the darkest would hide them.
+_MAX_GRID = 10_000  # more than the pixels of any picture
+_BLOCK = 2**21  # distances in memory at a time
+# Greys, as in the paper, leave the colours to the points; darker ones would hide them.
 _DARKEST = 0.65
-_WIDE = 2.4  # inches of axes that have room for three names side by side
-_LEGEND_SIZES = (25.0, 50.0, 130.0)  # of a point, a square and a star that look alike in size
+_WIDE = 2.4  # inches of axes with room for three names in a row
+_LEGEND_SIZES = (25.0, 50.0, 130.0)  # a point, a square and a star that seem equally large
 
 
 def karcher_objective(
@@ -45,24 +41,25 @@ def karcher_objective(
     ylabel: str = "Feature 2",
     size: float | None = None,
 ) -> Figure:
-    r"""Draw the objective of the Karcher mean's pre-image over the plane of two features.
+    r"""Draw the objective of the Karcher mean's pre-image over a plane.
 
     .. math:: f(x) = \sum_n p_n \arccos^2 k(x_n, x)
 
-    as filled contours, with the data, their mean, and the pre-image of the Karcher mean, where f is
-    least (RKHS-GEO, Figure 2). For large σ the two coincide; for small σ the pre-image goes where
-    the data are dense. (The caption of the paper's figure names eq. 8, the gradient; this is f.)
+    is drawn as filled contours, with the data, their mean, and the pre-image of the Karcher mean,
+    where f is smallest (RKHS-GEO, Figure 2). For large σ mean and pre-image coincide; for small σ
+    the pre-image is where the data are dense. (The caption of the paper's figure names eq. 8, the
+    gradient; this is f.)
 
     Parameters
     ----------
     kernel : Kernel or str
-        A radial kernel with k(x, x) = 1, fitted to X unless it is fitted already.
+        A radial kernel with k(x, x) = 1; fitted to X if it is not fitted.
     X : array-like of shape (n_samples, 2)
         The data.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, which the areas of the points show.
+        Weights, shown by the areas of the points.
     ax : matplotlib Axes, optional
-        Where to draw, one of several beside each other, say; a new figure if absent.
+        Axes to draw into; a new figure if absent.
     n_grid : int, default=121
         Points along each side of the square on which f is evaluated.
     title : str, optional
@@ -70,7 +67,7 @@ def karcher_objective(
     xlabel, ylabel : str, default="Feature 1", "Feature 2"
         Labels of the axes.
     size : float, optional
-        Area of a marker in points²; by the number of samples if absent.
+        Area of a marker in points²; depends on the number of samples if absent.
 
     Returns
     -------
@@ -79,7 +76,7 @@ def karcher_objective(
 
     See Also
     --------
-    orthodrome.preimage.karcher_mean_preimage : Finds the point.
+    orthodrome.preimage.karcher_mean_preimage : Find the pre-image.
 
     References
     ----------
@@ -96,16 +93,12 @@ def karcher_objective(
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['data', 'mean', 'Karcher pre-image']
     """
-    check_integer(n_grid, "n_grid", "karcher_objective", minimum=2, maximum=_FINEST)
-    points = check_numbers(X, "X", "karcher_objective", dtype=[np.float64, np.float32])
-    if points.shape[1] != 2:
-        raise ValueError(
-            f"X of karcher_objective must have 2 columns, those of the plane; got "
-            f"{points.shape[1]}. Pass two of its features, or an embedding with two components."
-        )
+    check_integer(n_grid, "n_grid", "karcher_objective", minimum=2, maximum=_MAX_GRID)
+    hint = " Pass two features, or an embedding with two components."
+    points = check_points(X, "X", "karcher_objective", 2, exactly=True, hint=hint)
     weights = check_sample_weight(sample_weight, len(points), "karcher_objective")
     fitted = as_kernel(kernel)
-    # a precomputed matrix is refused below, in the right words
+    # karcher_mean_preimage raises for a precomputed matrix
     if not (fitted.__sklearn_is_fitted__() or isinstance(fitted, Precomputed)):
         fitted = clone(fitted).fit(points, sample_weight=weights)
     preimage = karcher_mean_preimage(fitted, points, weights).point
@@ -117,8 +110,8 @@ def karcher_objective(
         ax,
         list(drawn.values()),
         list(drawn),
-        n_columns=n_columns,
-        borderaxespad=0.5,  # half of a number at the upper end of the scale
+        ncols=n_columns,
+        borderaxespad=0.5,  # room for half of a number at the upper end of the colour scale
         handletextpad=0.1,
         columnspacing=0.9,
         scatterpoints=1,
@@ -126,8 +119,7 @@ def karcher_objective(
     for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
         handle.set_sizes([area])  # type: ignore[union-attr]  # of a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
-    pad = (3.1 if n_columns == 3 else 4.7) * small_points()
-    return finished(ax, title, loc="left", pad=pad)
+    return finished(ax, title, loc="left", pad=(3.1 if n_columns == 3 else 4.7) * font_points())
 
 
 # ---------------------------------------------------------------------------- surface
@@ -147,12 +139,11 @@ def _draw_surface(
     sides = _square_around(points, n_grid)
     places = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     values = _objective(kernel, points, weights, places).reshape(n_grid, n_grid)
-    greys = LinearSegmentedColormap.from_list(
-        "greys", colormaps["Greys"](np.linspace(0.0, _DARKEST, 64))
-    )
+    shades = colormaps["Greys"](np.linspace(0.0, _DARKEST, 64))
+    greys = LinearSegmentedColormap.from_list("greys", shades)
     surface = ax.contourf(*sides, values, levels=_LEVELS, cmap=greys)
     ax.contour(*sides, values, levels=surface.levels, colors="#555555", linewidths=0.3)
-    # beside the square itself, where the layout of several axes leaves it as high as the square
+    # inset axes are as high as the square, also in the layout of several axes
     scale = ax.inset_axes((1.03, 0.0, 0.045, 1.0))
     label = "Mean squared\ndistance (rad²)"
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
@@ -160,9 +151,9 @@ def _draw_surface(
 
 
 def _square_around(points: NDArray[Any], n_grid: int) -> list[NDArray[np.float64]]:
-    """Return the places on both sides of a square that holds the data and a margin."""
+    """Return the grid along both sides of a square around the data."""
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
-    width = float((high - low).max()) or 1.0  # of one point: any
+    width = float((high - low).max()) or 1.0  # for a single point
     center, half = (low + high) / 2, (0.5 + _MARGIN) * width
     return [np.linspace(middle - half, middle + half, n_grid) for middle in center]
 
@@ -173,13 +164,14 @@ def _objective(
     weights: NDArray[np.float64] | None,
     places: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the weighted mean of the squared angles from each of the places to the data."""
+    """Return the weighted mean squared angle between each place and the data."""
     p = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
     step = max(1, _BLOCK // len(points))
-    parts = (places[first : first + step] for first in range(0, len(places), step))
-    return np.concatenate(
-        [geodesic_distances(part, points, kernel=kernel) ** 2 @ p for part in parts]
-    )
+    values = np.empty(len(places))
+    for first in range(0, len(places), step):
+        part = slice(first, first + step)
+        values[part] = geodesic_distances(places[part], points, kernel=kernel) ** 2 @ p
+    return values
 
 
 # ---------------------------------------------------------------------------- points
@@ -192,11 +184,11 @@ def _draw_points(
     preimage: NDArray[Any],
     area: float,
 ) -> dict[str, Any]:
-    """Mark the data, their mean and the pre-image; return the markers by name."""
+    """Draw the data, their mean and the pre-image; return the scatters by name."""
     mean = np.average(points, axis=0, weights=weights)
     areas = area if weights is None else area * weights / weights.mean()
     drawn = {}
-    # square and star have sizes at which both are visible if the two coincide
+    # with these sizes square and star are both visible if they coincide
     for (x, y), s, marker, color, rim, name in (
         (points.T, areas, "o", MAIN, 0.4, "data"),
         (mean, 130.0, "s", ACCENT, 1.0, "mean"),

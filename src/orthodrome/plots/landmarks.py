@@ -1,8 +1,8 @@
-"""Planar shapes: specimens of each class with their means, and how shapes change along modes."""
+"""Planar shapes of each class with their means, and modes of variation."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,16 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.checks import check_flag, check_integer, check_number, check_positive
 from ..spaces import as_points, extrinsic_mean, procrustes_align
 from ._classes import check_labels, classes_of, is_continuous
-from ._matplotlib import figure_of
+from ._matplotlib import Axes, Figure, figure_of
 from .palette import COLORS, MAIN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["shape_modes", "shapes"]
 
-_MOST_DRAWN = 300  # specimens of a panel; more are a blot
+_MAX_DRAWN = 300  # specimens in a panel; more would be a blot
 _MARGIN = 1.06
 _DARK = "#111111"
 
@@ -36,27 +32,27 @@ def shapes(
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw specimens, one panel for each class, with the mean shape of each.
+    """Draw the shapes of each class in a panel, with their mean.
 
-    All are turned to the mean shape of all, and have centroid size 1. Of a class of more than 300
-    every so many-th is drawn; means are of all.
+    All are rotated to the overall mean shape and scaled to centroid size 1. Of a class of more than
+    300 an evenly spaced part is drawn; means use all.
 
     Parameters
     ----------
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks, in the order in which a line goes through them.
+        Landmarks, in the order in which a line joins them.
     labels : array-like of shape (n,), optional
         Classes.
     closed : bool, default=True
         Join the last landmark to the first.
     turn : float, default=0
-        Turn all by so many degrees, anticlockwise.
+        Rotation of all shapes in degrees, anticlockwise.
     mean : bool, default=True
         Draw the extrinsic mean of each class, as a bold line.
     n_columns : int, default=4
-        The most panels side by side.
+        Maximum number of panels in a row.
     figure : matplotlib Figure, optional
-        Where to draw; a new one if absent.
+        Figure to draw into; a new one if absent.
     title : str, optional
         Title of the figure.
 
@@ -81,11 +77,12 @@ def shapes(
     check_flag(closed, "closed", "shapes")
     check_flag(mean, "mean", "shapes")
     aligned = _turned(procrustes_align(points), turn, "shapes")
-    means = [_mean_of(aligned[chosen]) for _, chosen, *_ in panels]
-    drawn = [_thinned(aligned[chosen]) for _, chosen, *_ in panels]
+    groups = [aligned[chosen] for _, chosen, *_ in panels]
+    means = [_mean_of(group) for group in groups]
+    drawn = [group[:: -(-len(group) // _MAX_DRAWN)] for group in groups]
     columns = min(n_columns, len(panels))
     rows = -(-len(panels) // columns)
-    figure = figure_of(figure, (2.6 * columns, 2.6 * rows + 0.3))
+    figure = figure_of(figure, (2.6 * columns, 2.6 * rows + 0.3), title)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     box = _box(np.concatenate([*drawn, means]))
     for ax, (name, chosen, color, _), own, center in zip(axes, panels, drawn, means, strict=False):
@@ -93,15 +90,13 @@ def shapes(
         for specimen in own:
             _draw(ax, specimen, closed, color=color, linewidth=0.7, alpha=opacity)
         if mean:
-            _draw(ax, center, closed, color="white", linewidth=4.0)  # so that it stands out
+            _draw(ax, center, closed, color="white", linewidth=4.0)  # a rim around the mean
             _draw(ax, center, closed, color=_DARK, linewidth=1.8, marker="o", markersize=3)
         if labels is not None:
             ax.set_title(f"{name} ({chosen.sum()})", parse_math=False)
         _frame(ax, box)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    if title is not None:
-        figure.suptitle(title)
     return figure
 
 
@@ -116,27 +111,28 @@ def shape_modes(
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
-    r"""Draw how shapes change along the modes of a decomposition, one row for each.
+    r"""Draw how shapes change along the modes of a decomposition.
 
-    From left to right: the pre-images of coordinates from :math:`-e\,s` to :math:`+e\,s` along one
-    mode, 0 along the others, with its standard deviation s; behind each the one in the middle.
+    A row shows one mode: the pre-images of coordinates from :math:`-e\,s` to :math:`+e\,s` along
+    this mode, with its standard deviation s, and 0 along the others. Behind each shape is the
+    middle one.
 
     Parameters
     ----------
     model : fitted KernelPGA, KernelPCA or RobustKernelPCA
-        A decomposition of landmarks, with an ``inverse_transform`` that leads back to them.
+        A decomposition of landmarks whose ``inverse_transform`` returns landmarks.
     n_modes : int, default=3
-        How many rows; no more than the model has components.
+        Number of rows, at most the number of components.
     extent : float, default=2.0
-        e, the ends in standard deviations.
+        e, the largest deviation, in standard deviations.
     n_steps : int, default=5
-        How many shapes in a row, an odd number.
+        Number of shapes in a row; odd.
     closed : bool, default=True
         Join the last landmark to the first.
     turn : float, default=0
-        Turn all by so many degrees, anticlockwise.
+        Rotation of all shapes in degrees, anticlockwise.
     figure : matplotlib Figure, optional
-        Where to draw; a new one if absent.
+        Figure to draw into; a new one if absent.
     title : str, optional
         Title of the figure.
 
@@ -162,12 +158,12 @@ def shape_modes(
     if n_steps % 2 == 0:
         raise ValueError(f"n_steps of shape_modes must be odd, with a middle; got {n_steps}.")
     amounts = np.linspace(-extent, extent, n_steps)
-    found = as_points(_along_modes(model, n_modes, amounts), "what inverse_transform found")
+    found = as_points(_preimages(model, n_modes, amounts), "the result of inverse_transform")
     aligned = _turned(procrustes_align(found), turn, "shape_modes")
     aligned = aligned.reshape(-1, n_steps, *found.shape[1:])
-    figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3))
+    figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3), title)
     axes = figure.subplots(len(aligned), n_steps, squeeze=False)
-    box = _box(aligned)
+    box, ratios = _box(aligned), getattr(model, "explained_variance_ratio_", None)
     for mode, row in enumerate(aligned):
         for step, ax in enumerate(axes[mode]):
             if step != n_steps // 2:
@@ -177,63 +173,49 @@ def shape_modes(
             _frame(ax, box)
             if mode == 0:
                 ax.set_title(f"{amounts[step]:+.3g} s" if amounts[step] else "0")
-        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{_share(model, mode)}")
-    if title is not None:
-        figure.suptitle(title)
+        share = "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
+        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{share}")
     return figure
 
 
 def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool_], str, str]]:
-    """Return the classes, one of all specimens if there are no labels."""
+    """Return the classes; one class of all specimens if there are no labels."""
     if labels is None:
         return list(classes_of(np.zeros(n)))
     groups = check_labels(labels, n, "shapes", "X")
     if is_continuous(groups):
         raise ValueError(
-            f"labels of shapes has {len(np.unique(groups))} different values, and each would be a "
-            "panel: pass classes, not a scale."
+            f"labels of shapes has {len(np.unique(groups))} different values; each class is drawn "
+            "in a panel, so pass at most 20."
         )
     return list(classes_of(groups))
 
 
-def _thinned(specimens: NDArray[Any]) -> NDArray[Any]:
-    """Return every so many-th, so that there are not too many."""
-    return specimens[:: -(-len(specimens) // _MOST_DRAWN)]
-
-
 def _mean_of(aligned: NDArray[Any]) -> NDArray[Any]:
-    """Return the extrinsic mean, turned as the specimens are."""
+    """Return the extrinsic mean, rotated like the specimens."""
     return procrustes_align(extrinsic_mean(aligned)[None], aligned.mean(axis=0))[0]
 
 
-def _along_modes(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArray[Any]:
+def _preimages(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArray[Any]:
     """Return the pre-images of amounts of standard deviations along each mode, mode by mode."""
-    # the way back of nested spheres ends on a sphere of features
-    if not hasattr(model, "inverse_transform") or hasattr(model, "nested_spheres_"):
+    # inverse_transform of nested spheres returns points on a sphere of features
+    has_inverse = hasattr(model, "inverse_transform") and not hasattr(model, "nested_spheres_")
+    if has_inverse:
+        check_is_fitted(model)
+    if not has_inverse or not hasattr(model, "embedding_"):
         raise ValueError(
-            f"shape_modes needs a model with an inverse_transform that leads back to landmarks; "
-            f"{type(model).__name__} has none. KernelPGA and KernelPCA have."
-        )
-    check_is_fitted(model)
-    if not hasattr(model, "embedding_"):
-        raise ValueError(
-            f"shape_modes needs a model with embedding_, the coordinates of its training data; "
-            f"{type(model).__name__} has none. KernelPCA has."
+            "model of shape_modes must have embedding_, and an inverse_transform that returns "
+            f"landmarks, such as KernelPGA and KernelPCA; got {type(model).__name__}."
         )
     embedding = np.asarray(model.embedding_, dtype=np.float64)
     n_components = embedding.shape[1]
     weights = getattr(model, "sample_weight_", None)
-    about = embedding - np.average(embedding, axis=0, weights=weights)
-    spread = np.sqrt(np.average(about**2, axis=0, weights=weights))
+    centered = embedding - np.average(embedding, axis=0, weights=weights)
+    spread = np.sqrt(np.average(centered**2, axis=0, weights=weights))
     coordinates = np.zeros((min(n_modes, n_components), len(amounts), n_components))
     for mode, row in enumerate(coordinates):
         row[:, mode] = amounts * spread[mode]
     return model.inverse_transform(coordinates.reshape(-1, n_components))
-
-
-def _share(model: Any, mode: int) -> str:
-    ratios = getattr(model, "explained_variance_ratio_", None)
-    return "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
 
 
 def _turned(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
@@ -248,16 +230,15 @@ def _draw(ax: Axes, points: NDArray[Any], closed: bool, **style: Any) -> None:
 
 
 def _box(points: NDArray[Any]) -> tuple[NDArray[Any], float]:
-    """Return the middle and half the side of a square that holds the points."""
+    """Return the centre and half the side of a square around the points."""
     flat = points.reshape(-1, 2)
     low, high = flat.min(axis=0), flat.max(axis=0)
     return (low + high) / 2, _MARGIN * float((high - low).max()) / 2
 
 
 def _frame(ax: Axes, box: tuple[NDArray[Any], float]) -> None:
-    """Give all panels one scale, and neither ticks nor box."""
+    """Set the limits of a panel, and remove ticks and frame."""
     (x, y), half = box
     ax.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
     ax.set(xticks=[], yticks=[])
-    for side in ax.spines.values():
-        side.set_visible(False)
+    ax.spines[:].set_visible(False)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_choice, check_numbers, check_positive
-from ._matplotlib import axes_of, finished, legend_above, small_points
+from .._core.checks import check_choice, check_positive
+from ._classes import check_row
+from ._matplotlib import Axes, Figure, axes_of, finished, font_points, legend_above
 from .curves import draw_lines
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["neighborhood"]
 
-_ZERO_BELOW = 0.5  # an axis that has to reach down to here may as well begin at 0
-_LEAST_ROOM = 0.01  # on the vertical axis: less would make something of nothing
-_WIDTH = 38  # characters that two columns of the legend above the axes hold
+_ZERO_BELOW = 0.5  # if a curve is below this, the axis begins at 0
+_MIN_RANGE = 0.01  # of the vertical axis; a smaller one would exaggerate tiny differences
+_WIDTH = 38  # characters in two columns of the legend
 _ROUNDING = 1e-9
 
 
@@ -32,7 +28,7 @@ def neighborhood(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    r"""Draw the fraction of the κ nearest neighbours that each embedding preserves, for all κ.
+    r"""Draw the fraction of κ nearest neighbours that embeddings preserve.
 
     A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`.
 
@@ -42,13 +38,13 @@ def neighborhood(
         Q(1), …, Q(n_samples - 1) by the name of the method, as
         :func:`orthodrome.metrics.neighborhood_preservation` returns it; all of the same data.
     xscale : {"linear", "log"}, default="linear"
-        "log" gives small neighbourhoods as much room as large ones, as
-        :func:`orthodrome.metrics.neighborhood_area` does.
+        "log" gives small neighbourhoods as much space as large ones, like
+        :func:`orthodrome.metrics.neighborhood_area`.
     bottom : float in [0, 1), optional
-        Where the vertical axis begins; it ends at 1. If absent, at 0 where a curve comes below
-        0.5, else as near under the lowest curve as leaves differences visible; the axis says so.
+        Lower end of the vertical axis; the upper end is 1. If absent, 0 if a curve is below 0.5,
+        otherwise a little below the lowest curve, which the label of the axis states.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure if absent.
+        Axes to draw into; a new figure if absent.
     title : str, optional
         Title of the axes.
 
@@ -69,71 +65,68 @@ def neighborhood(
     ... }
     >>> fig = plots.neighborhood(kept, xscale="log")
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
-    ['2 components', '3 components', 'random, seen from κ = 154']
+    ['2 components', '3 components', 'random, from κ = 154']
     """
     check_choice(xscale, ("linear", "log"), "xscale", "neighborhood")
     rows = _check_curves(curves)
     others = len(next(iter(rows.values())))
     low = _bottom(rows, bottom)
-    names = [*rows, _random_name(others, low)]
-    n_columns = _columns(names)
+    start = f"from κ = {int(np.ceil(low * others))}" if low > 0 else "κ/(N − 1)"
+    names = [*rows, f"random, {start}"]
+    half = -(-len(names) // 2)
+    widths = [max(map(len, part)) for part in (names[:half], names[half:])]
+    n_columns = 2 if sum(widths) <= _WIDTH else 1
     n_lines = -(-len(names) // n_columns)  # of the legend
     ax = axes_of(ax, (4.8, 3.3 + 0.2 * n_lines))
     sizes = np.arange(1.0, others + 1)
     lines = draw_lines(ax, sizes, rows, xscale, markers=False)
-    # under the curves, and with as many points, so that it is smooth on either scale
+    # below the curves, with as many points, so that it is smooth on both scales
     lines += ax.plot(sizes, sizes / others, color="#888888", linewidth=0.8, zorder=1)
     cut = f"\n(axis from {low:g} to 1)" if low > 0 else ""
     ax.set(xlabel="Neighbours, κ", ylabel=f"Fraction of neighbours kept, Q(κ){cut}")
     ax.set(xlim=(1, others), ylim=(low, 1 + 0.02 * (1 - low)))
-    legend_above(ax, lines, names, n_columns=n_columns, handlelength=2.6)
-    # over the legend
-    return finished(ax, title, loc="left", pad=small_points() * (1.0 + 1.6 * n_lines))
+    legend_above(ax, lines, names, ncols=n_columns, handlelength=2.6)
+    pad = font_points() * (1.0 + 1.6 * n_lines)  # above the legend
+    return finished(ax, title, loc="left", pad=pad)
 
 
 def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
-    if not isinstance(curves, Mapping):
+    if not isinstance(curves, Mapping) or not curves:
         raise ValueError(
-            "curves of neighborhood must be a mapping, {name: Q(1), …, Q(n - 1)}; "
-            f"got {type(curves).__name__}."
+            "curves of neighborhood must be a mapping, {name: Q(1), …, Q(n - 1)}, of at least one "
+            f"curve; got {type(curves).__name__}."
         )
-    if not curves:
-        raise ValueError("curves of neighborhood must hold at least one curve.")
-    if len({str(name) for name in curves}) < len(curves):
+    rows = {str(name): _check_curve(curve, str(name)) for name, curve in curves.items()}
+    if len(rows) < len(curves):
         raise ValueError("curves of neighborhood must have names that differ as text.")
-    rows: dict[str, NDArray[np.float64]] = {}
-    for name, curve in ((str(name), curve) for name, curve in curves.items()):
-        row = check_numbers(
-            curve, f"curves[{name!r}]", "neighborhood", ensure_2d=False, dtype=np.float64
-        )
-        if row.ndim != 1 or len(row) < 2:
-            raise ValueError(
-                f"curves[{name!r}] of neighborhood must be Q(1), …, Q(n - 1) of at least three "
-                f"points; got shape {row.shape}."
-            )
-        if np.any(row < 0) or np.any(row > 1 + _ROUNDING):
-            raise ValueError(
-                f"curves[{name!r}] of neighborhood must hold fractions from 0 to 1; got "
-                f"{row.min():g} to {row.max():g}."
-            )
-        if abs(row[-1] - 1) > _ROUNDING:
-            # N, and with it the random line, is known from the length of the whole curve only
-            raise ValueError(
-                f"curves[{name!r}] of neighborhood must end with Q(n - 1) = 1, the neighbourhood "
-                f"of all points; got {row[-1]:g}. Pass all that neighborhood_preservation returned."
-            )
-        rows[name] = row
     lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
-            f"curves of neighborhood must all have the same length, as they have for the same "
-            f"data; got {lengths}."
+            f"curves of neighborhood must be of the same data, with equal lengths; got {lengths}."
         )
     return rows
 
 
+def _check_curve(curve: ArrayLike, name: str) -> NDArray[np.float64]:
+    row = check_row(curve, f"curves[{name!r}]", "neighborhood")
+    if len(row) < 2:
+        raise ValueError(f"curves[{name!r}] of neighborhood needs 2 entries or more; got {row}.")
+    if np.any(row < 0) or np.any(row > 1 + _ROUNDING):
+        raise ValueError(
+            f"curves[{name!r}] of neighborhood must hold fractions from 0 to 1; got "
+            f"{row.min():g} to {row.max():g}."
+        )
+    if abs(row[-1] - 1) > _ROUNDING:
+        # the length of the whole curve gives N, and so the random line
+        raise ValueError(
+            f"curves[{name!r}] of neighborhood must end with Q(n - 1) = 1, the neighbourhood "
+            f"of all points; got {row[-1]:g}. Pass all that neighborhood_preservation returned."
+        )
+    return row
+
+
 def _bottom(rows: dict[str, NDArray[np.float64]], bottom: float | None) -> float:
-    """Return where the axis begins: 0, or a round number a little under the lowest curve."""
+    """Return the lower end of the axis: 0, or a round number a little below the lowest curve."""
     if bottom is not None:
         low = check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=1.0)
         if low == 1:
@@ -142,17 +135,6 @@ def _bottom(rows: dict[str, NDArray[np.float64]], bottom: float | None) -> float
     lowest = min(float(row.min()) for row in rows.values())
     if lowest < _ZERO_BELOW:
         return 0.0
-    room = max(1.1 * (1 - lowest), _LEAST_ROOM)
+    room = max(1.1 * (1 - lowest), _MIN_RANGE)
     unit = 10.0 ** np.floor(np.log10(room) - 1)
     return float(np.round(1 - np.ceil(room / unit - _ROUNDING) * unit, 12))
-
-
-def _random_name(others: int, low: float) -> str:
-    seen_from = int(np.ceil(low * others))
-    return f"random, seen from κ = {seen_from}" if low > 0 else "random, κ/(N − 1)"
-
-
-def _columns(names: list[str]) -> int:
-    """Return how many columns of names have room side by side."""
-    half = -(-len(names) // 2)
-    return 2 if max(map(len, names[:half])) + max(map(len, names[half:])) <= _WIDTH else 1

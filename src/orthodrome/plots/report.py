@@ -1,31 +1,27 @@
-"""One self-contained HTML page: text, figures, tables and code, without external requests.
+"""One self-contained HTML page of text, figures, tables and code, without external requests.
 
-A page is a list of sections, a section a list of blocks, and a block renders its own HTML; a new
-kind of block needs an ``html`` method and, if it needs styles or scripts, a method ``assets``. All
-text is escaped, so nothing from the data (a column's or a class's name) can inject markup; only
-scripts that blocks declare run, by their hash.
+A page is a list of sections, a section a list of blocks. A block has a method ``html``, and a
+method ``assets`` if it needs styles or scripts. All text is escaped, so nothing from the data (a
+name of a column or class) can inject markup; only scripts that blocks declare run, by their hash.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from .._core.files import Content, write_together
 from .._core.machine import versions
-from ._matplotlib import png
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ._matplotlib import Figure, png
 
 __all__ = [
     "Assets",
@@ -38,49 +34,56 @@ __all__ = [
     "Table",
     "Text",
     "render_report",
+    "resource",
     "versions",
     "write_report",
 ]
 
+_NUMBER = ' class="number"'
+# Columns that fit on paper with horizontal headings, and in small type with vertical ones.
+_WIDE, _VERY_WIDE = 10, 30
+
+# Figures are drawn for a white background and stand on a white card in both colour schemes. The
+# policy forbids every request; images, styles and scripts are inside the page.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
 
 class Block(Protocol):
-    """Anything that can stand in a section."""
+    """A part of a section."""
 
     def html(self) -> str:
-        """Return the block as HTML, everything in it escaped."""
+        """Return the block as HTML, with all text escaped."""
         ...
-
-
-@runtime_checkable
-class _WithAssets(Protocol):
-    def assets(self) -> Assets: ...
 
 
 @dataclass(frozen=True)
 class Assets:
-    """What blocks of a kind need on the page, once however many there are.
+    """Styles and scripts of blocks, included once per page.
 
     Attributes
     ----------
     styles : tuple of str
-        Style sheets, after the page's own.
+        Style sheets, added after the page's own.
     scripts : tuple of str
-        Scripts that run when the page has been read, in this order.
+        Scripts that run after the page is loaded, in this order.
     """
 
     styles: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # A closing tag, or an opening one in a comment, would move the end of the element; line
-        # ends of other kinds and zeros a browser reads as another text than the hash is of.
+        # These tags would move the end of the element. Browsers normalise carriage returns and
+        # zeros, so the hash would not match.
         for name, texts, forbidden in (
             ("styles", self.styles, "</style"),
             ("scripts", self.scripts, "</script|<!--.*<script|\r|\0"),
         ):
-            found = [re.search(forbidden, text, re.IGNORECASE | re.DOTALL) for text in texts]
-            for match in filter(None, found):
-                raise ValueError(f"{name} of Assets must not contain {match.group()[:40]!r}.")
+            for text in texts:
+                if match := re.search(forbidden, text, re.IGNORECASE | re.DOTALL):
+                    raise ValueError(f"{name} of Assets must not contain {match.group()[:40]!r}.")
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Text:
 
     def html(self) -> str:
         """Return a paragraph."""
-        return f"<p>{html.escape(self.text)}</p>"
+        return f"<p>{escape(self.text)}</p>"
 
 
 @dataclass(frozen=True)
@@ -102,25 +105,25 @@ class Note:
 
     def html(self) -> str:
         """Return an aside."""
-        return f'<p class="note">{html.escape(self.text)}</p>'
+        return f'<p class="note">{escape(self.text)}</p>'
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with a caption for all readers and a description for those who cannot see it.
+    """A figure with a caption and a text alternative.
 
     Attributes
     ----------
     name : str
-        Name of its file, without ending, if it is also written next to the page.
+        Name of its file without the suffix, if it is also written as a file.
     data : bytes
-        The PNG file, or a GIF file that moves.
+        The content of a PNG or GIF file.
     alt : str
-        What the figure shows, in words.
+        Description of the figure for readers who cannot see it.
     caption : str
-        The line under it.
+        The caption below it.
     width : float
-        Width in CSS pixels at which text in it has its natural size.
+        Width in CSS pixels at which its text has normal size.
     """
 
     name: str
@@ -131,38 +134,38 @@ class Picture:
 
     @classmethod
     def of(cls, figure: Figure, name: str, *, alt: str, caption: str) -> Picture:
-        """Draw a matplotlib figure into a picture."""
+        """Return a matplotlib figure as a picture."""
         return cls(name, png(figure), alt, caption, 96 * float(figure.get_figwidth()))
 
     @property
     def ending(self) -> str:
-        """The ending of its file, by what it begins with."""
+        """The suffix of its file, by the first bytes."""
         return "gif" if self.data.startswith(b"GIF8") else "png"
 
     def html(self) -> str:
-        """Return a figure with the image inside the page."""
+        """Return a figure element with the image embedded."""
         encoded = base64.b64encode(self.data).decode("ascii")
         return (
             f'<figure style="max-width:{self.width + 24:.0f}px">'
-            f'<img src="data:image/{self.ending};base64,{encoded}" alt="{html.escape(self.alt)}">'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+            f'<img src="data:image/{self.ending};base64,{encoded}" alt="{escape(self.alt)}">'
+            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
         )
 
 
 @dataclass(frozen=True)
 class Row:
-    """Pictures side by side, below each other where the screen is narrow."""
+    """Pictures side by side; below each other on a narrow screen."""
 
     pictures: Sequence[Picture]
 
     def html(self) -> str:
-        """Return the figures in a box that wraps."""
+        """Return the figures in a wrapping box."""
         return f'<div class="row">{"".join(picture.html() for picture in self.pictures)}</div>'
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; numbers are set right, floats to four digits, everything else as its ``str``."""
+    """A table; columns of numbers are aligned right, floats have four digits."""
 
     caption: str
     header: Sequence[str]
@@ -177,65 +180,73 @@ class Table:
                 )
 
     def html(self) -> str:
-        """Return a table that scrolls by itself where it is too wide."""
+        """Return a table that scrolls if it is too wide."""
+        is_number = [
+            column > 0 and bool(self.rows) and all(_numeric(row[column]) for row in self.rows)
+            for column in range(len(self.header))
+        ]
         head = "".join(
-            f'<th scope="col"{_NUMBER if self._is_number(i) else ""}>'
-            f"<span>{html.escape(name)}</span></th>"
-            for i, name in enumerate(self.header)
+            f'<th scope="col"{_NUMBER if number else ""}><span>{escape(name)}</span></th>'
+            for name, number in zip(self.header, is_number, strict=True)
         )
-        body = "".join(
-            "<tr>"
-            + "".join(_cell(cell, i == 0, self._is_number(i)) for i, cell in enumerate(row))
-            + "</tr>"
-            for row in self.rows
-        )
-        caption = html.escape(self.caption)
+        body = "".join(f"<tr>{_cells(row, is_number)}</tr>" for row in self.rows)
+        caption = escape(self.caption)
+        # classes of tables that are too wide for paper
+        wide = " wide" if len(self.header) > _WIDE else ""
+        very_wide = " very-wide" if len(self.header) > _VERY_WIDE else ""
         return (
-            f'<div class="scroll{self._width()}" tabindex="0" role="region" '
-            f'aria-label="{caption}"><table>'
-            f"<caption>{caption}</caption>"
+            f'<div class="scroll{wide}{very_wide}" tabindex="0" role="region" '
+            f'aria-label="{caption}"><table><caption>{caption}</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
-    def _width(self) -> str:
-        """Return the classes of a table that would not fit on paper as it is."""
-        if len(self.header) <= _WIDE:
-            return ""
-        return " wide" if len(self.header) <= _VERY_WIDE else " wide very-wide"
 
-    def _is_number(self, column: int) -> bool:
-        return column > 0 and bool(self.rows) and all(_numeric(row[column]) for row in self.rows)
+def _cells(row: Sequence[Any], is_number: list[bool]) -> str:
+    first, *others = map(_text, row)
+    cells = [f'<th scope="row">{escape(first)}</th>']
+    for text, number in zip(others, is_number[1:], strict=True):
+        cells.append(f"<td{_NUMBER if number else ''}>{escape(text)}</td>")
+    return "".join(cells)
+
+
+def _text(value: Any) -> str:
+    as_is = isinstance(value, str | int) or not _numeric(value)
+    return str(value) if as_is else f"{float(value):.4g}"
+
+
+def _numeric(value: Any) -> bool:
+    """Return whether a cell is a number, or a text of one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
 class Code:
-    """Lines to copy."""
+    """Code to copy, with an optional caption."""
 
     text: str
     caption: str = ""
 
     def html(self) -> str:
         """Return preformatted text."""
-        caption = f"<p>{html.escape(self.caption)}</p>" if self.caption else ""
-        return f'{caption}<pre tabindex="0"><code>{html.escape(self.text.strip())}</code></pre>'
+        caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        return f'{caption}<pre tabindex="0"><code>{escape(self.text.strip())}</code></pre>'
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the blocks below it."""
+    """A heading and its blocks."""
 
     title: str
     blocks: Sequence[Block] = field(default_factory=tuple)
 
     def pictures(self) -> list[Picture]:
         """Return all pictures of the section, in order."""
-        found: list[Picture] = []
-        for block in self.blocks:
-            if isinstance(block, Row):
-                found.extend(block.pictures)
-            elif isinstance(block, Picture):
-                found.append(block)
-        return found
+        parts = [block.pictures if isinstance(block, Row) else [block] for block in self.blocks]
+        return [block for part in parts for block in part if isinstance(block, Picture)]
 
 
 def write_report(
@@ -244,23 +255,23 @@ def write_report(
     sections: Sequence[Section],
     *,
     lead: str = "",
-    pictures_beside: bool = False,
+    write_pictures: bool = False,
 ) -> Path:
     """Write a page atomically.
 
     Parameters
     ----------
     path : str or path
-        The file to write; its folder is made if it is missing.
+        The file to write; its folder is created if needed.
     title : str
         Title of the page.
     sections : sequence of Section
-        What stands on it.
+        The sections of the page.
     lead : str, default=""
-        The paragraph under the title.
-    pictures_beside : bool, default=False
-        Also write each picture as ``name.png`` (or ``.gif``) into the same folder. The page does
-        not need them.
+        The paragraph below the title.
+    write_pictures : bool, default=False
+        Also write each picture as a file, ``name.png`` or ``name.gif``, into the same folder. The
+        page does not need these files.
 
     Returns
     -------
@@ -269,121 +280,58 @@ def write_report(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # A name of a file that is not UTF-8 has halves of surrogates; they become question marks.
+    # file names that are not UTF-8 contain lone surrogates, which become question marks
     page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
-    files: dict[str | os.PathLike[str], Content] = {target: page}
-    if pictures_beside:
+    contents: dict[str | os.PathLike[str], Content] = {target: page}
+    if write_pictures:
         pictures = [picture for section in sections for picture in section.pictures()]
         names = [picture.name for picture in pictures]
-        if len(set(names)) < len(names) or any(
-            not name or Path(name).name != name for name in names
-        ):
+        is_plain = all(name and Path(name).name == name for name in names)
+        if not is_plain or len(set(names)) < len(names):
             raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
         for picture in pictures:
-            files[target.parent / f"{picture.name}.{picture.ending}"] = picture.data
-    write_together(files)
+            contents[target.parent / f"{picture.name}.{picture.ending}"] = picture.data
+    write_together(contents)
     return target
 
 
 def render_report(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """Return the page as a string of HTML."""
-    name = html.escape(title)
-    numbered = list(enumerate(sections, start=1))
     contents = "".join(
-        f'<li><a href="#section-{n}">{html.escape(section.title)}</a></li>'
-        for n, section in numbered
+        f'<li><a href="#section-{n}">{escape(section.title)}</a></li>'
+        for n, section in enumerate(sections, start=1)
     )
     body = "\n".join(
         f'<section aria-labelledby="section-{n}">\n'
-        f'<h2 id="section-{n}">{html.escape(section.title)}</h2>\n'
+        f'<h2 id="section-{n}">{escape(section.title)}</h2>\n'
         + "\n".join(block.html() for block in section.blocks)
         + "\n</section>"
-        for n, section in numbered
+        for n, section in enumerate(sections, start=1)
     )
-    opening = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
-    assets = _assets(sections)
-    return _PAGE.format(
-        policy=_policy(assets.scripts),
-        title=name,
-        style="\n".join((_page_style(), *assets.styles)),
-        lead=opening,
+    blocks: list[Any] = [block for section in sections for block in section.blocks]
+    assets = [block.assets() for block in blocks if hasattr(block, "assets")]
+    # each once, in the order of their first use
+    styles = dict.fromkeys(style for each in assets for style in each.styles)
+    scripts = dict.fromkeys(script for each in assets for script in each.scripts)
+    return resource("report.html").format(
+        policy=_policy(list(scripts)),
+        title=escape(title),
+        style="\n".join((resource("report.css"), *styles)),
+        lead=f'<p class="lead">{escape(lead)}</p>' if lead else "",
         contents=contents,
         body=body,
-        scripts="".join(f"<script>{script}</script>\n" for script in assets.scripts),
-    )
-
-
-def _assets(sections: Sequence[Section]) -> Assets:
-    """Return the styles and scripts of all blocks, each once, in the order of their first use."""
-    wanted = [
-        block.assets()
-        for section in sections
-        for block in section.blocks
-        if isinstance(block, _WithAssets)
-    ]
-    return Assets(
-        tuple(dict.fromkeys(style for assets in wanted for style in assets.styles)),
-        tuple(dict.fromkeys(script for assets in wanted for script in assets.scripts)),
+        scripts="".join(f"<script>{script}</script>\n" for script in scripts),
     )
 
 
 @cache
-def _page_style() -> str:
-    return files(__package__).joinpath("report.css").read_text("utf-8")
+def resource(name: str) -> str:
+    """Return the text of a file of this package."""
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """Return the page's policy: no request, and no script but these."""
+    """Return the content security policy: no requests, and only these scripts."""
     digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
     return _POLICY + (f"; script-src{hashes}" if scripts else "")
-
-
-_NUMBER = ' class="number"'
-# Columns that fit on paper with headings that lie, and in small letters with headings that stand.
-_WIDE, _VERY_WIDE = 10, 30
-
-
-def _numeric(value: Any) -> bool:
-    """Whether a cell is a number, or a text that is one: set right, under each other."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return not isinstance(value, bool)
-
-
-def _cell(value: Any, first: bool, number: bool) -> str:
-    formatted = isinstance(value, str | int) or not _numeric(value)
-    text = str(value) if formatted else f"{float(value):.4g}"
-    if first:
-        return f'<th scope="row">{html.escape(text)}</th>'
-    return f"<td{_NUMBER if number else ''}>{html.escape(text)}</td>"
-
-
-# Figures are drawn for a white background and stand on a white card in both colour schemes. The
-# policy forbids every request; images and styles are inside the page, and so are scripts.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<header><h1>{title}</h1>{lead}</header>
-<nav aria-label="Contents"><ul>{contents}</ul></nav>
-<main>
-{body}
-</main>
-{scripts}</body>
-</html>
-"""

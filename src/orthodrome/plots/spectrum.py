@@ -1,24 +1,21 @@
-"""Spectra: how much of the variance each component explains."""
+"""Explained variance of components."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_integer, check_numbers, check_positive
-from ._matplotlib import axes_of, finished, legend_above
+from .._core.checks import check_integer, check_positive
+from ._classes import check_row
+from ._matplotlib import Axes, Figure, axes_of, finished, legend_above
 from .palette import ACCENT, MAIN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["spectrum"]
 
-_MOST_EXPLAINED = 1e6  # times the trace: rounding, and negative eigenvalues that were left out
+_MAX_RATIO = 1e6  # above 1 because of rounding and of negative eigenvalues that were left out
 
 
 def spectrum(
@@ -29,19 +26,19 @@ def spectrum(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw the fraction of variance of each component as bars and their sum as a line.
+    """Draw the variance explained by each component, and the sum.
 
     Parameters
     ----------
     model : fitted estimator, or array-like of shape (n_components,)
         An estimator with ``explained_variance_ratio_``, or eigenvalues in descending order.
     total : float, optional
-        What eigenvalues are a fraction of: the trace. Their own sum if absent, which overstates
-        the fractions unless the eigenvalues are all there are. Not for an estimator.
+        The trace, of which the eigenvalues are fractions. If absent, the sum of the eigenvalues;
+        the fractions are then too large if some eigenvalues are missing. Not for an estimator.
     n_components : int, optional
-        Show only the first so many.
+        Show only the first components; all if absent.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure if absent.
+        Axes to draw into; a new figure if absent.
     title : str, optional
         Title of the axes.
 
@@ -69,7 +66,7 @@ def spectrum(
     ax.set(xlabel="Component", ylabel="Variance explained (%)", ylim=(0, 105))
     ax.set_xlim(0.4, len(ratios) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    legend_above(ax, [bars, line], ["each component", "sum so far"], n_columns=2, right=True)
+    legend_above(ax, [bars, line], ["each component", "sum so far"], ncols=2, right=True)
     return finished(ax, title, loc="left", pad=22)
 
 
@@ -84,9 +81,7 @@ def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
                 "pass its eigenvalues."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
-    values = check_numbers(model, "eigenvalues", "spectrum", ensure_2d=False, dtype=np.float64)
-    if values.ndim != 1:
-        raise ValueError(f"eigenvalues of spectrum must be one row; got shape {values.shape}.")
+    values = check_row(model, "eigenvalues", "spectrum")
     if np.any(values < 0):
         index = int(np.flatnonzero(values < 0)[0])
         raise ValueError(
@@ -95,10 +90,10 @@ def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
         )
     divisor = float(values.sum()) if total is None else check_positive(total, "total", "spectrum")
     if divisor <= 0:
-        raise ValueError("eigenvalues of spectrum are all zero: there is nothing to explain.")
-    if not values.max() <= divisor * _MOST_EXPLAINED:
+        raise ValueError("eigenvalues of spectrum are all zero: there is no variance.")
+    if not values.max() <= divisor * _MAX_RATIO:
         raise ValueError(
-            f"total of spectrum, {divisor:g}, is nothing beside the eigenvalues, of which it is "
-            "the sum; take their trace."
+            f"total of spectrum must be the sum of all eigenvalues; got {divisor:g}, far below "
+            f"the largest, {values.max():g}."
         )
     return values / divisor

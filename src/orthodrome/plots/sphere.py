@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_flag, check_number, check_numbers
+from .._core.checks import check_flag, check_number
 from ..sphere.maps import check_unit_length
 from ._classes import (
     EDGE,
     SCALE,
     check_labels,
+    check_points,
     draw_classes,
     is_continuous,
     marker_area,
 )
-from ._matplotlib import axes_of, finished
+from ._matplotlib import Axes, Figure, axes_of, finished, plain_legend
 from .palette import COLORS, MAIN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["sphere"]
 
 _GRID = 30  # degrees between circles around the mean, and between great circles through it
-_FAINT = 0.6  # opacity of what lies on the far side; the sphere's own veil comes on top
+_FAINT = 0.6  # opacity of the far side, which the veil also covers
 _VEIL_OPACITY = 0.5
 _GRID_STYLE: dict[str, Any] = {"color": "#A3AEB9", "linewidth": 0.5}
-_MEAN_COLOR = "#D50032"
-# from back to front
+_MEAN_STYLE: dict[str, Any] = {"marker": "*", "color": "#D50032", "edgecolor": "white"}
+_ANGLES = np.radians(np.arange(0, 361, 2))
+# z-orders from back to front
 _FAR_GRID, _FAR_LINES, _FAR_POINTS, _VEIL, _GRID_LINES, _LINES, _POINTS, _MEAN = range(1, 9)
 
 
@@ -50,38 +47,39 @@ def sphere(
     legend_title: str | None = None,
     size: float | None = None,
 ) -> Figure:
-    r"""Draw unit vectors of R³ on a sphere, those on the far side faint.
+    r"""Draw unit vectors of R³ on a sphere.
 
-    The first axis is the mean, marked by a star. Around it runs a grid of distances from it and of
-    directions, 30° apart. The view is parallel (orthographic), so that any axes can hold it.
+    The first axis is the mean, marked by a star; a grid shows distances and directions from it in
+    steps of 30°. Points on the far side are faint. The projection is orthographic, in plain 2-D
+    axes.
 
     Parameters
     ----------
     points : array-like of shape (n_samples, 3)
         Unit vectors in a frame (mean, v_1, v_2), such as ``KernelPGA(2).sphere_coordinates_``.
-        For any other points of S², ``KernelPGA(2, "linear")`` finds their mean and that frame.
+        For other points of S², ``KernelPGA(2, "linear")`` finds their mean and that frame.
     labels : array-like of shape (n_samples,), optional
         Classes or numbers, as in :func:`orthodrome.plots.embedding`.
     geodesics : bool, default=True
-        Draw the principal geodesics, the great circles through the mean in the directions v_1 and
-        v_2 (the second and the third axis).
+        Draw the principal geodesics: the great circles through the mean in the directions v_1
+        and v_2 (the second and the third axis).
     curves : mapping of str to array-like of shape (n, 3), optional
-        Closed lines of unit vectors to draw, such as the subspheres of
-        :func:`orthodrome.sphere.nested_spheres`, by name.
+        Closed lines of unit vectors by name, such as the subspheres of
+        :func:`orthodrome.sphere.nested_spheres`.
     tilt : float, default=35
-        How far the mean is turned up from the viewer, in degrees: at 0 it faces the viewer, at 90
-        it is on top.
+        Angle in degrees between the mean and the direction of the viewer: at 0 the mean is in the
+        middle, at 90 on top.
     turn : float, default=20
-        How far the sphere is turned around the mean, in degrees. With neither tilt nor turn, v_1
-        points to the right and v_2 up.
+        Rotation around the mean in degrees. With tilt=0 and turn=0, v_1 points to the right and v_2
+        up.
     ax : matplotlib Axes, optional
-        Where to draw, plain axes and not 3-D ones; a new figure if absent.
+        Axes to draw into, not 3-D ones; a new figure if absent.
     title : str, optional
         Title of the axes.
     legend_title : str, optional
         Title of the legend of classes, or label of the colour scale.
     size : float, optional
-        Area of a marker in points²; by the number of samples if absent.
+        Area of a marker in points²; depends on the number of samples if absent.
 
     Returns
     -------
@@ -105,59 +103,43 @@ def sphere(
     closed = {
         name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
     }
-    camera = _camera(_check_angle(tilt, "tilt"), _check_angle(turn, "turn"))
+    angles = [check_number(tilt, "tilt", "sphere"), check_number(turn, "turn", "sphere")]
+    camera = _camera(*np.radians(angles))
     check_flag(geodesics, "geodesics", "sphere")
     ax = axes_of(ax, (4.8, 4.4))
     if ax.name == "3d":
-        raise ValueError("ax of sphere must be ordinary axes: the sphere is drawn as it is seen.")
+        raise ValueError("ax of sphere must be ordinary axes, not 3-D ones.")
     _draw_globe(ax, camera)
-    lines = _draw_geodesics(ax, camera) if geodesics else {}
     n_colors = 1 if groups is None or is_continuous(groups) else len(np.unique(groups))
-    lines |= _draw_curves(ax, camera, closed, n_colors)
-    seen = array @ camera.T
-    near = seen[:, 2] >= 0
+    lines = _draw_lines(ax, camera, closed, n_colors, geodesics=geodesics)
+    view = array @ camera.T
+    near = view[:, 2] >= 0
     area = marker_area(len(array), size)
     if groups is None:
-        _scatter(ax, seen, near, area, facecolor=MAIN)
+        _scatter(ax, view, near, area, facecolor=MAIN)
     elif is_continuous(groups):
-        limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # alike on both sides
-        drawn = _scatter(ax, seen, near, area, groups, cmap=SCALE, **limits)
+        limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # the same on both sides
+        drawn = _scatter(ax, view, near, area, groups, cmap=SCALE, **limits)
         ax.figure.colorbar(drawn, ax=ax, label=legend_title, shrink=0.75)
     else:
         legend = draw_classes(
             ax,
             groups,
             legend_title,
-            lambda rows, style: _scatter(ax, seen[rows], near[rows], area, **style),
+            lambda rows, style: _scatter(ax, view[rows], near[rows], area, **style),
         )
-        ax.add_artist(legend).set_clip_on(False)  # else the layout takes no notice of it
-    mean = ax.scatter(
-        camera[0, 0],
-        camera[1, 0],
-        s=130,
-        marker="*",
-        color=_MEAN_COLOR,
-        edgecolor="white",
-        linewidth=0.8,
-        zorder=_MEAN,
-    )
-    _legend_below(ax, mean, lines, far=bool(np.any(~near)))
+        ax.add_artist(legend).set_clip_on(False)  # or the layout would ignore it
+    x, y, _ = camera[:, 0]
+    mean = ax.scatter(x, y, s=130, linewidth=0.8, zorder=_MEAN, **_MEAN_STYLE)
+    _legend_below(ax, [mean, *lines.values()], ["mean", *lines], far=bool(np.any(~near)))
     return finished(ax, title)
 
 
 def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
-    array = check_numbers(points, name, "sphere", dtype=[np.float64, np.float32])
-    if array.shape[1] != 3:
-        raise ValueError(
-            f"{name} of sphere must have shape (n, 3); got {array.shape}. "
-            "KernelPGA(2).sphere_coordinates_ has."
-        )
+    hint = " Use KernelPGA(2).sphere_coordinates_."
+    array = check_points(points, name, "sphere", 3, exactly=True, hint=hint)
     check_unit_length(np.einsum("ij,ij->i", array, array), array.dtype, f"{name} of sphere")
     return array
-
-
-def _check_angle(degrees: Any, name: str) -> float:
-    return math.radians(check_number(degrees, name, "sphere"))
 
 
 def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
@@ -165,13 +147,8 @@ def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
     mean = np.array([1.0, 0.0, 0.0])
     right = np.array([0.0, np.cos(turn), np.sin(turn)])
     above = np.array([0.0, -np.sin(turn), np.cos(turn)])
-    return np.stack(
-        [
-            right,
-            np.sin(tilt) * mean + np.cos(tilt) * above,
-            np.cos(tilt) * mean - np.sin(tilt) * above,
-        ]
-    )
+    up = np.sin(tilt) * mean + np.cos(tilt) * above
+    return np.stack([right, up, np.cos(tilt) * mean - np.sin(tilt) * above])
 
 
 # ---------------------------------------------------------------------------- globe and lines
@@ -180,64 +157,53 @@ def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
 def _draw_globe(ax: Axes, camera: NDArray[np.float64]) -> None:
     from matplotlib.patches import Circle
 
-    full = np.radians(np.arange(0, 361, 2))
     for distance in np.radians(np.arange(_GRID, 180, _GRID)):
-        around = np.stack([np.cos(full), np.sin(full)])
-        circle = np.vstack([np.full(len(full), np.cos(distance)), np.sin(distance) * around])
+        around = np.sin(distance) * np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+        circle = np.vstack([np.full(len(_ANGLES), np.cos(distance)), around])
         _draw_line(ax, camera @ circle, _FAR_GRID, _GRID_LINES, **_GRID_STYLE)
     for direction in np.radians(np.arange(0, 180, _GRID)):
         circle = _great_circle(np.array([0.0, np.cos(direction), np.sin(direction)]))
         _draw_line(ax, camera @ circle, _FAR_GRID, _GRID_LINES, **_GRID_STYLE)
-    # a veil that makes what is behind it faint, and the outline
     veil = {"color": "#EAF0F6", "alpha": _VEIL_OPACITY, "linewidth": 0, "zorder": _VEIL}
-    ax.add_patch(Circle((0, 0), 1, **veil))
+    ax.add_patch(Circle((0, 0), 1, **veil))  # makes the far side faint
     ax.add_patch(Circle((0, 0), 1, fill=False, color="#5B6773", linewidth=1.0, zorder=_GRID_LINES))
     ax.set(xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), aspect="equal")
     ax.set_axis_off()
 
 
 def _great_circle(direction: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the great circle from the mean in a direction, points as columns."""
-    angles = np.radians(np.arange(0, 361, 2))
-    return np.outer([1.0, 0.0, 0.0], np.cos(angles)) + np.outer(direction, np.sin(angles))
+    """Return the great circle through the mean in a direction, with points as columns."""
+    return np.outer([1.0, 0.0, 0.0], np.cos(_ANGLES)) + np.outer(direction, np.sin(_ANGLES))
 
 
-def _draw_line(ax: Axes, seen: NDArray[np.float64], far: int, near: int, **style: Any) -> Any:
-    """Draw a closed line in two halves, the far one faint; return the near one."""
-    x, y, depth = seen
+def _draw_line(ax: Axes, view: NDArray[np.float64], far: int, near: int, **style: Any) -> Any:
+    """Draw the two parts of a closed line, the far one faint; return the near one."""
+    x, y, depth = view
     behind = depth < 0
-    # a half goes on to the next point, so that the two meet at the rim
+    # the far part includes the next points, so that the two parts meet at the rim
     reach = behind | np.roll(behind, 1) | np.roll(behind, -1)
     ax.plot(np.where(reach, x, np.nan), y, alpha=_FAINT, zorder=far, **style)
     return ax.plot(np.where(behind, np.nan, x), y, zorder=near, **style)[0]
 
 
-def _draw_geodesics(ax: Axes, camera: NDArray[np.float64]) -> dict[str, Any]:
-    return {
-        f"geodesic {number}": _draw_line(
-            ax,
-            camera @ _great_circle(direction),
-            _FAR_LINES,
-            _LINES,
-            color="#222222",
-            linewidth=1.4,
-            linestyle=dashes,
-        )
-        for number, direction, dashes in zip((1, 2), np.eye(3)[1:], ("-", "--"), strict=True)
-    }
-
-
-def _draw_curves(
-    ax: Axes, camera: NDArray[np.float64], curves: dict[str, NDArray[Any]], first: int
+def _draw_lines(
+    ax: Axes,
+    camera: NDArray[np.float64],
+    curves: dict[str, NDArray[Any]],
+    first: int,
+    *,
+    geodesics: bool,
 ) -> dict[str, Any]:
-    """Draw closed lines in the colours that the points leave, from number `first` on."""
+    """Draw geodesics, and curves in the colours from number `first` on; return them by name."""
     lines = {}
-    for number, (name, points) in enumerate(curves.items()):
-        closed = np.vstack([points, points[:1]])
-        color = COLORS[(first + number) % len(COLORS)]
-        lines[name] = _draw_line(
-            ax, camera @ closed.T, _FAR_LINES, _LINES, color=color, linewidth=2.2
-        )
+    for number, dashes in ((1, "-"), (2, "--")) if geodesics else ():
+        style = {"color": "#222222", "linewidth": 1.4, "linestyle": dashes}
+        line = camera @ _great_circle(np.eye(3)[number])
+        lines[f"geodesic {number}"] = _draw_line(ax, line, _FAR_LINES, _LINES, **style)
+    for number, (name, points) in enumerate(curves.items(), start=first):
+        style = {"color": COLORS[number % len(COLORS)], "linewidth": 2.2}
+        line = camera @ np.vstack([points, points[:1]]).T
+        lines[name] = _draw_line(ax, line, _FAR_LINES, _LINES, **style)
     return lines
 
 
@@ -246,46 +212,36 @@ def _draw_curves(
 
 def _scatter(
     ax: Axes,
-    seen: NDArray[Any],
+    view: NDArray[Any],
     near: NDArray[np.bool_],
     area: float,
     values: NDArray[Any] | None = None,
     **style: Any,
 ) -> Any:
-    """Draw the points of both sides; return those of the near one, opaque, perhaps none."""
+    """Draw the points of both sides; return the scatter of the near side, which may be empty."""
     for side, opacity, order in ((~near, _FAINT, _FAR_POINTS), (near, 1.0, _POINTS)):
-        drawn = ax.scatter(
-            seen[side, 0],
-            seen[side, 1],
-            s=area,
-            c=None if values is None else values[side],
-            alpha=opacity,
-            zorder=order,
-            **style,
-            **EDGE,
-        )
+        colors = None if values is None else values[side]
+        options = {"s": area, "c": colors, "alpha": opacity, "zorder": order, **style, **EDGE}
+        drawn = ax.scatter(view[side, 0], view[side, 1], **options)
     return drawn
 
 
-def _legend_below(ax: Axes, mean: Any, lines: dict[str, Any], *, far: bool) -> None:
-    """Explain star, lines and faint points below the sphere, where nothing is drawn."""
-    handles = [mean, *lines.values()]
-    names = ["mean", *lines]
+def _legend_below(ax: Axes, handles: list[Any], names: list[str], *, far: bool) -> None:
+    """Add a legend of mean, lines and faint points below the sphere."""
     if far:
         from matplotlib.lines import Line2D
 
-        behind_the_veil = Line2D([], [], linestyle="", marker="o", markersize=5, color="#444444")
-        behind_the_veil.set_alpha(_FAINT * (1 - _VEIL_OPACITY))
-        handles.append(behind_the_veil)
-        names.append("far side")
-    ax.legend(
+        faint = Line2D([], [], linestyle="", marker="o", markersize=5, color="#444444")
+        faint.set_alpha(_FAINT * (1 - _VEIL_OPACITY))
+        handles, names = [*handles, faint], [*names, "far side"]
+    plain_legend(
+        ax,
         handles,
         names,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         borderaxespad=0.2,
         ncols=min(len(handles), 4),
-        frameon=False,
         fontsize="small",
         handletextpad=0.4,
         columnspacing=1.2,
