@@ -423,6 +423,7 @@ FILES = {
     "array: negative": (with_array, header("'<f8'", "(-1,)"), "its header promises"),
     "array: no letters": (with_array, header("'<U0'", "(9999999,)"), "promises an array of"),
     "array: objects": (with_array, header("'|O'", "(1,)", b"12345678"), "pickled"),
+    "array: text": (with_array, header("'<U1'", "(1,)", b"\xff" * 4), "invalid text"),
     "array: fields": (with_array, header("[('a', '<f8')]", "(0,)"), "dtype"),
     "array: Python 2": (with_array, header("'<f8'", "(1L,)", bytes(8)), "has size 1; other parts"),
     "array: a call": (with_array, raw_header("__import__('os').system('touch ran')"), "damaged"),

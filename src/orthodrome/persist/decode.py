@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
@@ -176,6 +177,8 @@ def _read_array(content: bytes, name: str = _ARRAY) -> Any:
     if scalar and (shape != () or name_of(dtype.type) != name):
         raise ValueError(f"a value in it is not the {name} that it claims to be")
     found = np.frombuffer(content, dtype, offset=header.offset).copy()
+    if dtype.kind == "U" and (found.view(np.uint32) > sys.maxunicode).any():
+        raise ValueError("an array in it contains invalid text")
     return found.reshape(shape, order="F" if header.fortran_order else "C")
 
 
