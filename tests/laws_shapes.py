@@ -1,4 +1,4 @@
-"""Data and naive twins for the laws of planar shapes and of positive definite matrices."""
+"""Data and naive oracles for planar shapes and positive definite matrices."""
 
 import warnings
 from fractions import Fraction
@@ -14,6 +14,26 @@ pd = optional("pandas")
 
 FORMS = ["complex", "points", "flat"]
 every_form = pytest.mark.parametrize("form", FORMS)
+
+
+# ------------------------------------------------------------------ a TPS file
+
+PLAIN = """LM=3
+1.5 2.75
+100 0.25
+3 4
+IMAGE=photos/edulis_1.jpg
+ID=edulis_1
+SCALE=0.5
+LM=3
+5 6
+7 8
+9 10.5
+IMAGE=photos/caerulea_2.jpg
+ID=caerulea_2
+SCALE=0.25
+"""
+POINTS = np.array([[[1.5, 2.75], [100, 0.25], [3, 4]], [[5, 6], [7, 8], [9, 10.5]]])
 
 
 # ------------------------------------------------------------------ shapes

@@ -1,4 +1,4 @@
-"""Beside the field's own packages: ktch for landmarks, pyRiemann for matrices."""
+"""Comparison with other packages: ktch for landmarks, pyRiemann for matrices."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from laws_shapes import in_form, matrices, near
+from laws_shapes import PLAIN, POINTS, in_form, matrices, near
 from orthodrome.kernels import LogEuclidean, VeroneseWhitney
 from orthodrome.spaces import (
     extrinsic_mean,
@@ -21,22 +21,6 @@ from orthodrome.spaces import (
     write_tps,
 )
 
-POINTS = np.array([[[1.5, 2.75], [100, 0.25], [3, 4]], [[5, 6], [7, 8], [9, 10.5]]])
-PLAIN = """LM=3
-1.5 2.75
-100 0.25
-3 4
-IMAGE=photos/edulis_1.jpg
-ID=edulis_1
-SCALE=0.5
-LM=3
-5 6
-7 8
-9 10.5
-IMAGE=photos/caerulea_2.jpg
-ID=caerulea_2
-SCALE=0.25
-"""
 TEXTS = {
     "plain": PLAIN,
     "CRLF": PLAIN.replace("\n", "\r\n"),
@@ -56,7 +40,7 @@ def close(found, expected, tolerance=1e-12):
 
 
 def assert_reads_alike(path):
-    """Our reader and that of ktch find the same in a file."""
+    """Compare our reader with that of ktch."""
     theirs = pytest.importorskip("ktch.io").read_tps(path)
     theirs = theirs if isinstance(theirs, list) else [theirs]
     ours = read_tps(path, missing="nan", negative="keep")
@@ -76,13 +60,13 @@ def assert_reads_alike(path):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_files_read_alike(tmp_path, text):
+def test_both_readers_agree(tmp_path, text):
     path = tmp_path / "a.tps"
     path.write_bytes(text.encode())
     assert_reads_alike(path)
 
 
-def test_files_that_ktch_brings_along(tmp_path):
+def test_files_of_ktch(tmp_path):
     pytest.importorskip("ktch.datasets")
     folder = files("ktch.datasets") / "data"
     triangles = assert_reads_alike(str(folder / "landmarks_triangle.tps"))
@@ -95,13 +79,7 @@ def test_files_that_ktch_brings_along(tmp_path):
     trilobites = assert_reads_alike(str(cephala))
     assert [len(own) for own in trilobites.curves] == [4] * 300
     path = tmp_path / "again.tps"
-    write_tps(
-        path,
-        trilobites.landmarks,
-        ids=trilobites.ids,
-        scales=trilobites.scales,
-        curves=trilobites.curves,
-    )
+    write_tps(path, trilobites.landmarks, scales=trilobites.scales, curves=trilobites.curves)
     again = read_tps(path, missing="nan", negative="keep")
     np.testing.assert_array_equal(again.landmarks, trilobites.landmarks)
     np.testing.assert_array_equal(again.scales, trilobites.scales)

@@ -20,74 +20,49 @@ from orthodrome.spaces import (
 )
 
 sizes = pytest.mark.parametrize("d", [1, 2, 3, 8])
+FUNCTIONS = [check_spd, spd_log, log_euclidean_mean, log_euclidean_distance]
+ROTATION = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
 
 
 def close(found, expected, tolerance=1e-12):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-def rotation(d, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
-
-
-# ------------------------------------------------------------------ logarithm and exponential
+# ------------------------------------------------------------------ logarithm, exponential, vectors
 
 
 @sizes
-def test_the_logarithm_is_that_of_scipy(d):
+def test_logarithm_and_exponential_equal_those_of_scipy(d):
     A = matrices(6, d)
-    close(spd_log(A), naive_log(A))
-
-
-@sizes
-def test_the_exponential_is_that_of_scipy(d):
-    S = spd_log(matrices(6, d))
+    S, size = spd_log(A), np.abs(A).max(axis=(1, 2), keepdims=True)
+    close(S, naive_log(A))
     expected = [scipy.linalg.expm(matrix) for matrix in S]
     np.testing.assert_allclose(spd_exp(S), expected, rtol=1e-11, atol=1e-12)
-
-
-@sizes
-def test_logarithm_and_exponential_are_inverse(d):
-    A = matrices(6, d)
-    size = np.abs(A).max(axis=(1, 2), keepdims=True)
-    close(spd_exp(spd_log(A)) / size, A / size)
-    S = spd_log(A)
+    close(spd_exp(S) / size, A / size)
     close(spd_log(spd_exp(S)), S)
-
-
-def test_results_are_symmetric_to_the_last_bit():
-    A = matrices()
-    for found in (spd_log(A), spd_exp(spd_log(A)), check_spd(A * (1 + 1e-12 * np.triu(A[0])))):
+    for found in (S, spd_exp(S), check_spd(A * (1 + 1e-12 * np.triu(A[0])))):
         np.testing.assert_array_equal(found, found.transpose(0, 2, 1))
 
 
-def test_logarithms_of_diagonal_matrices_and_of_inverses():
+def test_logarithms_of_diagonal_inverse_scaled_and_rotated_matrices():
     values = np.array([[0.1, 1.0, 20.0], [1.0, 1.0, 1.0]])
     A = values[:, :, None] * np.eye(3)
     close(spd_log(A), np.log(values)[:, :, None] * np.eye(3), 1e-15)
-    B = matrices()
+    B, Q = matrices(), ROTATION
     close(spd_log(np.linalg.inv(B)), -spd_log(B), 1e-11)
     close(spd_log(5 * B), spd_log(B) + np.log(5) * np.eye(3))
-    Q = rotation(3)
     close(spd_log(Q @ B @ Q.T), Q @ spd_log(B) @ Q.T)
+    ill = Q @ np.diag([1.0, 1.0, 1e-12]) @ Q.T  # of bad condition
+    close(np.linalg.eigvalsh(spd_log(ill[None]))[0], [np.log(1e-12), 0, 0], 1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
-def test_scales_of_every_size(scale):
+def test_extreme_scales(scale):
     A = matrices()
     close(spd_log(scale * A), spd_log(A) + np.log(scale) * np.eye(3), 1e-10)
     close(log_euclidean_distance(scale * A), log_euclidean_distance(A), 1e-10)
     mean = log_euclidean_mean(scale * A) / scale
     np.testing.assert_allclose(mean, log_euclidean_mean(A), rtol=1e-9)
-
-
-def test_matrices_of_bad_condition_keep_their_small_eigenvalues():
-    A = np.diag([1.0, 1e-12])[None]
-    Q = rotation(2)
-    close(np.sort(np.linalg.eigvalsh(spd_log(Q @ A @ Q.T)))[0], [np.log(1e-12), 0], 1e-3)
-
-
-# ------------------------------------------------------------------ vectors
 
 
 @sizes
@@ -110,24 +85,14 @@ def test_vectors_of_every_size(d):
 # ------------------------------------------------------------------ distance and mean
 
 
-def test_distances_against_the_naive_twin():
-    A, B = matrices(7), matrices(5, seed=1)
-    close(log_euclidean_distance(A, B), naive_log_distance(A, B))
-    found = log_euclidean_distance(A)
-    close(found, naive_log_distance(A, A))
-    np.testing.assert_array_equal(np.diagonal(found), 0)
-    np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_distances_obey_the_triangle_inequality(seed):
-    D = log_euclidean_distance(matrices(12, seed=seed))
+def test_distances_equal_the_naive_ones():
+    A, B, Q = matrices(12), matrices(5, seed=1), ROTATION
+    expected, D = log_euclidean_distance(A, B), log_euclidean_distance(A)
+    close(expected, naive_log_distance(A, B))
+    close(D, naive_log_distance(A, A))
+    np.testing.assert_array_equal(np.diagonal(D), 0)
+    np.testing.assert_array_equal(D, D.T)
     assert np.all(D[:, None, :] <= D[:, :, None] + D[None, :, :] + 1e-12)
-
-
-def test_distances_do_not_change_with_rotation_scale_and_inversion():
-    A, B, Q = matrices(7), matrices(5, seed=1), rotation(3)
-    expected = log_euclidean_distance(A, B)
     close(log_euclidean_distance(Q @ A @ Q.T, Q @ B @ Q.T), expected)
     close(log_euclidean_distance(7 * A, 7 * B), expected)
     close(log_euclidean_distance(np.linalg.inv(A), np.linalg.inv(B)), expected, 1e-10)
@@ -147,115 +112,42 @@ def test_the_mean_has_the_least_sum_of_squares():
     close(spd_log(mean[None])[0], symmetric_matrices(found.x[None])[0], 1e-6)
     least = w @ log_euclidean_distance(A, [mean])[:, 0] ** 2
     assert least == pytest.approx(found.fun, rel=1e-10)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        step = 0.1 * rng.standard_normal((3, 3))
-        other = spd_exp(spd_log(mean[None]) + step + step.T)
-        assert w @ log_euclidean_distance(A, other)[:, 0] ** 2 > least
 
 
-def test_the_mean_is_equivariant():
-    A, Q = matrices(), rotation(3)
-    w = np.random.default_rng(0).random(10)
+def test_the_mean_is_equivariant_and_weights_are_repetition():
+    A, Q = matrices(), ROTATION
+    w = np.random.default_rng(0).integers(0, 4, size=10)
     mean = log_euclidean_mean(A, w)
     assert mean.shape == (3, 3)
-    np.testing.assert_allclose(log_euclidean_mean(Q @ A @ Q.T, w), Q @ mean @ Q.T, atol=1e-12)
+    close(mean, log_euclidean_mean(np.repeat(A, w, axis=0)))
+    close(log_euclidean_mean(A, 3.5 * w), mean)
+    close(log_euclidean_mean(A[:1]), A[0])
+    close(log_euclidean_mean(Q @ A @ Q.T, w), Q @ mean @ Q.T)
     np.testing.assert_allclose(log_euclidean_mean(3 * A, w), 3 * mean, rtol=1e-12)
     inverse = log_euclidean_mean(np.linalg.inv(A), w)
     np.testing.assert_allclose(inverse, np.linalg.inv(mean), atol=1e-11)
-    # of determinants it is the geometric mean
+    # its determinant is the geometric mean
     share = w / w.sum()
     assert np.linalg.det(mean) == pytest.approx(np.exp(share @ np.log(np.linalg.det(A))), rel=1e-11)
 
 
-def test_weights_of_the_mean_are_repetition():
-    A = matrices()
-    w = np.random.default_rng(0).integers(0, 4, size=10)
-    close(log_euclidean_mean(A, w), log_euclidean_mean(np.repeat(A, w, axis=0)))
-    close(log_euclidean_mean(A, 3.5 * w), log_euclidean_mean(A, w))
-    close(log_euclidean_mean(A[:1]), A[0])
-
-
-# ------------------------------------------------------------------ containers and errors
+# ------------------------------------------------------------------ containers, types, errors
 
 
 def test_containers_and_precision():
     A = matrices()
+    A[3, 0, 1] *= 1 + 1e-12
     frozen = A.copy()
     frozen.flags.writeable = False
     for made in (A.tolist(), list(A), frozen, np.asfortranarray(A), A.astype(">f8")):
         close(spd_log(made), spd_log(A), 1e-14)
-    single = A.astype(np.float32)
-    assert check_spd(single).dtype == np.float32
-    assert spd_log(single).dtype == np.float32
-    assert spd_exp(spd_log(single)).dtype == np.float32
-    assert log_euclidean_mean(single, np.arange(10.0)).dtype == np.float32
-    assert log_euclidean_distance(single).dtype == np.float32
-    close(spd_log(single), spd_log(A), 1e-4)
+    for function in (*FUNCTIONS, spd_exp, symmetric_vectors):
+        assert function(A.astype(np.float32)).dtype == np.float32
+    np.testing.assert_array_equal(A, frozen)  # not changed
+    close(spd_log(A.astype(np.float32)), spd_log(A), 1e-4)
     whole = np.array([[[2, 1], [1, 2]]])
     np.testing.assert_array_equal(spd_log(whole), spd_log(whole.astype(float)))
     np.testing.assert_array_equal(check_spd(A), (A + A.transpose(0, 2, 1)) / 2)
-
-
-def test_what_is_given_is_not_changed():
-    A = matrices()
-    A[3, 0, 1] *= 1 + 1e-12
-    before = A.copy()
-    for function in (check_spd, spd_log, spd_exp, log_euclidean_mean, log_euclidean_distance):
-        function(A)
-    np.testing.assert_array_equal(A, before)
-
-
-def changed(number, value):
-    A = matrices(6)
-    A[number] = value
-    return A
-
-
-BAD = {
-    "not symmetric": (
-        changed(4, np.eye(3) + np.diag([0.1, 0.0], 1)),
-        "Matrix 4 of X is not symmetric: .*up to 0.1",
-    ),
-    "not positive": (changed(2, np.diag([1.0, -1.0, 1.0])), "Matrix 2 of X is not positive def"),
-    "singular": (changed(5, np.ones((3, 3))), "Matrix 5 of X is not positive definite"),
-    "zero": (changed(0, 0.0), "Matrix 0 of X is not positive definite"),
-    "NaN": (changed(3, np.nan), "Matrix 3 of X has entries that are NaN or infinite"),
-    "infinite": (changed(1, np.inf), "Matrix 1 of X has entries that are NaN or infinite"),
-    "not square": (np.ones((4, 3, 2)), r"square matrices, shape \(n, d, d\); got shape \(4, 3, 2"),
-    "one matrix": (np.eye(3), r"got shape \(3, 3\)"),
-    "mixed": ([np.eye(3), np.eye(3), np.eye(2)], r"Matrix 2 of X has shape \(2, 2\), matrix 0"),
-    "empty": (np.empty((0, 3, 3)), r"0 sample\(s\) in X"),
-    "of size 0": (np.empty((3, 0, 0)), "must be square matrices"),
-    "complex": (matrices(2) + 0j, "must hold real numbers; got complex128"),
-    "strings": ([[["a"]]], "must hold real numbers; got <U1"),
-}
-
-
-@pytest.mark.parametrize(("A", "message"), BAD.values(), ids=list(BAD))
-def test_what_is_not_positive_definite_is_refused(A, message):
-    for function in (check_spd, spd_log, log_euclidean_mean, log_euclidean_distance):
-        with pytest.raises(ValueError, match=message):
-            function(A)
-
-
-def test_the_exponential_takes_any_symmetric_matrix():
-    assert np.all(np.linalg.eigvalsh(spd_exp([np.diag([1.0, -3.0])])) > 0)
-    with pytest.raises(ValueError, match="Matrix 1 of X is not symmetric"):
-        spd_exp([np.eye(2), [[0.0, 1.0], [2.0, 0.0]]])
-    with pytest.raises(ValueError, match="exponential of matrix 1 of X overflows"):
-        spd_exp([np.eye(2), 800 * np.eye(2)])
-
-
-def test_other_errors():
-    with pytest.raises(ValueError, match="X and Y have matrices of different sizes"):
-        log_euclidean_distance(matrices(2), matrices(2, 4))
-    with pytest.raises(ValueError, match="Matrix 1 of covariances is not symmetric"):
-        check_spd([np.eye(2), [[1.0, 0.5], [0.0, 1.0]]], "covariances")
-    with pytest.raises(ValueError, match="must not be negative; entry 1 is -1"):
-        log_euclidean_mean(matrices(2), [1, -1])
-    with pytest.raises(TypeError, match="Sparse data was passed for X"):
-        spd_log(scipy.sparse.csr_array(np.eye(3)))
 
 
 def test_rounding_is_not_asymmetry():
@@ -266,38 +158,53 @@ def test_rounding_is_not_asymmetry():
     close(spd_log(noisy), spd_log(A), 1e-3)
 
 
-# ------------------------------------------------------------------ what vectors and matrices take
-
-
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool, np.float16, np.float32, np.float64])
-def test_vectors_of_integers_are_those_of_the_same_floats(dtype):
+def test_types_of_vectors_and_matrices(dtype):
     A = np.array([[[1, 2], [2, 3]], [[0, 1], [1, 0]]]).astype(dtype)
     kind = np.float32 if dtype == np.float32 else np.float64
     vectors = symmetric_vectors(A)
-    assert vectors.dtype == kind
     lengths = np.linalg.norm(A.astype(kind), axis=(1, 2))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), lengths, rtol=1e-6)
     rows = np.array([[1, 2, 3]]).astype(dtype)
     found = symmetric_matrices(rows)
-    assert found.dtype == kind
+    assert vectors.dtype == found.dtype == kind
     np.testing.assert_allclose(found[0, 0, 1], rows[0, 1] * np.sqrt(0.5), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("matrices", "message"),
-    [
-        (None, "X must hold real numbers; got object"),
-        ([[["a"]]], "X must hold real numbers"),
-        (np.eye(3), "X must be square matrices"),
-        (np.ones((2, 2, 3)), "X must be square matrices"),
-        (np.full((1, 2, 2), np.nan), "Matrix 0 of X has entries that are NaN"),
-        (np.full((1, 2, 2), np.datetime64("2020")), "X must hold real numbers"),
-        ([[[1.0, 2.0], [0.0, 1.0]]], "Matrix 0 of X is not symmetric"),
-    ],
-)
-def test_what_is_no_symmetric_matrix_has_no_vector(matrices, message):
-    with pytest.raises(ValueError, match=message):
-        symmetric_vectors(matrices)
+def changed(number, value):
+    A = matrices(6)
+    A[number] = value
+    return A
+
+
+BAD = {  # for all functions of symmetric matrices
+    "not symmetric": (changed(4, np.eye(3) + np.diag([0.1, 0.0], 1)), "Matrix 4 of X .* 0.1"),
+    "NaN": (changed(3, np.nan), "Matrix 3 of X has entries that are NaN or infinite"),
+    "infinite": (changed(1, np.inf), "Matrix 1 of X has entries that are NaN or infinite"),
+    "not square": (np.ones((4, 3, 2)), r"square matrices, shape \(n, d, d\); got shape \(4, 3, 2"),
+    "one matrix": (np.eye(3), r"got shape \(3, 3\)"),
+    "mixed": ([np.eye(3), np.eye(3), np.eye(2)], r"Matrix 2 of X has shape \(2, 2\), matrix 0"),
+    "empty": (np.empty((0, 3, 3)), r"0 sample\(s\) in X"),
+    "of size 0": (np.empty((3, 0, 0)), "must be square matrices"),
+    "complex": (matrices(2) + 0j, "must hold real numbers; got complex128"),
+    "strings": ([[["a"]]], "must hold real numbers; got <U1"),
+    "nothing": (None, "X must hold real numbers; got object"),
+    "dates": (np.full((1, 2, 2), np.datetime64("2020")), "X must hold real numbers"),
+    "masked": (np.ma.masked_greater(matrices(2), 1), "X of the matrices has masked"),
+}
+INDEFINITE = {
+    "not positive": (changed(2, np.diag([1.0, -1.0, 1.0])), "Matrix 2 of X is not positive def"),
+    "singular": (changed(5, np.ones((3, 3))), "Matrix 5 of X is not positive definite"),
+    "zero": (changed(0, 0.0), "Matrix 0 of X is not positive definite"),
+}
+
+
+@pytest.mark.parametrize("name", BAD | INDEFINITE)
+def test_bad_matrices_raise(name):
+    A, message = (BAD | INDEFINITE)[name]
+    for function in (*FUNCTIONS, *([spd_exp, symmetric_vectors] if name in BAD else [])):
+        with pytest.raises(ValueError, match=message):
+            function(A)
 
 
 @pytest.mark.parametrize(
@@ -312,6 +219,20 @@ def test_what_is_no_symmetric_matrix_has_no_vector(matrices, message):
         (np.ones((2, 4)), r"must have d \(d \+ 1\)/2 entries, .*; got 4"),
     ],
 )
-def test_what_is_no_vector_of_a_matrix_is_refused(vectors, message):
+def test_bad_vectors_raise(vectors, message):
     with pytest.raises(ValueError, match=message):
         symmetric_matrices(vectors)
+
+
+def test_other_errors():
+    assert np.all(np.linalg.eigvalsh(spd_exp([np.diag([1.0, -3.0])])) > 0)
+    with pytest.raises(ValueError, match="exponential of matrix 1 of X overflows"):
+        spd_exp([np.eye(2), 800 * np.eye(2)])
+    with pytest.raises(ValueError, match="X and Y have matrices of different sizes"):
+        log_euclidean_distance(matrices(2), matrices(2, 4))
+    with pytest.raises(ValueError, match="Matrix 1 of covariances is not symmetric"):
+        check_spd([np.eye(2), [[1.0, 0.5], [0.0, 1.0]]], "covariances")
+    with pytest.raises(ValueError, match="must not be negative; entry 1 is -1"):
+        log_euclidean_mean(matrices(2), [1, -1])
+    with pytest.raises(TypeError, match="Sparse data was passed for X"):
+        spd_log(scipy.sparse.csr_array(np.eye(3)))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .types import Array
 
 _READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -121,7 +122,7 @@ class Arrays:
         with _corruption_reported(), self._archive.open(self._members[name]) as file:
             return read_header(file, self.unpacked_size(name))
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         self.header(name)  # raises before memory is allocated
         with (
             _corruption_reported(),

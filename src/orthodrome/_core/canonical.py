@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+
+from .types import Array, Floats, Indices
 
 # Number of order statistics by which rows of a Gram matrix are sorted.
 _N_RANKS = 32
@@ -37,12 +38,12 @@ class Canonical:
     """
 
     data: Any
-    weights: NDArray[np.float64]
-    index: NDArray[np.intp]
-    inverse: NDArray[np.intp]
+    weights: Floats
+    index: Indices
+    inverse: Indices
 
 
-def canonical_rows(X: Any, sample_weight: NDArray[np.float64] | None = None) -> Canonical:
+def canonical_rows(X: Any, sample_weight: Floats | None = None) -> Canonical:
     """Drop rows of weight 0, merge equal rows into weights, and sort.
 
     Rows are sorted by their first entry, where it ties by their second, and so on; 0 and -0 are
@@ -75,7 +76,7 @@ def canonical_rows(X: Any, sample_weight: NDArray[np.float64] | None = None) -> 
     return Canonical(X[index], weights, index, inverse)
 
 
-def canonical_gram(K: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Canonical:
+def canonical_gram(K: Array, sample_weight: Floats | None = None) -> Canonical:
     """Merge and sort the points of a Gram matrix.
 
     Copies of a point have identical rows to the last bit; points whose rows differ by rounding are
@@ -104,9 +105,7 @@ def canonical_gram(K: NDArray[Any], sample_weight: NDArray[np.float64] | None = 
     return Canonical(K[np.ix_(index, index)], weights[order], index, place[inverse])
 
 
-def _merged(
-    keys: NDArray[Any], sample_weight: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
+def _merged(keys: Array, sample_weight: Floats | None) -> tuple[Floats, Indices, Indices]:
     """Return weights, index and inverse of the distinct keys of positive weight, sorted."""
     n = len(keys)
     given = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -120,7 +119,7 @@ def _merged(
     return sums[kept], index[kept], place[inverse]
 
 
-def _dense_keys(X: NDArray[Any]) -> NDArray[Any]:
+def _dense_keys(X: Array) -> Array:
     """Return one byte string per row; byte strings sort as the rows do."""
     flat = np.ascontiguousarray(X.reshape(len(X), -1) + 0)  # -0 + 0 is 0
     if np.iscomplexobj(flat):
@@ -131,7 +130,7 @@ def _dense_keys(X: NDArray[Any]) -> NDArray[Any]:
     return ordered.view(np.dtype((np.void, ordered.shape[1] * ordered.itemsize)))[:, 0]
 
 
-def _ordered_bits(values: NDArray[Any]) -> NDArray[Any]:
+def _ordered_bits(values: Array) -> Array:
     """Return unsigned integers, most significant byte first, that compare as these floats do."""
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
@@ -142,7 +141,7 @@ def _ordered_bits(values: NDArray[Any]) -> NDArray[Any]:
     return np.where(bits & sign, ~bits, bits | sign).astype(unsigned.newbyteorder(">"))
 
 
-def _sparse_keys(X: Any) -> NDArray[Any]:
+def _sparse_keys(X: Any) -> Array:
     """Return one byte string per row; byte strings sort as the dense rows would.
 
     Every entry becomes a token (sign, column, value). Tokens of negative entries sort before the
@@ -169,7 +168,7 @@ def _sparse_keys(X: Any) -> NDArray[Any]:
     return keys
 
 
-def _row_quantiles(K: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+def _row_quantiles(K: Array, index: Indices) -> Array:
     """Return order statistics of each row of K[index][:, index], a block of rows at a time."""
     m = len(index)
     ranks = np.unique(np.linspace(0, m - 1, min(m, _N_RANKS)).astype(np.intp))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from .types import Array, Floats
 
 # How NumPy's messages begin for texts, objects and ragged lists.
 _NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
@@ -84,7 +86,7 @@ def refuse_masked(values: Any, name: str, owner: str) -> None:
         )
 
 
-def as_array(values: Any, name: str, owner: str) -> NDArray[Any]:
+def as_array(values: Any, name: str, owner: str) -> Array:
     """Return values as an array, or raise for masked entries and ragged lists."""
     refuse_masked(values, name, owner)
     try:
@@ -93,7 +95,7 @@ def as_array(values: Any, name: str, owner: str) -> NDArray[Any]:
         raise ValueError(f"{name} of {owner} must be one array; got ragged lists.") from None
 
 
-def check_numbers(values: Any, name: str, owner: str, **options: Any) -> NDArray[Any]:
+def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
     """Return the result of scikit-learn's ``check_array``; errors name the parameter."""
     if isinstance(values, (list, tuple)):  # dates in lists have no dtype to know them by
         with numbers_expected(values, name, owner):
@@ -118,9 +120,7 @@ def check_callback(value: Any, owner: str) -> None:
         raise ValueError(f"callback of {owner} must be a function or None; got {value!r}.")
 
 
-def check_finite_vector(
-    values: Any, size: int | None, name: str, owner: str
-) -> NDArray[np.float64]:
+def check_finite_vector(values: Any, size: int | None, name: str, owner: str) -> Floats:
     """Return finite real numbers as float64 of shape (size,), or of any length if size is None."""
     vector = as_array(values, name, owner)
     shape = (vector.size if size is None else size,)
@@ -152,7 +152,7 @@ def check_path(value: Any, name: str, owner: str) -> Path:
     return Path(path)
 
 
-def check_columns(vectors: Any, n: int, name: str, owner: str) -> NDArray[Any]:
+def check_columns(vectors: Any, n: int, name: str, owner: str) -> Array:
     """Return `vectors` as an array of shape (n, m), or raise."""
     found = as_array(vectors, name, owner)
     if found.ndim != 2 or found.shape[0] != n:
@@ -242,7 +242,7 @@ def check_sample_weight(
     dtype: Any = None,
     *,
     all_zero: bool = False,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Return a copy of the weights as float64 of shape (n_samples,); None stays None.
 
     Weights mean repetition: they are finite, not negative, and not all zero unless `all_zero`
@@ -289,7 +289,7 @@ def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-def check_symmetric(matrix: NDArray[Any], name: str) -> None:
+def check_symmetric(matrix: Array, name: str) -> None:
     """Raise unless a matrix is square, finite and symmetric to rounding; name the worst pair."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
@@ -319,13 +319,13 @@ def check_symmetric(matrix: NDArray[Any], name: str) -> None:
             )
 
 
-def _largest_entry(rows: NDArray[Any], first_row: int) -> tuple[int, int]:
+def _largest_entry(rows: Array, first_row: int) -> tuple[int, int]:
     """Return row and column of the largest absolute value, or of NaN."""
     row, column = np.unravel_index(int(np.argmax(np.abs(rows))), rows.shape)
     return int(row) + first_row, int(column)
 
 
-def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
+def check_targets(y: Any, n: int, owner: str) -> Array:
     """Return y as one class label per row, or raise."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
@@ -340,7 +340,7 @@ def check_targets(y: Any, n: int, owner: str) -> NDArray[Any]:
     return labels
 
 
-def check_classes(labels: NDArray[Any], owner: str, of: str = "points") -> NDArray[Any]:
+def check_classes(labels: Array, owner: str, of: str = "points") -> Array:
     """Return the distinct labels, sorted, or raise unless there are at least two."""
     classes = np.unique(labels)
     if len(classes) < 2:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .memory import format_bytes
+from .types import Array
 
 #: The content of a file: bytes, or a function that writes into an open file.
 Content = bytes | Callable[[IO[bytes]], object]
@@ -127,7 +127,7 @@ def _copy_permissions(target: Path, part: Path) -> None:
     part.chmod(mode)
 
 
-def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return an array in an unnamed temporary file, which is deleted with the array.
 
     The disk space is reserved first. Otherwise a full disk would end the process with SIGBUS; here

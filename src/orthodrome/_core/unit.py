@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .checks import RowError
+from .types import Array, Floats
 
 #: Relative difference up to which squared lengths count as equal; unit vectors that were stored as
 #: float32 need this much.
@@ -17,7 +17,7 @@ SAME_LENGTH = {np.dtype(np.float64): 2e-6, np.dtype(np.float32): 2e-5}
 ANTIPODAL = 16
 
 
-def angles_from_cosines(cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def angles_from_cosines(cosines: Array) -> tuple[Array, Array]:
     r"""Return θ and θ/sin θ for cosines, which are clipped to [-1, 1].
 
     .. math:: \theta = \operatorname{atan2}(s, c), \qquad s = \sqrt{(1 - c)(1 + c)}
@@ -30,15 +30,13 @@ def angles_from_cosines(cosines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[An
     return _with_ratios(np.arctan2(sines, c), sines)
 
 
-def angles_from_complements(complements: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def angles_from_complements(complements: Array) -> tuple[Array, Array]:
     r"""Return θ and θ/sin θ from 1 - cos θ in [0, 2], accurate at every angle, however small."""
     sines = np.sqrt(complements * (2 - complements))
     return _with_ratios(np.arctan2(sines, 1 - complements), sines)
 
 
-def angles_from_halves(
-    differences: NDArray[Any], sums: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def angles_from_halves(differences: Array, sums: Array) -> tuple[Array, Array]:
     r"""Return θ and θ/sin θ of unit vectors from ‖a - b‖ and ‖a + b‖.
 
     .. math:: \theta = 2 \operatorname{atan2}(\|a - b\|, \|a + b\|), \qquad
@@ -49,22 +47,20 @@ def angles_from_halves(
     return _with_ratios(2 * np.arctan2(differences, sums), differences * sums / 2)
 
 
-def _with_ratios(angles: NDArray[Any], sines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _with_ratios(angles: Array, sines: Array) -> tuple[Array, Array]:
     """Return angles and θ/sin θ, which is 1 at θ = 0 and infinite at θ = π."""
     ratios = np.where(angles > 1, np.inf, 1.0).astype(angles.dtype)
     np.divide(angles, sines, out=ratios, where=sines > 0)
     return angles, ratios
 
 
-def squared_angles(
-    cosines: NDArray[np.float64], squares: NDArray[np.float64] | float = 1.0
-) -> NDArray[np.float64]:
+def squared_angles(cosines: Floats, squares: Floats | float = 1.0) -> Floats:
     """Return θ² from cosines of points whose squared lengths are about 1."""
     _, stretches = angles_from_cosines(cosines)
     return np.asarray(np.maximum(squares - cosines**2, 0.0) * stretches**2)
 
 
-def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
+def check_no_antipodes(cosines: Array, eps: float, what: str) -> None:
     """Raise if a cosine is -1 to rounding, and name the points.
 
     `eps` is the machine epsilon of the precision in which the cosines were computed.
@@ -82,7 +78,7 @@ def check_no_antipodes(cosines: NDArray[Any], eps: float, what: str) -> None:
         )
 
 
-def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
+def check_cosines(cosines: Array, eps: float, what: str) -> None:
     """Raise if a cosine exceeds 1 by more than rounding, and name the row."""
     largest = float(np.abs(cosines).max(initial=0.0))
     if not largest <= 1 + max(1e-6, 1e3 * eps):
@@ -95,7 +91,7 @@ def check_cosines(cosines: NDArray[Any], eps: float, what: str) -> None:
         )
 
 
-def check_unit_length(squares: NDArray[Any], dtype: Any, name: str) -> None:
+def check_unit_length(squares: Array, dtype: Any, name: str) -> None:
     """Raise unless squared lengths are 1, and name the row farthest from it."""
     off = np.abs(squares - 1)
     row = int(np.argmax(off))

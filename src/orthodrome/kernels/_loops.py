@@ -12,16 +12,6 @@ from numba.extending import intrinsic
 
 from .._core.compiled import compiled, compiled_part
 
-__all__ = [
-    "complements_from_products",
-    "distances_from_products",
-    "exponential_of_distance",
-    "gaussian",
-    "matern_five_halves",
-    "matern_three_halves",
-    "spherical",
-]
-
 
 @intrinsic
 def _bits(_context: Any, value: Any) -> Any:

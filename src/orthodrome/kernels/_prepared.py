@@ -7,28 +7,19 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.checks import RowError
-
-__all__ = [
-    "Prepared",
-    "finite_squared_norms",
-    "largest_entry",
-    "least_accurate",
-    "squared_norms",
-    "unit_rows",
-]
+from .._core.types import Array
 
 
-def squared_norms(X: Any) -> NDArray[Any]:
+def squared_norms(X: Any) -> Array:
     """Return the squared length of each row of an array or sparse array, in its precision."""
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
-def finite_squared_norms(X: Any) -> NDArray[Any]:
+def finite_squared_norms(X: Any) -> Array:
     """Return the squared length of each row, or raise where it overflows."""
     with np.errstate(over="ignore"):
         norms = squared_norms(X)
@@ -66,11 +57,11 @@ def unit_rows(X: Any) -> Any:
     return scaled
 
 
-def _dense(column: Any) -> NDArray[Any]:
+def _dense(column: Any) -> Array:
     return np.asarray(column.todense() if scipy.sparse.issparse(column) else column).ravel()
 
 
-def _or_one(divisors: NDArray[Any]) -> NDArray[Any]:
+def _or_one(divisors: Array) -> Array:
     return np.where(divisors > 0, divisors, 1).astype(divisors.dtype)
 
 

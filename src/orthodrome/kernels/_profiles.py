@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.types import Array
 from ._prepared import Prepared
 from .base import Kernel
 from .extrinsic import ExtrinsicGaussian
 from .radial import Gaussian, Radial, squared_distances
 from .shapes import VeroneseWhitney, squared_sines
-
-__all__ = ["has_profile", "profile_of", "squares_of"]
 
 
 def has_profile(kernel: Kernel) -> bool:
@@ -35,9 +31,7 @@ def profile_of(kernel: Kernel) -> Radial:
     raise TypeError(f"{type(kernel).__name__} is no function of a distance.")
 
 
-def squares_of(
-    kernel: Kernel, a: Prepared, b: Prepared, out: NDArray[Any] | None = None
-) -> NDArray[Any]:
+def squares_of(kernel: Kernel, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
     """Return squared distances between points that such a kernel has prepared."""
     if isinstance(kernel, VeroneseWhitney):
         return squared_sines(a, b, out)[0]

@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.checks import RowError, check_positive, refuse_masked
+from .._core.types import Array, Floats
 from .._core.unit import SAME_LENGTH
 
-__all__ = ["squared_radius"]
 
-
-def squared_radius(
-    diagonal: NDArray[Any], expected: float | None = None, *, what: str = "X"
-) -> float:
+def squared_radius(diagonal: Array, expected: float | None = None, *, what: str = "X") -> float:
     """Return the common squared length of points in feature space, or raise if there is none.
 
     Parameters
@@ -62,7 +58,7 @@ def squared_radius(
     return radius
 
 
-def _as_vector(diagonal: Any, what: str) -> NDArray[np.float64]:
+def _as_vector(diagonal: Any, what: str) -> Floats:
     """Return k(x, x) of at least one point as float64, or raise."""
     refuse_masked(diagonal, "k(x, x)", what)
     try:

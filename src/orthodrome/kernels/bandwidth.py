@@ -8,18 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.checks import check_integer, check_numbers, check_positive, check_sample_weight
-
-__all__ = [
-    "Moments",
-    "mean_square",
-    "mean_squared_distance",
-    "median_distance",
-    "number_as_scale",
-    "scale_by_rule",
-]
+from .._core.types import Array, Floats, Indices
 
 # Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
 _MAX_PAIRS = 2_000_000
@@ -33,12 +24,12 @@ class Moments(NamedTuple):
     Up to `rounding` the latter may be rounding.
     """
 
-    mean: NDArray[np.float64]
+    mean: Floats
     squared_distance: float
     rounding: float
 
 
-def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = None) -> float:
+def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
     r"""Mean of ‖x_i - x_j‖² over all N² ordered pairs, i = j included, weighted.
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2 = 2 \operatorname{tr} \operatorname{cov}_p(x),
@@ -68,7 +59,7 @@ def mean_squared_distance(X: Any, sample_weight: NDArray[np.float64] | None = No
     return found
 
 
-def mean_square(X: Any, sample_weight: NDArray[np.float64] | None = None) -> float:
+def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
     """Return what :func:`mean_squared_distance` does, of validated data; it may be infinite."""
     n_samples = X.shape[0]
     p = (
@@ -108,9 +99,9 @@ def _all_equal(X: Any) -> bool:
 
 
 def median_distance(
-    pairwise: Callable[[NDArray[np.intp], NDArray[np.intp]], NDArray[Any]],
+    pairwise: Callable[[Indices, Indices], Array],
     n_samples: int,
-    sample_weight: NDArray[np.float64] | None = None,
+    sample_weight: Floats | None = None,
 ) -> float:
     """Weighted median of the distances over pairs of two different rows.
 
@@ -157,7 +148,7 @@ def median_distance(
     return float(np.median(np.concatenate([distances, np.zeros(np.count_nonzero(copies))])))
 
 
-def _weighted_median(values: NDArray[Any], counts: NDArray[np.float64]) -> float:
+def _weighted_median(values: Array, counts: Floats) -> float:
     """Median of values repeated `counts` times, as ``np.median`` of the repeated values."""
     total = counts.sum()
     if total <= 0:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
@@ -23,11 +23,9 @@ from sklearn.utils.validation import validate_data
 from .._core.checks import check_positive, check_sample_weight, numbers_expected
 from .._core.kinds import refuse_unread
 from .._core.threads import VALUE_WORK, run_in_threads
-from .._core.types import Data
+from .._core.types import Array, Data, Floats
 from ._prepared import Prepared
 from .bandwidth import Moments, number_as_scale
-
-__all__ = ["Kernel"]
 
 TILE = 512  # rows and columns of a block: 2 MiB in float64; 384 to 1024 made little difference
 
@@ -96,7 +94,7 @@ class Kernel(BaseEstimator):
         weights = check_sample_weight(sample_weight, X.shape[0], type(self).__name__)
         return self.fit_validated(X, weights)
 
-    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+    def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
         self.n_features_in_ = int(X.shape[1])  # as scikit-learn counts, also beyond two dimensions
         self._resolve(X, sample_weight)
@@ -106,8 +104,8 @@ class Kernel(BaseEstimator):
     def fit_sampled(
         self,
         sample: Any,
-        sample_weight: NDArray[np.float64] | None,
-        moments: Callable[[NDArray[np.float64]], Moments],
+        sample_weight: Floats | None,
+        moments: Callable[[Floats], Moments],
     ) -> Kernel:
         """Resolve the parameters from some of the rows, and from moments of all of them.
 
@@ -124,7 +122,7 @@ class Kernel(BaseEstimator):
         """
         return self.fit_validated(sample, sample_weight)
 
-    def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
+    def __call__(self, X: Data, Y: Data | None = None) -> Array:
         """Evaluate the kernel between the rows of X and the rows of Y (default: X).
 
         Returns
@@ -139,7 +137,7 @@ class Kernel(BaseEstimator):
         b = kernel.prepare(kernel.validate(Y, reset=False))
         return rectangular_block(kernel, a, b)
 
-    def diag(self, X: Data) -> NDArray[Any]:
+    def diag(self, X: Data) -> Array:
         """Evaluate k(x, x) for each row of X; shape (n_samples,)."""
         kernel = self._ready(X)
         return kernel.diagonal(kernel.prepare(kernel.validate(X, reset=False)))
@@ -210,22 +208,20 @@ class Kernel(BaseEstimator):
         """Do once what depends on single points; the result can be sliced like an array."""
         return Prepared(coordinates=_contiguous(X))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block k(a_i, b_j); `out` is a buffer of the right shape that may be used."""
         raise NotImplementedError
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Evaluate k(x, x) for prepared points."""
         raise NotImplementedError
 
-    def as_vectors(
-        self, X: NDArray[Any]
-    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return validated data as vectors of which sums make sense, and the way back to data."""
         shape = X.shape[1:]
         return X.reshape(len(X), -1), lambda vectors: vectors.reshape(-1, *shape)
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         """Set the fitted attributes; nothing to do where no parameter depends on the data."""
 
     def _rescale(self) -> None:
@@ -277,14 +273,14 @@ class ArrayKernel(Kernel):
         validate_data(owner, X if named else arrays.reshape(len(arrays), -1), reset=reset)
         return arrays
 
-    def _as_arrays(self, X: Any) -> NDArray[Any]:
+    def _as_arrays(self, X: Any) -> Array:
         raise NotImplementedError
 
     def _sizes(self, k: int, known: int) -> tuple[str, str]:
         """Describe data of length k, and data of so many numbers in all, for a message."""
         raise NotImplementedError
 
-    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+    def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
         super().fit_validated(X, sample_weight)
         self.n_features_in_ = math.prod(X.shape[1:])
@@ -315,11 +311,11 @@ def block_dtype(a: Prepared, b: Prepared) -> np.dtype[Any]:
     return np.result_type(a.dtype, b.dtype)
 
 
-def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> NDArray[Any]:
+def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> Array:
     """Evaluate a whole block tile by tile, in threads."""
     block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
 
-    def write(i: int, j: int, tile: NDArray[Any]) -> None:
+    def write(i: int, j: int, tile: Array) -> None:
         block[i : i + TILE, j : j + TILE] = tile
 
     corners = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
@@ -327,11 +323,11 @@ def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> NDArray[Any]:
     return block
 
 
-def symmetric_block(kernel: Kernel, a: Prepared) -> NDArray[Any]:
+def symmetric_block(kernel: Kernel, a: Prepared) -> Array:
     """Evaluate k(X, X): the tiles on and above the diagonal, each written twice."""
     block = np.empty((len(a), len(a)), dtype=a.dtype)
 
-    def write(i: int, j: int, tile: NDArray[Any]) -> None:
+    def write(i: int, j: int, tile: Array) -> None:
         if i == j:  # a kernel may sum the two halves in another order
             tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
         else:
@@ -348,7 +344,7 @@ def _visit_tiles(
     a: Prepared,
     b: Prepared,
     corners: list[tuple[int, int]],
-    write: Callable[[int, int, NDArray[Any]], None],
+    write: Callable[[int, int, Array], None],
 ) -> None:
     """Evaluate the tiles with these corners, in threads, and hand each to `write`."""
     dtype = block_dtype(a, b)

@@ -6,14 +6,12 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.types import Array, Floats
 from ._prepared import Prepared
 from .bandwidth import scale_by_rule
 from .base import Kernel
 from .radial import Gaussian, resolve_sigma
-
-__all__ = ["DistanceGaussian", "ExtrinsicGaussian"]
 
 
 class DistanceGaussian(Kernel):
@@ -28,7 +26,7 @@ class DistanceGaussian(Kernel):
     def __init__(self, sigma: float | str = "mean") -> None:
         self.sigma = sigma
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self.sigma_ = scale_by_rule(
             self,
             X.dtype,
@@ -36,15 +34,15 @@ class DistanceGaussian(Kernel):
             median=lambda: self._median(X, sample_weight),
         )
 
-    def _mean_square(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
         """Return the mean of ρ² over all pairs, 0 where all points coincide."""
         raise NotImplementedError
 
-    def _median(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
         """Return the median of ρ over pairs."""
         raise NotImplementedError
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return ones."""
         return np.ones(len(points), dtype=points.dtype)
 
@@ -56,10 +54,10 @@ class ExtrinsicGaussian(DistanceGaussian):
     """
 
     @abstractmethod
-    def _embed(self, X: Any) -> NDArray[Any]:
+    def _embed(self, X: Any) -> Array:
         """Return the embedding of validated data."""
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         vectors = self._embed(X)
         resolution = self._resolution(vectors)
         self.sigma_ = resolve_sigma(self, vectors, sample_weight, resolution=resolution)
@@ -70,7 +68,7 @@ class ExtrinsicGaussian(DistanceGaussian):
         super()._rescale()
         self.kernel_ = self.kernel_.rescaled(self.sigma_ / np.sqrt(2.0))
 
-    def _resolution(self, vectors: NDArray[Any]) -> float:
+    def _resolution(self, vectors: Array) -> float:
         """Return up to which distance embedded points are the same."""
         return 0.0
 
@@ -78,6 +76,6 @@ class ExtrinsicGaussian(DistanceGaussian):
         """Embed, then prepare for the kernel of vectors."""
         return self.kernel_.prepare(self._embed(X))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         return self.kernel_.evaluate(a, b, out)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector
+from .._core.types import Array, Floats
 from .._core.unit import angles_from_complements, check_no_antipodes
 from .._core.warn import warn_user
 from ._prepared import Prepared
@@ -16,8 +17,6 @@ from ._profiles import has_profile, profile_of, squares_of
 from ._unit import squared_radius
 from .base import Kernel, rectangular_block
 from .wrappers import Wrapper, fresh_inner
-
-__all__ = ["Geodesic"]
 
 
 class Geodesic(Wrapper):
@@ -79,7 +78,7 @@ class Geodesic(Wrapper):
         self.reference = reference
         self.coefficients = coefficients
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self._take_place(fresh_inner(self).fit_validated(X, sample_weight))
 
     @classmethod
@@ -121,7 +120,7 @@ class Geodesic(Wrapper):
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"reference of Geodesic is not a point of the data: {error}") from None
 
-    def _unit_coefficients(self) -> NDArray[np.float64]:
+    def _unit_coefficients(self) -> Floats:
         m = len(self._reference_)
         if self.coefficients is None:
             return np.ones(m)
@@ -154,7 +153,7 @@ class Geodesic(Wrapper):
         stretches[angles == 0] = 0.0  # the reference itself is mapped to 0, to the last bit
         return Prepared(points, np.column_stack([complements, stretches, angles]))
 
-    def _complements(self, points: Prepared) -> NDArray[Any]:
+    def _complements(self, points: Prepared) -> Array:
         """Return 1 - c, without cancellation where the kernel allows it."""
         if has_profile(self.kernel_) and self.coefficients is None:
             squares = squares_of(self.kernel_, points, self._reference_)[:, 0]
@@ -163,7 +162,7 @@ class Geodesic(Wrapper):
         cosines = block @ self._coefficients_.astype(block.dtype) / self._radius_
         return np.clip(1 - cosines, 0.0, 2.0).astype(points.dtype)
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         u, v = a.per_point[:, 0], b.per_point[:, 0]
         if has_profile(self.kernel_):
@@ -177,11 +176,11 @@ class Geodesic(Wrapper):
         block *= np.multiply.outer(a.per_point[:, 1], b.per_point[:, 1])
         return block
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return θ² of each point."""
         return points.per_point[:, 2] ** 2
 
 
-def _sums(u: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
+def _sums(u: Array, v: Array) -> Array:
     """Return u_i + v_j - u_i v_j, the same to the last bit if both change places."""
     return np.add.outer(u, v) - np.multiply.outer(u, v)

@@ -11,8 +11,6 @@ from .base import Kernel
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
-__all__ = ["KERNELS", "as_fitted_kernel", "as_kernel"]
-
 #: Every name that ``kernel=`` takes. scikit-learn's names mean scikit-learn's kernels.
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": radial.Gaussian,

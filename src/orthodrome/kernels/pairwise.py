@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhattan_distances
 
 from .._core.checks import check_number, check_positive
+from .._core.types import Array, Floats
 from ._prepared import (
     Prepared,
     finite_squared_norms,
@@ -21,10 +21,8 @@ from ._prepared import (
 )
 from .base import Kernel, _contiguous, block_dtype, resolve_gamma
 
-__all__ = ["AdditiveChi2", "Chi2", "Cosine", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
 
-
-def _products(a: Prepared, b: Prepared, out: NDArray[Any] | None) -> NDArray[Any]:
+def _products(a: Prepared, b: Prepared, out: Array | None) -> Array:
     """Inner products of the rows of two prepared sets."""
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         products = a.coordinates @ b.coordinates.T
@@ -47,22 +45,22 @@ class _DotProduct(Kernel):
             )
         return super().prepare(X)
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block f(<a_i, b_j>)."""
         block = _products(a, b, out)
         self._apply(block)
         return block
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Evaluate f(‖x‖²)."""
         values = squared_norms(points.coordinates)
         self._apply(values)
         return values
 
-    def _apply(self, block: NDArray[Any]) -> None:
+    def _apply(self, block: Array) -> None:
         """Replace inner products by f of them, in place."""
 
-    def _values(self, products: NDArray[Any]) -> NDArray[Any]:
+    def _values(self, products: Array) -> Array:
         """Return f of inner products as they could occur, for the check of the range."""
         values = products.copy()
         self._apply(values)
@@ -86,7 +84,7 @@ class Linear(_DotProduct):
 
     has_coordinates = True
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         if 0 < largest_entry(X) < math.sqrt(least_accurate(X.dtype)):
             raise ValueError(
                 f"The values of X are so small, {largest_entry(X):g} at the most, that their "
@@ -97,7 +95,7 @@ class Linear(_DotProduct):
 class _WithGamma(_DotProduct):
     gamma: float | None
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self.gamma_ = resolve_gamma(self, X)
 
 
@@ -128,13 +126,13 @@ class Polynomial(_WithGamma):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
         degree = check_positive(self.degree, "degree", "Polynomial")
         check_number(self.coef0, "coef0", "Polynomial")
         self.positive_definite = degree == round(degree) and self.coef0 >= 0
 
-    def _apply(self, block: NDArray[Any]) -> None:
+    def _apply(self, block: Array) -> None:
         block *= self.gamma_
         block += self.coef0
         if self.degree != round(self.degree) and np.any(block < 0):
@@ -145,7 +143,7 @@ class Polynomial(_WithGamma):
         with np.errstate(over="ignore"):
             block **= self.degree
 
-    def _values(self, products: NDArray[Any]) -> NDArray[Any]:
+    def _values(self, products: Array) -> Array:
         # a fractional degree is for products that are not negative, as evaluate will see
         if self.degree != round(self.degree):
             products = np.abs(products)
@@ -178,11 +176,11 @@ class Sigmoid(_WithGamma):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
         check_number(self.coef0, "coef0", "Sigmoid")
 
-    def _apply(self, block: NDArray[Any]) -> None:
+    def _apply(self, block: Array) -> None:
         block *= self.gamma_
         block += self.coef0
         np.tanh(block, out=block)
@@ -210,7 +208,7 @@ class Cosine(_DotProduct):
         """Divide each row by its length."""
         return Prepared(unit_rows(_contiguous(X)))
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return 1, and 0 for zero rows."""
         return np.round(squared_norms(points.coordinates))
 
@@ -220,7 +218,7 @@ class _Elementwise(Kernel):
 
     accepts_sparse = False
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return the constant value on the diagonal: a function of distance 0."""
         return np.full(len(points), 1.0 if self.unit_norm else 0.0, dtype=points.dtype)
 
@@ -251,7 +249,7 @@ class Laplacian(_Elementwise):
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self.gamma_ = resolve_gamma(self, X)
 
     def prepare(self, X: Any) -> Prepared:
@@ -266,7 +264,7 @@ class Laplacian(_Elementwise):
             )
         return super().prepare(X)
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block exp(-γ ‖a_i - b_j‖₁)."""
         block = manhattan_distances(a.coordinates, b.coordinates)
         block *= -self.gamma_
@@ -307,7 +305,7 @@ class AdditiveChi2(_Elementwise):
         # scikit-learn's compiled loop does not take read-only arrays
         return super().prepare(np.require(X, requirements=["C", "W"]))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         return additive_chi2_kernel(a.coordinates, b.coordinates).astype(
             block_dtype(a, b), copy=False
@@ -340,10 +338,10 @@ class Chi2(AdditiveChi2):
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         check_positive(self.gamma, "gamma", "Chi2")
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         block = chi2_kernel(a.coordinates, b.coordinates, gamma=self.gamma)
         return block.astype(block_dtype(a, b), copy=False)

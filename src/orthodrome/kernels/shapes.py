@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.types import Array, Floats, Indices
 from .._core.warn import warn_user
 from ..spaces.shapes import (
     as_complex,
@@ -26,15 +26,6 @@ from .bandwidth import median_distance
 from .base import ArrayKernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 
-__all__ = [
-    "ComplexGaussian",
-    "FullProcrustes",
-    "HermitianLinear",
-    "RiemannianShape",
-    "ShapeKernel",
-    "VeroneseWhitney",
-]
-
 # Rows of a block when all pairs are summed: 4 million entries at 2,000 points.
 _ROWS = 2048
 
@@ -49,22 +40,20 @@ _ROUNDING = 8
 class ShapeKernel(ArrayKernel):
     """A kernel whose data are landmarks, in any of their forms."""
 
-    def _as_arrays(self, X: Any) -> NDArray[Any]:
+    def _as_arrays(self, X: Any) -> Array:
         """Return landmarks as real ones of shape (n, k, 2)."""
         return as_points(X)
 
     def _sizes(self, k: int, known: int) -> tuple[str, str]:
         return f"{k} landmarks", f"specimens of {known // 2}"
 
-    def as_vectors(
-        self, X: NDArray[Any]
-    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return pre-shapes turned to a mean, as vectors, and the way back to landmarks."""
         u = complex_preshapes(X)
         u = rotated_to(u, self._center_of(u))
         return np.concatenate([u.real, u.imag], axis=1), _landmarks
 
-    def _center_of(self, u: NDArray[Any]) -> NDArray[Any]:
+    def _center_of(self, u: Array) -> Array:
         """Return the pre-shape that others are turned to."""
         return mean_preshape(u)
 
@@ -73,16 +62,14 @@ class ShapeKernel(ArrayKernel):
         return prepared_preshapes(complex_preshapes(X))
 
 
-def prepared_preshapes(u: NDArray[Any]) -> Prepared:
+def prepared_preshapes(u: Array) -> Prepared:
     """Return complex pre-shapes as vectors (Re u, Im u), and as those turned by a right angle."""
     return Prepared(
         np.concatenate([u.real, u.imag], axis=1), np.concatenate([u.imag, -u.real], axis=1)
     )
 
 
-def squared_sines(
-    a: Prepared, b: Prepared, out: NDArray[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[Array, Array]:
     """Return 1 - |u*v|² and |u*v|² for all pairs, accurate also for near shapes.
 
     Two real matrix products; only where their difference from 1 has lost digits, the vectors.
@@ -143,16 +130,16 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     # ρ² over 1 - |u*v|²
     _factor = 2.0
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         block = squared_sines(a, b, out)[0]
         _loops.gaussian(block, self._factor / self.sigma_**2)
         return block
 
-    def _mean_square(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
         return self._factor * _mean_complement(X, sample_weight)
 
-    def _median(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
         return float(np.sqrt(self._factor)) * _median_of(lambda sines: sines, X, sample_weight)
 
 
@@ -212,23 +199,23 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 
     positive_definite = False
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
         warn_user(
             "RiemannianShape is not positive definite: Gram matrices may have negative eigenvalues "
             "and no feature space. VeroneseWhitney is positive definite."
         )
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         block = _squared_angles(*squared_sines(a, b, out))
         _loops.gaussian(block, 1 / self.sigma_**2)
         return block
 
-    def _mean_square(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
         return _mean_squared_angle(self.prepare(X), sample_weight)
 
-    def _median(self, X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
         return _median_of(np.arcsin, X, sample_weight)
 
 
@@ -262,20 +249,20 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
     array([1.   , 1.   , 0.105])
     """
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         u = complex_preshapes(X)
         center = mean_preshape(u, sample_weight)
         self.mean_ = as_points(center[None])[0]
         super()._resolve(X, sample_weight)
 
-    def _center_of(self, u: NDArray[Any]) -> NDArray[Any]:
+    def _center_of(self, u: Array) -> Array:
         return as_complex(self.mean_[None])[0]
 
-    def _resolution(self, vectors: NDArray[Any]) -> float:
+    def _resolution(self, vectors: Array) -> float:
         # what turning leaves of the distance between two specimens of one shape
         return 64 * float(np.finfo(vectors.dtype).eps)
 
-    def _embed(self, X: Any) -> NDArray[Any]:
+    def _embed(self, X: Any) -> Array:
         return self.as_vectors(X)[0]
 
     def prepare(self, X: Any) -> Prepared:
@@ -306,22 +293,22 @@ class HermitianLinear(ShapeKernel):
         """Take pre-shapes, as complex numbers."""
         return Prepared(complex_preshapes(X))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         return np.matmul(a.coordinates.conj(), b.coordinates.T, out=out)
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return ones."""
         return np.ones(len(points), dtype=points.coordinates.real.dtype)
 
 
-def _landmarks(vectors: NDArray[Any]) -> NDArray[Any]:
+def _landmarks(vectors: Array) -> Array:
     """Return vectors (Re z, Im z) as landmarks of centroid size 1, shape (n, k, 2)."""
     k = vectors.shape[1] // 2
     return preshape(np.stack([vectors[:, :k], vectors[:, k:]], axis=-1))
 
 
-def _mean_complement(X: Any, sample_weight: NDArray[np.float64] | None) -> float:
+def _mean_complement(X: Any, sample_weight: Floats | None) -> float:
     """Return the mean of 1 - |u*v|² over all pairs, from the spectrum of the mean embedding."""
     u = complex_preshapes(X).astype(np.complex128)
     p = np.ones(len(u)) if sample_weight is None else sample_weight
@@ -331,7 +318,7 @@ def _mean_complement(X: Any, sample_weight: NDArray[np.float64] | None) -> float
     return found if found > (64 * np.finfo(X.dtype).eps) ** 2 else 0.0
 
 
-def _mean_squared_angle(points: Prepared, sample_weight: NDArray[np.float64] | None) -> float:
+def _mean_squared_angle(points: Prepared, sample_weight: Floats | None) -> float:
     """Return the mean of arccos²|u*v| over all pairs, a few rows at a time."""
     p = np.ones(len(points)) if sample_weight is None else sample_weight
     p = p / p.sum()
@@ -342,7 +329,7 @@ def _mean_squared_angle(points: Prepared, sample_weight: NDArray[np.float64] | N
     return total if total > (64 * np.finfo(points.dtype).eps) ** 2 else 0.0
 
 
-def _squared_angles(sines: NDArray[Any], cosines: NDArray[Any]) -> NDArray[Any]:
+def _squared_angles(sines: Array, cosines: Array) -> Array:
     """Return arccos²|u*v| from 1 - |u*v|² and |u*v|², in place of the first."""
     np.sqrt(sines, out=sines)
     np.sqrt(cosines, out=cosines)
@@ -354,7 +341,7 @@ def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> fl
     """Return the median over pairs of a function of √(1 - |u*v|²)."""
     u = complex_preshapes(X)
 
-    def pairwise(i: NDArray[np.intp], j: NDArray[np.intp]) -> NDArray[Any]:
+    def pairwise(i: Indices, j: Indices) -> Array:
         parts = [slice(start, start + 65_536) for start in range(0, len(i) or 1, 65_536)]
         return np.concatenate([distance(paired_sines(u[i[rows]], u[j[rows]])) for rows in parts])
 
@@ -362,7 +349,7 @@ def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> fl
     return found if found > 64 * np.finfo(u.dtype).eps else 0.0
 
 
-def paired_sines(u: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
+def paired_sines(u: Array, v: Array) -> Array:
     """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate however near they are."""
     products = np.einsum("ij,ij->i", u.conj(), v)
     return np.minimum(np.linalg.norm(v - u * products[:, None], axis=1), 1.0)

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from .._core.types import Array
 from ..spaces import check_spd, spd_exp, spd_log, symmetric_matrices, symmetric_vectors
 from .base import ArrayKernel
 from .extrinsic import ExtrinsicGaussian
-
-__all__ = ["LogEuclidean"]
 
 
 class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
@@ -50,7 +48,7 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
            [0.6065, 1.    ]])
     """
 
-    def _as_arrays(self, X: Any) -> NDArray[Any]:
+    def _as_arrays(self, X: Any) -> Array:
         """Return matrices of shape (n, d, d), each symmetric and positive definite.
 
         Flat rows of all entries, shape (n, d²), are taken for such matrices: the form in which
@@ -61,13 +59,11 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     def _sizes(self, k: int, known: int) -> tuple[str, str]:
         return f"matrices of {k} x {k} = {k * k} entries", f"matrices of {known}"
 
-    def as_vectors(
-        self, X: NDArray[Any]
-    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return logarithms as vectors, and the way back by exponentials."""
         return self._embed(X), lambda vectors: spd_exp(symmetric_matrices(vectors))
 
-    def _embed(self, X: Any) -> NDArray[Any]:
+    def _embed(self, X: Any) -> Array:
         return symmetric_vectors(spd_log(X))
 
 

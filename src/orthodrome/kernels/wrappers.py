@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._core.checks import RowError, check_symmetric, refuse_masked
-from .._core.types import Data
+from .._core.types import Array, Data, Floats
 from ._prepared import Prepared, largest_entry, least_accurate
 from .base import Kernel, block_dtype
-
-__all__ = [
-    "Embedded",
-    "FromCallable",
-    "KernelHolder",
-    "Normalized",
-    "Precomputed",
-    "Wrapper",
-    "check_kernel_parameters",
-    "fresh_inner",
-    "inner_kernel",
-]
 
 
 def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
@@ -70,16 +58,14 @@ class Wrapper(KernelHolder, Kernel):
     takes_vectors = _of_inner("takes_vectors")
     hermitian = _of_inner("hermitian")
 
-    def fit_validated(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Kernel:
+    def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
         super().fit_validated(X, sample_weight)
         # landmarks and matrices have more numbers than the array has columns
         self.n_features_in_ = self.kernel_.n_features_in_
         return self
 
-    def as_vectors(
-        self, X: NDArray[Any]
-    ) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return the vectors of the inner kernel, and its way back."""
         return inner_kernel(self).as_vectors(X)
 
@@ -121,7 +107,7 @@ class Normalized(Wrapper):
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self.kernel_ = fresh_inner(self).fit_validated(X, sample_weight)
         self.positive_definite = self.kernel_.positive_definite
 
@@ -139,13 +125,13 @@ class Normalized(Wrapper):
             )
         return Prepared(points, 1 / np.sqrt(diagonal))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
         block *= np.multiply.outer(a.per_point, b.per_point)  # k(x, y) = k(y, x) to the last bit
         return block
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Return ones."""
         return np.ones(len(points), dtype=points.per_point.dtype)  # real, whatever the values are
 
@@ -200,7 +186,7 @@ class Embedded(KernelHolder, Kernel):
             )
         return embedded
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         inner = fresh_inner(self)
         self.kernel_ = inner.fit_validated(self._embed(X, inner, reset=True), sample_weight)
         self.unit_norm = self.kernel_.unit_norm
@@ -210,11 +196,11 @@ class Embedded(KernelHolder, Kernel):
         """Embed, then prepare for the inner kernel."""
         return self.kernel_.prepare(self._embed(X, self.kernel_, reset=False))
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block."""
         return self.kernel_.evaluate(a, b, out)
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Evaluate the diagonal of the inner kernel."""
         return self.kernel_.diagonal(points)
 
@@ -248,7 +234,7 @@ class FromCallable(Kernel):
     def __init__(self, function: Callable[[Any, Any], ArrayLike]) -> None:
         self.function = function
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block by one call of the function."""
         if not callable(self.function):
             raise ValueError(
@@ -269,7 +255,7 @@ class FromCallable(Kernel):
         # a copy: wrappers change blocks in place, and the array may be the function's own
         return np.array(block, dtype=block_dtype(a, b))
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Evaluate the diagonal from small diagonal blocks."""
         step = 16
         parts = [points[start : start + step] for start in range(0, len(points), step)]
@@ -301,7 +287,7 @@ class Precomputed(Kernel):
                 )
         return X
 
-    def __call__(self, X: Data, Y: Data | None = None) -> NDArray[Any]:
+    def __call__(self, X: Data, Y: Data | None = None) -> Array:
         """Return X, which holds the kernel values already."""
         if Y is not None:
             raise ValueError(
@@ -309,7 +295,7 @@ class Precomputed(Kernel):
             )
         return self.validate(X, reset=False) if hasattr(self, "fitted_") else self.validate(X)
 
-    def diag(self, X: Data) -> NDArray[Any]:
+    def diag(self, X: Data) -> Array:
         """Return the diagonal of a square matrix of kernel values."""
         matrix = np.asarray(X)
         check_symmetric(matrix, "A precomputed Gram matrix")

@@ -1,7 +1,7 @@
-r"""Distances between planar shapes, and specimens turned to one another.
+r"""Procrustes distances between planar shapes, and alignment of specimens.
 
-Both come from the products :math:`u^* v` of pre-shapes alone; see :mod:`orthodrome.spaces.shapes`
-for the forms that landmarks may have.
+Both depend on the products :math:`u^* v` of pre-shapes only; see :mod:`orthodrome.spaces.shapes`
+for the accepted forms of landmarks.
 """
 
 from __future__ import annotations
@@ -10,30 +10,27 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._core.checks import check_choice, check_sample_weight, refuse_masked
+from .._core.checks import as_array, check_choice, check_sample_weight
 from .._core.compiled import compiled
+from .._core.types import Array
 from .shapes import centroid_size, complex_preshapes, form_of, in_form, mean_preshape, rotated_to
-
-__all__ = ["procrustes_align", "procrustes_distance", "riemannian_distance"]
-
 
 # ---------------------------------------------------------------------------- distances
 
 
-# √(1 - |u*v|²) below these is computed from the vectors: what is left of the difference would have
-# a relative error of the machine's epsilon over the square, 2e-12 in float64 and 1e-5 in float32.
+# √(1 - |u*v|²) below these is computed from the vectors: cancellation would leave a relative error
+# of 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.complex128): 0.01, np.dtype(np.complex64): 0.1}
 
 
-def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return √(1 - |u*v|²) and |u*v| for all pairs, the first accurate for near shapes too."""
+def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[Array, Array]:
+    """Return √(1 - |u*v|²), accurate also for near shapes, and |u*v| for all pairs."""
     u = complex_preshapes(X)
     v = u if Y is None else complex_preshapes(Y, "Y")
     if u.shape[1] != v.shape[1]:
         raise ValueError(f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}.")
-    # of mixed precision, the rounding is that of the coarser one
     coarse = min(u.dtype, v.dtype, key=lambda precision: precision.itemsize)
     products = u.conj() @ v.T
     cosines = np.minimum(np.abs(products), 1.0)
@@ -47,33 +44,31 @@ def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any
 
 @compiled
 def _sines_of_near_pairs(sines: Any, products: Any, u: Any, v: Any, threshold: float) -> None:
-    """Put ‖v - u (u*v)‖ where sines are below a threshold, in place; nothing else is stored."""
+    """Replace sines below a threshold by ‖v - u (u*v)‖, in place."""
     for i in range(sines.shape[0]):
         for j in range(sines.shape[1]):
             if sines[i, j] < threshold:
                 total = 0.0
                 for m in range(u.shape[1]):
-                    apart = v[j, m] - u[i, m] * products[i, j]
-                    total += apart.real * apart.real + apart.imag * apart.imag
+                    rest = v[j, m] - u[i, m] * products[i, j]
+                    total += rest.real * rest.real + rest.imag * rest.imag
                 sines[i, j] = math.sqrt(total)
 
 
-def procrustes_distance(
-    X: ArrayLike, Y: ArrayLike | None = None, *, kind: str = "full"
-) -> NDArray[Any]:
+def procrustes_distance(X: ArrayLike, Y: ArrayLike | None = None, *, kind: str = "full") -> Array:
     r"""Return Procrustes distances between shapes.
 
     .. math:: d_F = \sqrt{1 - |u^* v|^2}, \qquad d_P = \sqrt{2 (1 - |u^* v|)}
 
-    ``"full"`` is over rotations and sizes, ``"partial"`` over rotations of pre-shapes. The
-    distance of the Veronese-Whitney embedding, ‖uu* - vv*‖, is ``"extrinsic"``: √2 d_F.
+    ``"full"`` minimises over rotations and sizes, ``"partial"`` over rotations of pre-shapes.
+    ``"extrinsic"`` is the distance of the Veronese-Whitney embedding, ‖uu* - vv*‖ = √2 d_F.
 
     Parameters
     ----------
     X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks; Y is X if absent.
+        Landmarks. Default of Y: X.
     kind : {"full", "partial", "extrinsic"}, default="full"
-        Which.
+        The distance.
 
     Returns
     -------
@@ -94,13 +89,13 @@ def procrustes_distance(
     return sines if kind == "full" else np.sqrt(2.0).astype(sines.dtype) * sines
 
 
-def riemannian_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the distances along shape space, arccos|u*v|, between 0 and π/2.
+def riemannian_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
+    """Return geodesic distances in shape space, arccos|u*v|, between 0 and π/2.
 
     Parameters
     ----------
     X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks; Y is X if absent.
+        Landmarks. Default of Y: X.
 
     Returns
     -------
@@ -127,28 +122,28 @@ def procrustes_align(
     *,
     sample_weight: ArrayLike | None = None,
     size: str = "unit",
-) -> NDArray[Any]:
-    r"""Turn specimens to a reference, for pictures and for plain statistics.
+) -> Array:
+    r"""Rotate specimens to a reference.
 
-    In the plane generalised Procrustes analysis has a closed form: with the extrinsic mean μ as the
-    reference, :math:`u_n e^{i\theta_n}` with :math:`e^{i\theta_n} = u_n^* \mu / |u_n^* \mu|`.
+    In the plane generalised Procrustes analysis has a closed form: :math:`u_n e^{i\theta_n}` with
+    :math:`e^{i\theta_n} = u_n^* \mu / |u_n^* \mu|` and the extrinsic mean μ as the reference.
 
     Parameters
     ----------
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
         Landmarks.
     reference : array-like, optional
-        Landmarks of one specimen, in any form; :func:`extrinsic_mean` if absent.
+        Landmarks of one specimen, in any form. Default: :func:`extrinsic_mean`.
     sample_weight : array-like of shape (n,), optional
         Weights of that mean.
     size : {"unit", "full", "own"}, default="unit"
-        The size of what is returned: centroid size 1; :math:`|u_n^* \mu|`, which is nearest to the
-        reference (full Procrustes coordinates); or as it was.
+        Centroid size of the result: 1; :math:`|u_n^* \mu|`, which is nearest to the reference (full
+        Procrustes coordinates); or that of the specimen.
 
     Returns
     -------
     ndarray of the form of X
-        Specimens about their centroids.
+        Aligned specimens, centred.
 
     Examples
     --------
@@ -173,16 +168,9 @@ def procrustes_align(
     return in_form(turned, form_of(X))
 
 
-def _one_preshape(reference: ArrayLike, k: int) -> NDArray[Any]:
-    """Return the pre-shape of a single specimen, (k,) complex, (k, 2) or (2k,), of k landmarks."""
-    refuse_masked(reference, "reference", "procrustes_align")
-    try:
-        array = np.asarray(reference)
-    except ValueError:
-        raise ValueError(
-            "reference of procrustes_align must be the landmarks of one specimen; got lists of "
-            "unlike lengths."
-        ) from None
+def _one_preshape(reference: ArrayLike, k: int) -> Array:
+    """Return the pre-shape of a single specimen of k landmarks, in any form."""
+    array = as_array(reference, "reference", "procrustes_align")
     found = complex_preshapes(array[None], "reference")[0]
     if len(found) != k:
         raise ValueError(f"reference has {len(found)} landmarks, and the specimens have {k}.")

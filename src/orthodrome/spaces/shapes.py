@@ -4,54 +4,46 @@ k landmarks in the plane are k complex numbers z. Without location and size they
 
 .. math:: u = \frac{z - \bar z}{\|z - \bar z\|},
 
-and shapes are pre-shapes up to rotation, :math:`\{e^{i\theta} u\}`. All that is said here of two
-shapes depends on :math:`|u^* v|` only, and there are no k x k matrices but for the mean.
+and shapes are pre-shapes up to rotation, :math:`\{e^{i\theta} u\}`. Distances between two shapes
+depend on :math:`|u^* v|` only.
 
-Landmarks may come in three forms: complex, (n, k); real, (n, k, 2); and flat,
-(n, 2k) as x1, y1, x2, y2, … What is returned has the form of what was given. Errors count
-specimens and landmarks from 0, as arrays do.
+Landmarks may have three forms: complex, (n, k); real, (n, k, 2); and flat, (n, 2k) as x1, y1, x2,
+y2, … Results have the form of the input. Errors count specimens and landmarks from 0.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import RowError, check_sample_weight, refuse_masked
+from .._core.types import Array, Floats
 from .._core.warn import warn_user
-
-__all__ = [
-    "as_complex",
-    "as_points",
-    "centroid_size",
-    "extrinsic_mean",
-    "helmertize",
-    "preshape",
-]
 
 #: Fewer landmarks have one shape only.
 LEAST_LANDMARKS = 3
 
-# Beyond this the two largest eigenvalues of the mean embedding are the same to rounding.
+# Relative gap up to which the two largest eigenvalues of the mean embedding are equal to rounding.
 _TIE = 1e-12
 
 
 # ---------------------------------------------------------------------------- forms
 
 
-def as_complex(X: ArrayLike, name: str = "X") -> NDArray[Any]:
-    """Return landmarks of any form as complex numbers, shape (n, k), checked.
+def as_complex(X: ArrayLike, name: str = "X") -> Array:
+    """Validate landmarks of any form and return them as complex numbers.
 
     Parameters
     ----------
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
         Landmarks.
     name : str, default="X"
-        What the errors call them.
+        The name in error messages.
 
     Returns
     -------
@@ -64,22 +56,18 @@ def as_complex(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     array([[0.+0.j, 1.+0.j, 0.+1.j]])
     """
     array = _as_array(X, name)
-    if np.iscomplexobj(array):
-        z = np.ascontiguousarray(
-            array if array.dtype == np.complex64 else array.astype(np.complex128, copy=False)
-        )
-    else:
-        real = np.ascontiguousarray(
-            array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
-        )
-        flat = real.reshape(len(real), int(np.prod(real.shape[1:])))
-        z = flat.view(np.complex64 if flat.dtype == np.float32 else np.complex128)
+    single = array.dtype in (np.float32, np.complex64)
+    kind = np.complex64 if single else np.complex128
+    if not np.iscomplexobj(array):
+        real = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        array = real.reshape(len(real), math.prod(real.shape[1:])).view(kind)
+    z = np.ascontiguousarray(array, dtype=kind)
     _check_landmarks(z, name)
     return z
 
 
-def as_points(X: ArrayLike, name: str = "X") -> NDArray[Any]:
-    """Return landmarks of any form as real ones of shape (n, k, 2), checked.
+def as_points(X: ArrayLike, name: str = "X") -> Array:
+    """Validate landmarks of any form and return them as (n, k, 2).
 
     Examples
     --------
@@ -99,8 +87,8 @@ def form_of(X: Any) -> str:
     return "complex" if np.iscomplexobj(array) else "flat"
 
 
-def _as_array(X: Any, name: str) -> NDArray[Any]:
-    """Return the array, or raise where its shape or its numbers are none of landmarks."""
+def _as_array(X: Any, name: str) -> Array:
+    """Return X as an array, or raise unless its dtype and shape are those of landmarks."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
     refuse_masked(X, name, "the landmarks")
@@ -108,10 +96,10 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
         array = np.asarray(X)
     except ValueError:
         array = np.asarray(None)
-    if array.dtype.kind in "mM":  # which would become numbers without a word
+    if array.dtype.kind in "mM":  # NumPy would convert dates silently
         raise ValueError(f"{name} must hold numbers; got {array.dtype}.")
     if array.dtype.kind not in "fiucb":
-        _refuse_ragged(X, name)
+        refuse_ragged(X, name, "Specimen")
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -121,13 +109,9 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
             f"{name} has landmarks in three dimensions, shape {array.shape}; planar shapes have "
             "two coordinates for each."
         )
-    complex_, real_ = np.iscomplexobj(array), not np.iscomplexobj(array)
-    fits = (
-        (complex_ and array.ndim == 2)
-        or (real_ and array.ndim == 3 and array.shape[2] == 2)
-        or (real_ and array.ndim == 2 and array.shape[1] % 2 == 0)
-    )
-    if not fits:
+    flat = array.ndim == 2 and (np.iscomplexobj(array) or array.shape[1] % 2 == 0)
+    points = array.ndim == 3 and array.shape[2] == 2 and not np.iscomplexobj(array)
+    if not (flat or points):
         raise ValueError(
             f"{name} must be landmarks: complex (n, k), real (n, k, 2), or (n, 2k) as x1, y1, x2, "
             f"y2, …; got {array.dtype} of shape {array.shape}."
@@ -135,21 +119,21 @@ def _as_array(X: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _refuse_ragged(X: Any, name: str) -> None:
-    """Raise where specimens have different numbers of landmarks."""
+def refuse_ragged(X: Any, name: str, thing: str) -> None:
+    """Raise if one of several arrays has another shape than the first."""
     try:
-        sizes = [np.shape(specimen) for specimen in X]
+        shapes = [np.shape(each) for each in X]
     except (TypeError, ValueError):
         return
-    for number, size in enumerate(sizes):
-        if size != sizes[0]:
+    for number, shape in enumerate(shapes):
+        if shape != shapes[0]:
             raise ValueError(
-                f"Specimen {number} of {name} has landmarks of shape {size}, specimen 0 of "
-                f"{sizes[0]}: all must have the same landmarks."
+                f"{thing} {number} of {name} has shape {shape}, {thing.lower()} 0 has "
+                f"{shapes[0]}: all must have the same shape."
             )
 
 
-def _check_landmarks(z: NDArray[Any], name: str) -> None:
+def _check_landmarks(z: Array, name: str) -> None:
     n, k = z.shape
     if n == 0:
         raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
@@ -162,13 +146,13 @@ def _check_landmarks(z: NDArray[Any], name: str) -> None:
     if bad.any():
         specimen, landmark = np.argwhere(bad)[0]
         raise ValueError(
-            f"Landmark {landmark} of specimen {specimen} of {name} is NaN or infinite: missing "
-            "landmarks must be estimated, or the specimen left out."
+            f"Landmark {landmark} of specimen {specimen} of {name} is NaN or infinite. Estimate "
+            "missing landmarks, or leave the specimen out."
         )
 
 
-def in_form(z: NDArray[Any], form: str) -> NDArray[Any]:
-    """Return complex landmarks, (n, k) or (k,), in a form."""
+def in_form(z: Array, form: str) -> Array:
+    """Return complex landmarks, (n, k) or (k,), in the form "complex", "points" or "flat"."""
     if form == "complex":
         return z
     real = np.stack([z.real, z.imag], axis=-1)
@@ -178,8 +162,8 @@ def in_form(z: NDArray[Any], form: str) -> NDArray[Any]:
 # ---------------------------------------------------------------------------- pre-shapes
 
 
-def complex_preshapes(X: ArrayLike, name: str = "X") -> NDArray[Any]:
-    """Return pre-shapes as complex numbers, shape (n, k)."""
+def complex_preshapes(X: ArrayLike, name: str = "X") -> Array:
+    """Return pre-shapes as complex numbers, or raise for a specimen without size."""
     z = as_complex(X, name)
     centered, largest = _centered(z, name)
     with np.errstate(over="ignore"):
@@ -194,10 +178,10 @@ def complex_preshapes(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     return centered / np.linalg.norm(centered, axis=1, keepdims=True)
 
 
-def _centered(z: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return landmarks about their centroids over the largest of them, and its size, (n,).
+def _centered(z: Array, name: str) -> tuple[Array, Array]:
+    """Return centred landmarks divided by their largest modulus, and that modulus.
 
-    So no square overflows or underflows.
+    With this scaling no square overflows or underflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         centered = z - z.mean(axis=1, keepdims=True)
@@ -208,13 +192,13 @@ def _centered(z: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
             "Rescale them.",
             int(np.argmin(np.isfinite(largest))),
         )
-    # real numbers, since the division of complex ones overflows where the divisor is tiny
+    # real division: the complex one overflows for tiny divisors
     parts = centered.view(centered.real.dtype)
     parts /= np.where(largest > 0, largest, 1)[:, None]
     return centered, largest
 
 
-def preshape(X: ArrayLike) -> NDArray[Any]:
+def preshape(X: ArrayLike) -> Array:
     """Remove location and size.
 
     Parameters
@@ -225,7 +209,7 @@ def preshape(X: ArrayLike) -> NDArray[Any]:
     Returns
     -------
     ndarray of the form of X
-        Landmarks about their centroid, of centroid size 1.
+        Centred landmarks of centroid size 1.
 
     Examples
     --------
@@ -235,7 +219,7 @@ def preshape(X: ArrayLike) -> NDArray[Any]:
     return in_form(complex_preshapes(X), form_of(X))
 
 
-def helmertize(X: ArrayLike) -> NDArray[Any]:
+def helmertize(X: ArrayLike) -> Array:
     r"""Remove location, and with it one landmark, by the Helmert matrix.
 
     Row j of the (k - 1) x k matrix has j entries :math:`-1/\sqrt{j(j+1)}` and then one of
@@ -261,8 +245,8 @@ def helmertize(X: ArrayLike) -> NDArray[Any]:
     return in_form(z @ matrix.T, form_of(X))
 
 
-def centroid_size(X: ArrayLike) -> NDArray[Any]:
-    """Return the root of the summed squared distances of landmarks from their centroid, (n,).
+def centroid_size(X: ArrayLike) -> Array:
+    """Return the root of the summed squared distances from the centroid, shape (n,).
 
     Examples
     --------
@@ -276,7 +260,7 @@ def centroid_size(X: ArrayLike) -> NDArray[Any]:
 # ---------------------------------------------------------------------------- the mean
 
 
-def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     r"""Return the mean shape of the Veronese-Whitney embedding, :math:`[z] \mapsto uu^*`.
 
     It is the shape of the leading eigenvector of :math:`\sum_n w_n u_n u_n^*`; the full Procrustes
@@ -292,12 +276,12 @@ def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDAr
     Returns
     -------
     ndarray of the form of one specimen
-        A pre-shape, turned as the first specimen is.
+        A pre-shape, rotated as the first specimen of positive weight is.
 
     Warns
     -----
     UserWarning
-        If the two largest eigenvalues are the same: then the mean is not defined.
+        If the two largest eigenvalues are equal: the mean is then not defined.
 
     Examples
     --------
@@ -310,8 +294,8 @@ def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDAr
     return in_form(mean_preshape(u, weights), form_of(X))
 
 
-def mean_preshape(u: NDArray[Any], weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
-    """Return the extrinsic mean of complex pre-shapes, turned as the first of positive weight is.
+def mean_preshape(u: Array, weights: Floats | None = None) -> Array:
+    """Return the extrinsic mean of complex pre-shapes.
 
     Parameters
     ----------
@@ -331,8 +315,7 @@ def mean_preshape(u: NDArray[Any], weights: NDArray[np.float64] | None = None) -
     if values[-1] - values[-2] <= _TIE * values[-1]:
         warn_user(
             "The extrinsic mean is not defined: the two largest eigenvalues of the mean embedding "
-            "are the same. One of the many is returned.",
-            UserWarning,
+            "are equal. One of many solutions is returned."
         )
     mean = vectors[:, -1] - vectors[:, -1].mean()
     mean /= np.linalg.norm(mean)
@@ -340,12 +323,12 @@ def mean_preshape(u: NDArray[Any], weights: NDArray[np.float64] | None = None) -
     return (mean * _phase(np.vdot(mean, first))).astype(u.dtype)
 
 
-def rotated_to(u: NDArray[Any], center: NDArray[Any]) -> NDArray[Any]:
-    """Return complex pre-shapes turned so that their products with one of them are positive."""
+def rotated_to(u: Array, center: Array) -> Array:
+    """Return complex pre-shapes rotated so that their products with `center` are positive."""
     return (u * _phase(u.conj() @ center)[:, None]).astype(u.dtype, copy=False)
 
 
 def _phase(product: Any) -> Any:
-    """Return numbers of length 1 in the direction of products, 1 where they are 0."""
+    """Return z/|z|, or 1 where z is 0."""
     size = np.abs(product)
     return np.where(size > 0, product / np.where(size > 0, size, 1), 1)

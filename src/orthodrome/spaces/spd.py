@@ -2,50 +2,39 @@ r"""Symmetric positive definite matrices: logarithm, mean and distance (log-Eucl
 
 .. math:: d(A, B) = \|\log A - \log B\|_F
 
-The logarithm makes a vector space of them: the mean is :math:`\exp` of the mean of logarithms.
-Errors count matrices from 0, as arrays do.
+The mean is :math:`\exp` of the mean of logarithms. Errors count matrices from 0.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
+from numpy.typing import ArrayLike
 
-from .._core.checks import RowError, check_sample_weight, numbers_expected, refuse_masked
-
-__all__ = [
-    "check_spd",
-    "log_euclidean_distance",
-    "log_euclidean_mean",
-    "spd_exp",
-    "spd_log",
-    "symmetric_matrices",
-    "symmetric_vectors",
-]
+from .._core.checks import RowError, as_array, check_numbers, check_sample_weight
+from .._core.types import Array
+from .shapes import refuse_ragged
 
 # How far from symmetric, relative to the largest entry, a matrix may be.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
 
-def check_spd(X: ArrayLike, name: str = "X") -> NDArray[Any]:
-    """Return matrices of shape (n, d, d), or raise unless they are symmetric positive definite.
+def check_spd(X: ArrayLike, name: str = "X") -> Array:
+    """Validate symmetric positive definite matrices.
 
     Parameters
     ----------
     X : array-like of shape (n, d, d)
         Matrices.
     name : str, default="X"
-        What the errors call them.
+        The name in error messages.
 
     Returns
     -------
     ndarray of shape (n, d, d)
-        float32 stays, all else becomes float64; symmetric to the last bit.
+        float32 or float64; symmetric to the last bit.
 
     Examples
     --------
@@ -53,12 +42,11 @@ def check_spd(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     (1, 2, 2)
     """
     array = _symmetric(X, name)
-    lowest = np.linalg.eigvalsh(array)
-    _refuse_indefinite(lowest, name)
+    _refuse_indefinite(np.linalg.eigvalsh(array), name)
     return array
 
 
-def spd_log(X: ArrayLike) -> NDArray[Any]:
+def spd_log(X: ArrayLike) -> Array:
     r"""Return the logarithms :math:`U \log(\Lambda)\, U^\top` of matrices :math:`U \Lambda U^\top`.
 
     Parameters
@@ -77,13 +65,12 @@ def spd_log(X: ArrayLike) -> NDArray[Any]:
     array([[[0., 0.],
             [0., 1.]]])
     """
-    array = _symmetric(X, "X")
-    values, vectors = np.linalg.eigh(array)
+    values, vectors = np.linalg.eigh(_symmetric(X, "X"))
     _refuse_indefinite(values, "X")
     return _recomposed(np.log(values), vectors)
 
 
-def spd_exp(X: ArrayLike) -> NDArray[Any]:
+def spd_exp(X: ArrayLike) -> Array:
     """Return the exponentials of symmetric matrices, shape (n, d, d): the inverse of `spd_log`.
 
     Examples
@@ -101,11 +88,11 @@ def spd_exp(X: ArrayLike) -> NDArray[Any]:
     return _recomposed(powers, vectors)
 
 
-def symmetric_vectors(X: ArrayLike) -> NDArray[Any]:
-    """Return symmetric matrices as vectors of the same length, shape (n, d (d + 1)/2).
+def symmetric_vectors(X: ArrayLike) -> Array:
+    """Return symmetric matrices as vectors of shape (n, d (d + 1)/2).
 
-    Entries off the diagonal come once, times √2: inner products stay what they were. float32 stays,
-    all else becomes float64.
+    Entries off the diagonal are multiplied by √2, which preserves inner products. float32 stays,
+    other types become float64.
 
     Examples
     --------
@@ -118,10 +105,10 @@ def symmetric_vectors(X: ArrayLike) -> NDArray[Any]:
     return array[:, rows, columns] * factors
 
 
-def symmetric_matrices(vectors: ArrayLike) -> NDArray[Any]:
-    """Return the symmetric matrices that vectors stand for: the inverse of `symmetric_vectors`.
+def symmetric_matrices(vectors: ArrayLike) -> Array:
+    """Return symmetric matrices of vectors: the inverse of `symmetric_vectors`.
 
-    float32 stays, all else becomes float64.
+    float32 stays, other types become float64.
 
     Examples
     --------
@@ -129,9 +116,15 @@ def symmetric_matrices(vectors: ArrayLike) -> NDArray[Any]:
     array([[[1., 2.],
             [2., 3.]]])
     """
-    with numbers_expected(vectors, "vectors", "symmetric_matrices"):
-        array = check_array(vectors, dtype=[np.float64, np.float32], input_name="vectors")
-    d = _size_of(array.shape[1])
+    dtypes = [np.float64, np.float32]
+    array = check_numbers(vectors, "vectors", "symmetric_matrices", dtype=dtypes)
+    length = array.shape[1]
+    d = (math.isqrt(8 * length + 1) - 1) // 2
+    if d * (d + 1) // 2 != length:
+        raise ValueError(
+            "vectors of symmetric_matrices must have d (d + 1)/2 entries, 1, 3, 6, 10, …, one for "
+            f"each of the upper triangle; got {length}."
+        )
     rows, columns = np.triu_indices(d)
     factors = np.where(rows == columns, 1.0, np.sqrt(0.5)).astype(array.dtype)
     found = np.empty((len(array), d, d), dtype=array.dtype)
@@ -140,7 +133,7 @@ def symmetric_matrices(vectors: ArrayLike) -> NDArray[Any]:
     return found
 
 
-def log_euclidean_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+def log_euclidean_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     r"""Return :math:`\exp \sum_n p_n \log A_n`, shape (d, d).
 
     Parameters
@@ -166,13 +159,13 @@ def log_euclidean_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> 
     return spd_exp(np.average(logs, axis=0, weights=weights).astype(logs.dtype)[None])[0]
 
 
-def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
     """Return ‖log A - log B‖ for all pairs, shape (n, m).
 
     Parameters
     ----------
     X, Y : array-like of shape (n, d, d)
-        Symmetric positive definite matrices; Y is X if absent.
+        Symmetric positive definite matrices. Default of Y: X.
 
     Returns
     -------
@@ -193,26 +186,13 @@ def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[
     return cdist(a, b).astype(np.result_type(a, b), copy=False)
 
 
-def _size_of(length: int) -> int:
-    """Return d where a length is d (d + 1)/2, or raise."""
-    d = (math.isqrt(8 * length + 1) - 1) // 2
-    if d * (d + 1) // 2 != length:
-        raise ValueError(
-            "vectors of symmetric_matrices must have d (d + 1)/2 entries, 1, 3, 6, 10, …, one for "
-            f"each of the upper triangle; got {length}."
-        )
-    return d
-
-
-def _symmetric(X: ArrayLike, name: str) -> NDArray[Any]:
+def _symmetric(X: ArrayLike, name: str) -> Array:
     """Return X as an array of symmetric matrices, or raise."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but matrices must be dense.")
-    refuse_masked(X, name, "the matrices")
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise ValueError(_of_different_sizes(X, name)) from None
+    if isinstance(X, (list, tuple)):
+        refuse_ragged(X, name, "Matrix")
+    array = as_array(X, name, "the matrices")
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers; got {array.dtype}.")
     if array.dtype != np.float32:
@@ -227,30 +207,20 @@ def _symmetric(X: ArrayLike, name: str) -> NDArray[Any]:
     if not finite.all():
         number = int(np.flatnonzero(~finite)[0])
         raise ValueError(f"Matrix {number} of {name} has entries that are NaN or infinite.")
-    turned = array.transpose(0, 2, 1)
-    apart = np.abs(array - turned).max(axis=(1, 2))
+    transposed = array.transpose(0, 2, 1)
+    difference = np.abs(array - transposed).max(axis=(1, 2))
     allowed = _ASYMMETRY[array.dtype] * np.abs(array).max(axis=(1, 2))
-    if np.any(apart > allowed):
-        number = int(np.argmax(apart > allowed))
+    if np.any(difference > allowed):
+        number = int(np.argmax(difference > allowed))
         raise ValueError(
             f"Matrix {number} of {name} is not symmetric: entries differ from their mirror images "
-            f"by up to {apart[number]:.2g}. Take (A + A.T) / 2 if that is rounding."
+            f"by up to {difference[number]:.2g}. Take (A + A.T) / 2 if that is rounding."
         )
-    return (array + turned) / 2
+    return (array + transposed) / 2
 
 
-def _of_different_sizes(X: Any, name: str) -> str:
-    """Say which matrix is not of the size of the first."""
-    sizes = [np.shape(matrix) for matrix in X]
-    number = next((i for i, size in enumerate(sizes) if size != sizes[0]), 0)
-    return (
-        f"Matrix {number} of {name} has shape {sizes[number]}, matrix 0 has {sizes[0]}: all must "
-        "have the same."
-    )
-
-
-def _refuse_indefinite(values: NDArray[Any], name: str) -> None:
-    """Raise unless all eigenvalues, ascending, are positive beyond rounding."""
+def _refuse_indefinite(values: Array, name: str) -> None:
+    """Raise unless the eigenvalues, ascending, are positive beyond rounding."""
     floor = values.shape[1] * np.finfo(values.dtype).eps * np.abs(values).max(axis=1)
     bad = ~(values[:, 0] > floor)
     if bad.any():
@@ -263,6 +233,6 @@ def _refuse_indefinite(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _recomposed(values: NDArray[Any], vectors: NDArray[Any]) -> NDArray[Any]:
+def _recomposed(values: Array, vectors: Array) -> Array:
     found = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
     return (found + found.transpose(0, 2, 1)) / 2

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..._core.types import Array, Floats
 from .._prepared import Prepared, finite_squared_norms
 from ..bandwidth import Moments, mean_square, median_distance, number_as_scale, scale_by_rule
 from ..base import Kernel
 from .distances import paired_squared_distances, squared_distances
 
-__all__ = ["Radial", "ScaledRadial", "as_float", "resolve_sigma"]
 
-
-def as_float(d2: ArrayLike) -> NDArray[Any]:
+def as_float(d2: ArrayLike) -> Array:
     """Return squared distances as an array: float32 stays, all else becomes float64."""
     array = np.asarray(d2)
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
@@ -39,15 +38,15 @@ class Radial(Kernel):
 
     # ---------------------------------------------------------------- the profile
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate h at squared distances."""
         raise NotImplementedError
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate the derivative of h with respect to the squared distance."""
         raise NotImplementedError
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - h without cancellation as the distance goes to 0."""
         raise NotImplementedError
 
@@ -66,22 +65,22 @@ class Radial(Kernel):
         # a point far from the origin loses digits on the way: differences are those of X
         return Prepared(coordinates, finite_squared_norms(coordinates), given=X)
 
-    def evaluate(self, a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Fill the block h(‖a_i - b_j‖²)."""
         block = squared_distances(a, b, out)
         self._apply_profile(block)
         return block
 
-    def diagonal(self, points: Prepared) -> NDArray[Any]:
+    def diagonal(self, points: Prepared) -> Array:
         """Evaluate h(0) for each point."""
         at_zero = 1.0 if self.unit_norm else float(self.profile(0.0))
         return np.full(len(points), at_zero, dtype=points.dtype)
 
-    def _apply_profile(self, block: NDArray[Any]) -> None:
+    def _apply_profile(self, block: Array) -> None:
         """Replace squared distances by h of them, in place; compiled where it matters."""
         block[...] = self.profile(block)
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         if scipy.sparse.issparse(X):
             self.origin_ = np.zeros(X.shape[1])
         else:
@@ -94,8 +93,8 @@ class Radial(Kernel):
 
 
 def _with_room(
-    function: Callable[[Any, NDArray[Any]], NDArray[Any]],
-) -> Callable[[Any, ArrayLike], NDArray[Any]]:
+    function: Callable[[Any, Array], Array],
+) -> Callable[[Any, ArrayLike], Array]:
     """Make a function of squared distances take float64 for float32 that has no room for scales.
 
     There 1/σ² may be infinite, and infinity times 0 is no number. What overflows in float64 too is
@@ -103,7 +102,7 @@ def _with_room(
     """
 
     @wraps(function)
-    def evaluated(self: ScaledRadial, d2: ArrayLike) -> NDArray[Any]:
+    def evaluated(self: ScaledRadial, d2: ArrayLike) -> Array:
         given = as_float(d2)
         narrow = given.dtype == np.float32
         with np.errstate(over="ignore"):
@@ -126,15 +125,15 @@ class ScaledRadial(Radial):
     def __init__(self, sigma: float | str = "mean") -> None:
         self.sigma = sigma
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
         self.sigma_ = resolve_sigma(self, X, sample_weight)
 
     def fit_sampled(
         self,
         sample: Any,
-        sample_weight: NDArray[np.float64] | None,
-        moments: Callable[[NDArray[np.float64]], Moments],
+        sample_weight: Floats | None,
+        moments: Callable[[Floats], Moments],
     ) -> Kernel:
         """Resolve the parameters: sigma="mean" from moments of all rows, the rest of the sample."""
         self.fit_validated(sample, sample_weight)
@@ -152,7 +151,7 @@ class ScaledRadial(Radial):
         )
         return self
 
-    def _near_the_mean(self, sample: Any) -> NDArray[np.float64]:
+    def _near_the_mean(self, sample: Any) -> Floats:
         """Return the row nearest to the origin, from which coincident points are exactly 0 away."""
         if scipy.sparse.issparse(sample):
             return self.origin_
@@ -177,7 +176,7 @@ class ScaledRadial(Radial):
 
 
 def resolve_sigma(
-    kernel: Any, X: Any, sample_weight: NDArray[np.float64] | None, *, resolution: float = 0.0
+    kernel: Any, X: Any, sample_weight: Floats | None, *, resolution: float = 0.0
 ) -> float:
     """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
 

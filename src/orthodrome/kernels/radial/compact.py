@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..._core.types import Array
 from .. import _loops
 from .base import ScaledRadial, as_float
-
-__all__ = ["Circular", "Spherical"]
 
 
 class _Compact(ScaledRadial):
@@ -20,7 +18,7 @@ class _Compact(ScaledRadial):
     cusp = True
     positive_definite = False
 
-    def _argument(self, d2: ArrayLike) -> NDArray[Any]:
+    def _argument(self, d2: ArrayLike) -> Array:
         return np.minimum(np.sqrt(as_float(d2)) / self._scale(), 1.0)
 
 
@@ -44,19 +42,19 @@ class Spherical(_Compact):
            [0.3125, 1.    ]])
     """
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - 3t/2 + t³/2."""
         t = self._argument(d2)
         # the same polynomial as (1 - t)² (2 + t)/2, which is accurate at the edge of the support
         return 0.5 * (1 - t) ** 2 * (2 + t)
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -3(1 - t²)/(4σd), -inf at 0."""
         t = self._argument(d2)
         with np.errstate(divide="ignore"):
             return -0.75 * (1 - t) * (1 + t) / (t * self._scale() ** 2)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 3t/2 - t³/2."""
         t = self._argument(d2)
         return t * (1.5 - 0.5 * t * t)
@@ -64,7 +62,7 @@ class Spherical(_Compact):
     def _definite(self, n_features: int) -> bool:
         return n_features <= 3
 
-    def _apply_profile(self, block: NDArray[Any]) -> None:
+    def _apply_profile(self, block: Array) -> None:
         _loops.spherical(block, 1.0 / self._scale())
 
 
@@ -90,18 +88,18 @@ class Circular(_Compact):
            [0.391, 1.   ]])
     """
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate (2/π)(arccos t - t √(1 - t²))."""
         t = self._argument(d2)
         return (np.arccos(t) - t * np.sqrt((1 - t) * (1 + t))) * (2 / math.pi)
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -(2/π) √(1 - t²)/(σd), -inf at 0."""
         t = self._argument(d2)
         with np.errstate(divide="ignore"):
             return np.sqrt((1 - t) * (1 + t)) * (-2 / (math.pi * self._scale() ** 2)) / t
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate (2/π)(arcsin t + t √(1 - t²))."""
         t = self._argument(d2)
         return (np.arcsin(t) + t * np.sqrt((1 - t) * (1 + t))) * (2 / math.pi)

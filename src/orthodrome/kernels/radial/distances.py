@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from ..._core.types import Array, Floats, Indices
 from .. import _loops
 from .._prepared import Prepared
-
-__all__ = ["paired_squared_distances", "squared_distances"]
-
 
 # Relative error of a squared distance that is still computed from inner products: the machine
 # epsilon over this. 1e-4 keeps 12 digits in float64; 0.05 keeps 5 in float32, which is less than
@@ -25,7 +22,7 @@ def _threshold(a: Prepared, b: Prepared) -> float:
     return max(_CANCELLATION[a.dtype], _CANCELLATION[b.dtype])
 
 
-def squared_distances(a: Prepared, b: Prepared, out: NDArray[Any] | None = None) -> NDArray[Any]:
+def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Array:
     """Squared distances between two sets of prepared points, accurate also for near ones."""
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         return _sparse_squared_distances(a, b)
@@ -40,7 +37,7 @@ def squared_distances(a: Prepared, b: Prepared, out: NDArray[Any] | None = None)
     return out
 
 
-def _sparse_squared_distances(a: Prepared, b: Prepared) -> NDArray[Any]:
+def _sparse_squared_distances(a: Prepared, b: Prepared) -> Array:
     products = a.coordinates @ b.coordinates.T
     block = products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
     totals = np.add.outer(a.per_point, b.per_point)
@@ -52,9 +49,7 @@ def _sparse_squared_distances(a: Prepared, b: Prepared) -> NDArray[Any]:
     return block
 
 
-def paired_squared_distances(
-    A: Any, B: Any, i: NDArray[np.intp], j: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def paired_squared_distances(A: Any, B: Any, i: Indices, j: Indices) -> Floats:
     """Squared distances between row i_k of A and row j_k of B, from differences, in float64."""
     squares = np.empty(len(i))
     for start in range(0, len(i), 65536):

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.special
 from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.checks import check_positive
+from ..._core.types import Array, Floats
 from .. import _loops
 from .base import ScaledRadial, as_float
-
-__all__ = ["Exponential", "Matern"]
 
 
 class Exponential(ScaledRadial):
@@ -38,20 +37,20 @@ class Exponential(ScaledRadial):
 
     cusp = True
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate exp(-d/σ)."""
         return np.exp(-np.sqrt(as_float(d2)) / self._scale())
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -exp(-d/σ)/(2σd), -inf at 0."""
         with np.errstate(divide="ignore"):
             return -self.profile(d2) / (2 * self._scale() * np.sqrt(as_float(d2)))
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - exp(-d/σ)."""
         return -np.expm1(-np.sqrt(as_float(d2)) / self._scale())
 
-    def _apply_profile(self, block: NDArray[Any]) -> None:
+    def _apply_profile(self, block: Array) -> None:
         _loops.exponential_of_distance(block, 1.0 / self._scale())
 
 
@@ -88,7 +87,7 @@ class Matern(ScaledRadial):
         """Whether the profile has infinite slope in d² at 0, which is so for ν <= 1."""
         return self.nu <= 1
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate the kernel at squared distances."""
         u, nu = self._argument(d2)
         if nu == 0.5:
@@ -101,7 +100,7 @@ class Matern(ScaledRadial):
             return np.exp(-0.5 * u * u)
         return np.where(u > 0, _bessel_term(u, nu, nu), 1.0).astype(u.dtype)
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate the derivative in d², -inf at 0 for ν <= 1."""
         u, nu = self._argument(d2)
         inverse_variance = 1.0 / self._scale() ** 2
@@ -118,7 +117,7 @@ class Matern(ScaledRadial):
             values = -nu * inverse_variance * _bessel_term(u, nu, nu - 1)
         return np.where(u > 0, values, at_zero).astype(u.dtype)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate one minus the kernel, by incomplete gamma functions or by quadrature."""
         u, nu = self._argument(d2)
         if nu == 0.5:
@@ -133,7 +132,7 @@ class Matern(ScaledRadial):
         values = np.where(u < near, _matern_integral(u, nu, near), 1.0 - self.profile(d2))
         return values.astype(u.dtype)
 
-    def _argument(self, d2: ArrayLike) -> tuple[NDArray[Any], float]:
+    def _argument(self, d2: ArrayLike) -> tuple[Array, float]:
         nu = _checked_order(self.nu)
         u = np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale())
         # a polynomial of u that overflows, times an exponential that is 0, would be NaN
@@ -142,11 +141,11 @@ class Matern(ScaledRadial):
     def _root_factor(self, nu: float) -> float:
         return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         _checked_order(self.nu)
         super()._resolve(X, sample_weight)
 
-    def _apply_profile(self, block: NDArray[Any]) -> None:
+    def _apply_profile(self, block: Array) -> None:
         loops = {
             0.5: _loops.exponential_of_distance,
             1.5: _loops.matern_three_halves,
@@ -166,7 +165,7 @@ def _checked_order(nu: Any) -> float:
     return order if order < _GAUSSIAN_ORDER else math.inf
 
 
-def _bessel_term(u: NDArray[Any], nu: float, order: float, factor: Any = 1.0) -> NDArray[Any]:
+def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
     """2^(1-ν)/Γ(ν) u^order K_order(u) times a factor, for the orders ν and ν - 1.
 
     As a product: the logarithms of its factors are large numbers, whose rounding would be felt.
@@ -214,7 +213,7 @@ def _debye_polynomials() -> list[Polynomial]:
     return polynomials
 
 
-def _log_matern(u: NDArray[Any], nu: float) -> NDArray[Any]:
+def _log_matern(u: Array, nu: float) -> Array:
     """Logarithm of 2^(1-ν)/Γ(ν) u^ν K_ν(u) for large ν, by Debye's uniform expansion of K_ν.
 
     Taken relative to u = 0, where the value is 1, so that no large logarithms are subtracted.
@@ -226,13 +225,13 @@ def _log_matern(u: NDArray[Any], nu: float) -> NDArray[Any]:
     return nu * (np.log1p(excess / 2) - excess) - 0.5 * np.log(w) + correction
 
 
-def _debye_sum(p: NDArray[Any], nu: float) -> NDArray[Any]:
+def _debye_sum(p: Array, nu: float) -> Array:
     """Σ_k (-1)^k u_k(p) / ν^k."""
     terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(_debye_polynomials()))
     return np.sum(list(terms), axis=0)
 
 
-def _matern_integral(u: NDArray[Any], nu: float, near: float) -> NDArray[Any]:
+def _matern_integral(u: Array, nu: float, near: float) -> Array:
     """1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt, by Gauss-Legendre quadrature for u < near.
 
     t = u x^m with m so large that the integrand, which behaves like t^min(1, 2ν-1), is smooth.

@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.checks import check_positive
+from ..._core.types import Array, Floats
 from .. import _loops
 from ..base import resolve_gamma
 from .base import Radial, ScaledRadial, as_float
-
-__all__ = ["RBF", "Gaussian", "RationalQuadratic", "Wave"]
 
 
 class Gaussian(ScaledRadial):
@@ -44,22 +43,22 @@ class Gaussian(ScaledRadial):
            [0.6065, 1.    ]])
     """
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate exp(-d²/2σ²)."""
         return np.exp(as_float(d2) * -self._rate())
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -exp(-d²/2σ²)/2σ²."""
         return -self._rate() * self.profile(d2)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - exp(-d²/2σ²)."""
         return -np.expm1(as_float(d2) * -self._rate())
 
     def _rate(self) -> float:
         return 0.5 / self._scale() ** 2
 
-    def _apply_profile(self, block: NDArray[Any]) -> None:
+    def _apply_profile(self, block: Array) -> None:
         _loops.gaussian(block, self._rate())
 
 
@@ -84,7 +83,7 @@ class RBF(Gaussian):
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         Radial._resolve(self, X, sample_weight)
         self.gamma_ = resolve_gamma(self, X)
 
@@ -124,27 +123,27 @@ class RationalQuadratic(ScaledRadial):
         self.alpha = alpha
         self.sigma = sigma
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate (1 + d²/2ασ²)^-α."""
         return np.exp(-self._tail() * self._logarithms(d2))
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -(1 + d²/2ασ²)^(-α-1)/2σ²."""
         powers = np.exp(-(self._tail() + 1) * self._logarithms(d2))
         return powers * (-0.5 / self._scale() ** 2)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - (1 + d²/2ασ²)^-α."""
         return -np.expm1(-self._tail() * self._logarithms(d2))
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self._tail()
         super()._resolve(X, sample_weight)
 
     def _tail(self) -> float:
         return check_positive(self.alpha, "alpha", "RationalQuadratic")
 
-    def _logarithms(self, d2: ArrayLike) -> NDArray[Any]:
+    def _logarithms(self, d2: ArrayLike) -> Array:
         """Return log(1 + d²/2ασ²)."""
         s, alpha, scale = as_float(d2), self._tail(), self._scale()
         ratios = s * (0.5 / scale**2) / alpha
@@ -186,13 +185,13 @@ class Wave(ScaledRadial):
 
     decreasing = False
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate sin(t)/t at t = d/σ."""
         return np.sinc(np.sqrt(as_float(d2)) / (math.pi * self._scale())).astype(
             as_float(d2).dtype, copy=False
         )
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate (cos t - sin(t)/t)/(2d²), -1/6σ² at 0."""
         s = as_float(d2)
         t = np.sqrt(s) / self._scale()
@@ -203,7 +202,7 @@ class Wave(ScaledRadial):
         series = -1 / 6 + t2 * (1 / 60 + t2 * (-1 / 1680 + t2 * (1 / 90720 - t2 / 7983360)))
         return np.where(t > 0.3, direct, series).astype(s.dtype) / self._scale() ** 2
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - sin(t)/t, by its series for small t."""
         s = as_float(d2)
         t = np.sqrt(s) / self._scale()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.checks import check_positive
+from ..._core.types import Array, Floats
 from .base import Radial, as_float
-
-__all__ = ["Log", "Power"]
 
 
 class _Unbounded(Radial):
@@ -30,7 +29,7 @@ class _Unbounded(Radial):
     def _exponent(self) -> float:
         return check_positive(self.beta, "beta", type(self).__name__, maximum=2.0) / 2
 
-    def _resolve(self, X: Any, sample_weight: NDArray[np.float64] | None) -> None:
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         self._exponent()
         super()._resolve(X, sample_weight)
 
@@ -58,17 +57,17 @@ class Power(_Unbounded):
            [-9., -0.]])
     """
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate -d^β."""
         return -(as_float(d2) ** self._exponent())
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -(β/2) d^(β-2), -inf at 0 for β < 2."""
         exponent = self._exponent()
         with np.errstate(divide="ignore"):
             return -exponent * as_float(d2) ** (exponent - 1)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 + d^β."""
         return 1 - self.profile(d2)
 
@@ -93,16 +92,16 @@ class Log(_Unbounded):
            [-0.6931, -0.    ]])
     """
 
-    def profile(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile(self, d2: ArrayLike) -> Array:
         """Evaluate -log(1 + d^β)."""
         return -np.log1p(as_float(d2) ** self._exponent())
 
-    def profile_derivative(self, d2: ArrayLike) -> NDArray[Any]:
+    def profile_derivative(self, d2: ArrayLike) -> Array:
         """Evaluate -(β/2) d^(β-2)/(1 + d^β), -inf at 0 for β < 2."""
         exponent, s = self._exponent(), as_float(d2)
         with np.errstate(divide="ignore"):
             return -exponent * s ** (exponent - 1) / (1 + s**exponent)
 
-    def one_minus(self, d2: ArrayLike) -> NDArray[Any]:
+    def one_minus(self, d2: ArrayLike) -> Array:
         """Evaluate 1 + log(1 + d^β)."""
         return 1 - self.profile(d2)

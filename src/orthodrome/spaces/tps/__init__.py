@@ -1,6 +1,6 @@
-"""TPS files, the landmark files of tpsDig and its kin: read in their dialects, written exactly.
+"""TPS files, the landmark files of tpsDig and related programs.
 
-A specimen is a block of coordinates and some fields, in this order or another::
+A specimen is a block of coordinates and some fields, in any order::
 
     LM=3
     104.5 220.0
@@ -10,9 +10,9 @@ A specimen is a block of coordinates and some fields, in this order or another::
     ID=caerulea_1
     SCALE=0.0125
 
-The reader of ktch 0.11 tells no line numbers and stops at a missing ID, at exponents, double
-blanks, NA, decimal commas, remarks and keywords in small letters, so there is one of our own here.
-The tests compare the two where both read.
+The reader of ktch 0.11 gives no line numbers and fails at a missing ID, exponents, double blanks,
+NA, decimal commas, remarks and lower-case keywords, hence this one. The tests compare the two on
+files that both can read.
 """
 
 from .reader import TPSFile, read_tps

@@ -11,18 +11,8 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = [
-    "FIELD",
-    "RESERVED",
-    "Lines",
-    "Parser",
-    "Points",
-    "Specimen",
-    "counted",
-    "name_and_text",
-]
+from ..._core.types import Floats
 
 FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -42,7 +32,7 @@ _LONGEST_SHOWN = 60
 
 
 def counted(thing: str, index: int) -> str:
-    """Return how errors call one of many: "specimen 3 (index 2)", as in the file and in arrays."""
+    """Return a label for errors, counted from 1 and from 0: "specimen 3 (index 2)"."""
     return f"{thing} {index + 1} (index {index})"
 
 
@@ -50,7 +40,7 @@ def counted(thing: str, index: int) -> str:
 
 
 def name_and_text(source: Any) -> tuple[str, str]:
-    """Return what errors call a file, and its text."""
+    """Return the name and the text of a path or an open file."""
     try:
         if hasattr(source, "read"):
             name = str(getattr(source, "name", "<text>"))
@@ -82,11 +72,11 @@ def _decoded(content: bytes) -> str:
 
 
 class Lines:
-    """The lines that are still to be read, with their numbers, and errors that name them."""
+    """The unread lines with their numbers, and errors that name a line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        # Not splitlines: to it a form feed ends a line too, and numbers would differ from editors'.
+        # Not splitlines, which also splits at form feeds: line numbers would differ from editors'.
         # DOS programs may end a text with Ctrl-Z.
         self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a"))
         while len(self._lines) > 1 and not self._lines[-1].strip():
@@ -117,15 +107,15 @@ class Lines:
 
 @dataclass
 class Points:
-    """Points of shape (m, d), and the number of the line that each stands on."""
+    """Points of shape (m, d), and the line number of each."""
 
-    coordinates: NDArray[np.float64]
+    coordinates: Floats
     lines: list[int]
 
 
 @dataclass
 class Specimen:
-    """One specimen while it is read."""
+    """One specimen while it is being read."""
 
     line: int
     position: int
@@ -138,52 +128,54 @@ class Specimen:
 
     @property
     def name(self) -> str:
-        # PureWindowsPath knows both kinds of slashes, whatever system reads the file.
+        # PureWindowsPath splits at both kinds of slashes.
         stem = PureWindowsPath(self.fields.get("IMAGE", "")).stem
         return self.fields.get("ID") or stem or str(self.position)
 
     @property
     def called(self) -> str:
-        """How errors call it."""
+        """The label in errors."""
         return f"specimen {self.name!r} (index {self.position - 1})"
 
     def blocks(self) -> list[Points]:
         """Return the landmarks, then each curve."""
         return [*([] if self.landmarks is None else [self.landmarks]), *self.curves]
 
-    def coordinates(self, *, with_curves: bool) -> NDArray[np.float64]:
-        """Return the landmarks, followed by the points of the curves if asked."""
+    def coordinates(self, *, with_curves: bool) -> Floats:
+        """Return the landmarks, with `with_curves` followed by the points of the curves."""
         return np.concatenate([b.coordinates for b in self.blocks()[: None if with_curves else 1]])
 
     def other(self) -> dict[str, str]:
-        """Return the fields that have no place of their own."""
+        """Return the fields without a meaning here."""
         return {key: value for key, value in self.fields.items() if key not in RESERVED}
 
 
 class Parser:
-    """Makes specimens from lines in one pass."""
+    """Parses lines into specimens in one pass."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._specimens: list[Specimen] = []
         # The fields before the first LM; None until there is one.
         self._leading: frozenset[str] | None = None
-        # What commas have meant so far, and on which line that was seen.
+        # The meaning of commas, and the line that decided it.
         self._commas: tuple[str, int] | None = None
 
     def specimens(self) -> list[Specimen]:
-        """Read all lines."""
+        """Parse all lines."""
         while self._lines.left:
             number, text = self._lines.left.popleft()
             match = FIELD.fullmatch(text)
             if match is None:
-                raise self._lines.error(number, self._stray(text))
+                raise self._lines.error(number, _misplaced(text))
             spelling = match[1].upper()
             key = _SAME_KEY.get(spelling, spelling)
             specimen = self._specimen_of(key, number)
             self._store(specimen, key, match[2], number)
             if key == "LM":
-                self._read_landmarks(specimen, spelling, number)
+                specimen.dimension = 3 if spelling == "LM3" else 2
+                count = self._read_count(match[2], spelling, number)
+                specimen.landmarks = self._read_points(specimen, spelling, count, number)
             elif key == "CURVES":
                 self._read_curves(specimen, number)
             elif key == "POINTS":
@@ -193,18 +185,8 @@ class Parser:
         self._check_end()
         return self._specimens
 
-    def _stray(self, text: str) -> str:
-        """Return why a line without a keyword has no place here."""
-        parts = _without_remark(text).replace(",", " ").split()
-        if all(_NUMBER.fullmatch(part) for part in parts):
-            return (
-                "coordinates outside a block; the LM= or POINTS= before them promises fewer lines "
-                "than there are"
-            )
-        return "neither a field such as ID=name, nor coordinates where they are due"
-
     def _specimen_of(self, key: str, number: int) -> Specimen:
-        """Return the specimen that a field belongs to, a new one where it begins one."""
+        """Return the specimen that a field belongs to, which may be a new one."""
         current = self._specimens[-1] if self._specimens else None
         if current is None or (
             current.landmarks is not None and (key == "LM" or key in (self._leading or ()))
@@ -227,11 +209,6 @@ class Parser:
             value = f"{specimen.fields[key]}\n{value}"
         specimen.fields[key] = value
         specimen.field_lines[key] = number
-
-    def _read_landmarks(self, specimen: Specimen, spelling: str, number: int) -> None:
-        specimen.dimension = 3 if spelling == "LM3" else 2
-        count = self._read_count(specimen.fields["LM"], spelling, number)
-        specimen.landmarks = self._read_points(specimen, spelling, count, number)
 
     def _read_curves(self, specimen: Specimen, number: int) -> None:
         if specimen.landmarks is None:
@@ -277,7 +254,7 @@ class Parser:
     def _read_coordinates(
         self, text: str, dimension: int, keyword: str, number: int
     ) -> list[float]:
-        parts = self._parted(text, dimension, number) if "," in text else text.split()
+        parts = self._split_at_commas(text, dimension, number) if "," in text else text.split()
         if len(parts) != dimension:
             advice = "; LM3= holds three" if keyword == "LM" and len(parts) == 3 else ""
             raise self._lines.error(
@@ -285,8 +262,8 @@ class Parser:
             )
         return [self._read_number(part, number) for part in parts]
 
-    def _parted(self, text: str, dimension: int, number: int) -> list[str]:
-        """Return the numbers of a line with commas, by the rule of :func:`read_tps`."""
+    def _split_at_commas(self, text: str, dimension: int, number: int) -> list[str]:
+        """Split a line with commas into numbers, by the rule of :func:`read_tps`."""
         by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
         if len(by_blanks) == dimension and all(map(_is_comma_number, by_blanks)):
             meaning, parts = "decimal signs", [part.replace(",", ".") for part in by_blanks]
@@ -295,8 +272,8 @@ class Parser:
         else:
             raise self._lines.error(
                 number,
-                f"neither with commas as decimal signs and blanks between the numbers, nor with "
-                f"commas between them, is this {dimension} coordinates",
+                f"this is not {dimension} coordinates, with commas as decimal signs or between "
+                "the numbers",
             )
         if self._commas is None:
             self._commas = meaning, number
@@ -335,8 +312,16 @@ class Parser:
             )
 
 
+def _misplaced(text: str) -> str:
+    """Return why a line without a keyword is an error."""
+    parts = _without_remark(text).replace(",", " ").split()
+    if all(_NUMBER.fullmatch(part) for part in parts):
+        return "coordinates outside a block; the LM= or POINTS= before them has too small a count"
+    return "neither a field such as ID=name, nor expected coordinates"
+
+
 def _without_remark(text: str) -> str:
-    """Return a line of coordinates without the remark behind them."""
+    """Return a line of coordinates without a remark after them."""
     return _REMARK_BEHIND.sub("", text)
 
 

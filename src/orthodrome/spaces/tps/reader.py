@@ -1,4 +1,4 @@
-"""Read TPS files as arrays, and decide which landmarks are missing."""
+"""Read TPS files as arrays, with missing landmarks as NaN or an error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.checks import check_choice, check_flag
+from ..._core.types import Floats
 from ._parser import Lines, Parser, Points, Specimen, counted, name_and_text
-
-__all__ = ["TPSFile", "read_tps"]
 
 
 @dataclass(frozen=True, eq=False)
 class TPSFile:
-    """What :func:`read_tps` found in a file of n specimens.
+    """The content of a TPS file of n specimens.
 
     Attributes
     ----------
@@ -30,34 +29,33 @@ class TPSFile:
     images : list of str or None
         The IMAGE of each specimen.
     scales : ndarray of shape (n,)
-        The SCALE of each specimen as it stands in the file, NaN where there is none.
+        The SCALE of each specimen in the file, NaN if there is none.
     curves : list of lists of ndarray of shape (m, 2) or (m, 3)
-        The curves of each specimen, NaN where a point is missing; empty where they were appended
-        to the landmarks.
+        The curves of each specimen, NaN where a point is missing; empty if they were appended to
+        the landmarks.
     comments : list of str or None
         The COMMENT of each specimen; several are joined by line breaks.
     other : list of dict
         All other fields of each specimen, by their names in capitals.
     """
 
-    landmarks: NDArray[np.float64]
+    landmarks: Floats
     ids: list[str]
     images: list[str | None]
-    scales: NDArray[np.float64]
-    curves: list[list[NDArray[np.float64]]]
+    scales: Floats
+    curves: list[list[Floats]]
     comments: list[str | None]
     other: list[dict[str, str]]
 
     def labels(self, pattern: str, *, of: Literal["ids", "images"] = "ids") -> NDArray[np.str_]:
-        r"""Return class labels that a regular expression finds in the ids or the images.
+        r"""Extract class labels from the ids or the images by a regular expression.
 
         Parameters
         ----------
         pattern : str
-            A regular expression; its first group is the label. It may match anywhere in the text:
-            begin it with ``^`` to hold it to the beginning.
+            A regular expression; its first group is the label. It may match anywhere in the text.
         of : {"ids", "images"}, default="ids"
-            What is searched: the ids, or the images, with their folders as the file has them.
+            Search the ids, or the image paths.
 
         Returns
         -------
@@ -67,7 +65,7 @@ class TPSFile:
         Raises
         ------
         ValueError
-            Where the pattern has no group, or a specimen has no match; the message names it.
+            If the pattern has no group, or a specimen has no match.
 
         Examples
         --------
@@ -114,23 +112,22 @@ def read_tps(
     negative: Literal["missing", "keep"] = "missing",
     curves: Literal["drop", "append"] = "drop",
 ) -> TPSFile:
-    r"""Read the landmarks of a TPS file, and what else it says of its specimens.
+    r"""Read landmarks and other fields of a TPS file.
 
     Parameters
     ----------
     path : str, path-like or open text file
-        The file. It is read as UTF-8, or as Latin-1 where it is not that.
+        The file, in UTF-8 or else Latin-1.
     apply_scale : bool, default=False
-        Multiply landmarks and curves by the specimen's SCALE; all specimens must have one. `scales`
-        of the result stay as read, so do not write them beside scaled landmarks.
+        Multiply landmarks and curves by the specimen's SCALE, which all specimens must have.
+        `scales` of the result are not changed.
     missing : {"error", "nan"}, default="error"
-        What to do about missing landmarks: an error that names the first, or NaN coordinates. Of
-        curves only if they are appended; else their missing points are NaN.
+        Raise an error for missing landmarks, or return NaN. Missing points of curves are always NaN
+        unless they are appended.
     negative : {"missing", "keep"}, default="missing"
-        What negative coordinates mean; see Notes.
+        Meaning of negative coordinates; see Notes.
     curves : {"drop", "append"}, default="drop"
-        Whether the points of the curves follow the landmarks in `landmarks` ("append"), or are in
-        `curves` alone.
+        Append the points of the curves to `landmarks`, or return them in `curves` only.
 
     Returns
     -------
@@ -140,11 +137,10 @@ def read_tps(
     Raises
     ------
     ValueError
-        Where the file cannot be read; the message has the name of the file, the number of the line,
-        the line and the reason. All specimens must have as many landmarks, in as many dimensions,
-        as the first: there are no ragged arrays here.
+        If the file cannot be parsed, or specimens differ in the number of landmarks or dimensions;
+        the message gives the file, the line number, the line and the reason.
     FileNotFoundError
-        Where there is no such file.
+        If there is no such file.
 
     See Also
     --------
@@ -153,33 +149,29 @@ def read_tps(
     Notes
     -----
     *Dialects.* Keywords in any case, with blanks around ``=``; LM3 for three dimensions; OUTLINES
-    for CURVES, COMMENTS for COMMENT; blank lines, and remarks, which are whole lines that begin
-    with ``#``, ``"`` or ``//``, or stand behind coordinates (``1 2 # tip``); any line ends; blanks
-    or tabs. Unknown fields are kept in `other`.
+    for CURVES, COMMENTS for COMMENT; blank lines; remarks after ``#``, ``"`` or ``//``, on
+    lines of their own or after coordinates (``1 2 # tip``); any line ends; blanks or tabs. Unknown
+    fields are kept in `other`.
 
-    *Counting.* Specimens, landmarks and curves are counted from 1 in a file and from 0 in arrays;
-    errors say both, "landmark 2 (index 1)". Lines are counted from 1.
+    *Counting.* Errors count specimens, landmarks and curves from 1 and from 0: "landmark 2
+    (index 1)". Lines are counted from 1.
 
-    *Where a specimen begins.* At its LM; but if ID, IMAGE or SCALE stands before the first LM of
-    the file, then after a block of landmarks any of the fields which stood before the first begins
-    the next specimen too.
+    *Start of a specimen.* A specimen begins at its LM. If ID, IMAGE or SCALE comes before the first
+    LM of the file, then any field that came before the first LM also begins a new specimen.
 
-    *Commas.* A line of d coordinates with commas has decimal commas where blanks part it into d
-    numbers without a point (``1,5 2,75``), and commas between the numbers where these part it into
-    d numbers (``1.5, 2.75`` or ``1.5,2.75``). No line is both. A line that is neither, such as
-    ``1,5,2,75``, is an error, and so is a file that has lines of both kinds. There are no commas
-    for thousands.
+    *Commas.* Commas are decimal signs if blanks split the line into d numbers without a point
+    (``1,5 2,75``), and separators if commas split it into d numbers (``1.5, 2.75`` or
+    ``1.5,2.75``). A line that is neither, such as ``1,5,2,75``, is an error, and so is a file with
+    lines of both kinds. Commas for thousands are not supported.
 
     *Missing landmarks.* A landmark (or a point of a curve) with a coordinate ``NA``, ``NaN`` or
     ``?`` is missing, and all its coordinates become NaN. So is one whose coordinates are all
-    negative: programs such as tpsDig record a missing landmark so. Aligned or centred landmarks are
-    negative by right, so in two cases this is not assumed: where the file also has a point with a
-    negative coordinate beside one that is not, and where no point would be left. Then such a
-    landmark is an error, whatever `missing` is; a point of a curve that is not appended stays as it
-    is. ``negative="keep"`` takes all numbers as they are. (geomorph's `readland.tps`
-    keeps them unless told ``negNA=TRUE``, and then each negative coordinate is missing by itself.)
-    The default here is the other way round because the error is loud, while a landmark at (-1, -1)
-    spoils a shape silently.
+    negative: programs such as tpsDig record missing landmarks like this. But aligned or centred
+    landmarks may be negative. If the file also has a point with coordinates of both signs, or if no
+    point would be left, such a landmark is an error, whatever `missing` is; a point of a curve that
+    is not appended is kept. ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps
+    them by default; with ``negNA=TRUE`` each negative coordinate is missing by itself.) The default
+    here is an error because a landmark at (-1, -1) would silently distort a shape.
 
     References
     ----------
@@ -226,7 +218,7 @@ def read_tps(
 
 
 def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> None:
-    """Raise at the first specimen that has not as many landmarks and dimensions as the first."""
+    """Raise unless all specimens have equal numbers of landmarks and dimensions."""
     what = "landmarks and points of curves" if with_curves else "landmarks"
     first = specimens[0]
     count, dimension = first.coordinates(with_curves=with_curves).shape
@@ -247,8 +239,10 @@ def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool
 def _settle_missing(
     lines: Lines, specimens: list[Specimen], *, missing: str, negative: str, with_curves: bool
 ) -> None:
-    """Turn missing points into NaN, or raise at the first of them; in curves only if asked."""
-    signs = negative == "missing" and _signs_tell(lines, specimens, with_curves=with_curves)
+    """Replace missing points by NaN, or raise at the first of them."""
+    signs = negative == "missing" and _negative_is_missing(
+        lines, specimens, with_curves=with_curves
+    )
     for specimen in specimens:
         for index, block in enumerate(specimen.blocks()):
             points = block.coordinates
@@ -265,21 +259,20 @@ def _settle_missing(
 
 
 def _missing(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
-    """Return what is missing, and what to do; `sign`: because of negative coordinates."""
+    """Return an error message for a missing point; `sign`: because of negative coordinates."""
     curve = f"{counted('point', row)} of {counted('curve', index - 1)}"
     return (
         f"{curve if index else counted('landmark', row)} of {specimen.called} is missing"
-        + (", as negative coordinates say" if sign else "")
+        + (" (negative coordinates)" if sign else "")
         + "; complete it, or pass missing='nan' to have NaN"
-        + (", or negative='keep' if it truly lies there" if sign else "")
+        + (", or negative='keep' if it is a position" if sign else "")
     )
 
 
-def _signs_tell(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> bool:
-    """Whether negative coordinates are signs of missing points, and not perhaps positions.
+def _negative_is_missing(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> bool:
+    """Return whether negative coordinates mark missing points.
 
-    Where they may be, raise at the first such landmark; points of curves that are dropped stay as
-    they are.
+    If they may be positions, raise at the first such landmark; dropped curves do not count.
     """
     blocks = [block for specimen in specimens for block in specimen.blocks()]
     wanted = blocks if with_curves else [one.blocks()[0] for one in specimens]
@@ -299,12 +292,12 @@ def _signs_tell(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -
     )
     raise lines.error(
         own_numbers[int(np.argmax(suspect))],
-        f"negative coordinates stand for a missing landmark, but {evidence}, so these may be "
-        "positions; pass negative='keep' if they are, or write NA for missing landmarks",
+        f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
+        "pass negative='keep' if they are, or write NA for missing landmarks",
     )
 
 
-def _points_and_lines(blocks: list[Points]) -> tuple[NDArray[np.float64], list[int]]:
+def _points_and_lines(blocks: list[Points]) -> tuple[Floats, list[int]]:
     return (
         np.concatenate([block.coordinates for block in blocks]),
         [number for block in blocks for number in block.lines],

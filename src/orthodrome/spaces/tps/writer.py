@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.checks import check_numbers, check_path, refuse_masked
 from ..._core.files import write_atomically
+from ..._core.types import Floats
 from ..._core.warn import warn_user
 from ..shapes import LEAST_LANDMARKS, in_form
 from ._parser import FIELD, RESERVED, counted
-
-__all__ = ["write_tps"]
 
 
 def write_tps(
@@ -32,47 +31,46 @@ def write_tps(
     comments: Sequence[str | None] | None = None,
     other: Sequence[Mapping[str, str] | None] | None = None,
 ) -> None:
-    """Write landmarks to a TPS file, so that :func:`read_tps` gives them back to the last bit.
+    """Write landmarks to a TPS file; :func:`read_tps` returns them to the last bit.
 
     Parameters
     ----------
     path : str or path-like
-        The file. It is replaced in one step when all is written: nothing is left half-written.
+        The file. It is written atomically.
     landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
-        Coordinates. NaN is written as NA, and a landmark with one is read back as wholly missing;
-        three dimensions are written as LM3. Flat rows x1, y1, x2, y2, … are of three landmarks or
-        more, so that one specimen of shape (k, 2) cannot be taken for them.
+        Coordinates. NaN is written as NA, and a landmark with one is read back as missing. Three
+        dimensions are written as LM3. Flat rows x1, y1, x2, y2, … need at least three landmarks,
+        to distinguish them from one specimen of shape (k, 2).
     ids : sequence of n str or int, optional
-        The names of the specimens; their numbers from 1 if there are none.
+        Names of the specimens. Default: 1, 2, …
     images : sequence of n str or None, optional
         The image files.
     scales : array-like of shape (n,), optional
-        Positive numbers that the coordinates are to be multiplied by; NaN for none. The coordinates
-        are written as they are.
+        Positive factors of the coordinates, NaN for none. The coordinates are written unscaled.
     curves : sequence of n sequences of array-likes of shape (m, 2) or (m, 3), optional
         The curves of each specimen, or None.
     comments : sequence of n str or None, optional
         Comments; one with line breaks becomes several COMMENT lines.
     other : sequence of n mappings from str to str, or None, optional
-        Further fields of each specimen, as `other` of :class:`TPSFile` holds them: names in
-        capitals; a text with line breaks becomes several lines of that name.
+        Further fields of each specimen, as in `other` of :class:`TPSFile`: names in capitals; a
+        text with line breaks becomes several lines of that name.
 
     Warns
     -----
     UserWarning
-        Where a landmark has negative coordinates only, which :func:`read_tps` takes for a missing
-        one unless it is told ``negative="keep"``.
+        If all coordinates of a landmark are negative, which :func:`read_tps` reads as missing
+        unless ``negative="keep"``.
 
     Raises
     ------
     ValueError
-        Where something could not be read back: a text with a line break or with blanks at its ends,
-        a field of a name that has another meaning, an infinite coordinate, a length that does not
-        fit. Errors count specimens and curves as :func:`read_tps` does: "specimen 3 (index 2)".
+        If something could not be read back: a text with a line break or with blanks at its ends, a
+        reserved field name, an infinite coordinate, a wrong length. Errors count specimens and
+        curves as :func:`read_tps` does: "specimen 3 (index 2)".
 
     See Also
     --------
-    read_tps : Reads such files. Of aligned or centred landmarks, with ``negative="keep"``.
+    read_tps : Reads such files; use ``negative="keep"`` for aligned or centred landmarks.
 
     Examples
     --------
@@ -105,10 +103,9 @@ def write_tps(
     columns = {name: _checked_length(values, n, name) for name, values in given.items()}
     written: list[str] = []
     for i in range(n):
+        own = {name: values[i] for name, values in columns.items()}
         written += [f"LM{'' if dimension == 2 else dimension}={k}", *_coordinate_lines(points[i])]
-        for name, values in columns.items():
-            if values[i] is not None or name == "ids":
-                written += _FIELDS[name](values[i], counted("specimen", i), dimension)
+        written += _field_lines(own, counted("specimen", i), dimension)
     if target.is_dir():
         raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
     if not target.parent.is_dir():
@@ -117,16 +114,15 @@ def write_tps(
     _warn_of_negative(points)
 
 
-def _warn_of_negative(points: NDArray[np.float64]) -> None:
-    """Warn of landmarks that :func:`read_tps` would take for missing, or reject."""
+def _warn_of_negative(points: Floats) -> None:
+    """Warn of landmarks that :func:`read_tps` would read as missing, or reject."""
     below = (points < 0).all(axis=2)
     if below.any():
         specimen, landmark = (int(i) for i in np.argwhere(below)[0])
         warn_user(
             f"{counted('landmark', landmark).capitalize()} of {counted('specimen', specimen)} has "
-            "negative coordinates only, which stand for a missing landmark in a TPS file; read it "
-            "back with read_tps(path, negative='keep').",
-            UserWarning,
+            "negative coordinates only, which mark a missing landmark in a TPS file; read it with "
+            "read_tps(path, negative='keep')."
         )
 
 
@@ -134,11 +130,11 @@ def _warn_of_negative(points: NDArray[np.float64]) -> None:
 
 
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
-    """Return complex and flat landmarks as (n, k, 2), all else as it is."""
+    """Return complex and flat landmarks as (n, k, 2), others unchanged."""
     refuse_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
-    except ValueError:  # ragged: the check of points says so
+    except ValueError:  # ragged: _checked_points raises
         return landmarks
     if array.ndim != 2:
         return landmarks
@@ -148,7 +144,7 @@ def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
     return array.reshape(len(array), -1, 2) if len(array) and is_flat else landmarks
 
 
-def _checked_points(points: ArrayLike, n_axes: int, what: str) -> NDArray[np.float64]:
+def _checked_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
     """Return points as float64; raise unless they have `n_axes` axes and no infinite value."""
     try:
         array = np.asarray(points)
@@ -185,12 +181,12 @@ def _checked_scales(scales: ArrayLike | None, n: int) -> list[float | None] | No
 
 
 def _checked_length(values: Any, n: int, what: str) -> list[Any]:
-    """Return one entry for each specimen; None for all stands for None for each."""
+    """Return one entry per specimen; None means None for each."""
     if values is None:
         return [None] * n
     try:
         length = -1 if isinstance(values, str) else len(values)
-    except TypeError:  # it has none
+    except TypeError:
         length = -1
     if length != n:
         got = repr(values) if length < 0 else f"{length} entries"
@@ -204,9 +200,27 @@ def _checked_length(values: Any, n: int, what: str) -> list[Any]:
 # ---------------------------------------------------------------------------- lines of a specimen
 
 
-def _coordinate_lines(points: NDArray[np.float64]) -> list[str]:
+def _coordinate_lines(points: Floats) -> list[str]:
     # repr is the shortest text that reads back as the same float
     return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
+
+
+def _field_lines(own: dict[str, Any], specimen: str, dimension: int) -> list[str]:
+    """Return the lines of a specimen after its landmarks."""
+    lines = [] if own["curves"] is None else _curve_lines(own["curves"], specimen, dimension)
+    if own["images"] not in (None, ""):
+        lines.append(f"IMAGE={_one_line(own['images'], 'images', specimen)}")
+    name = own["ids"]
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        name = str(name)
+    if name is None or name == "":
+        raise ValueError(f"The id of {specimen} is {name!r}; give it a name.")
+    lines.append(f"ID={_one_line(name, 'ids', specimen)}")
+    if own["scales"] is not None:
+        lines.append(f"SCALE={own['scales']!r}")
+    if own["comments"] not in (None, ""):
+        lines += _text_lines("COMMENT", own["comments"], "comments", specimen)
+    return lines if own["other"] is None else lines + _other_lines(own["other"], specimen)
 
 
 def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
@@ -227,25 +241,13 @@ def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
     return lines
 
 
-def _id_lines(value: Any, specimen: str, dimension: int) -> list[str]:
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        value = str(value)
-    if value is None or value == "":
-        raise ValueError(f"The id of {specimen} is {value!r}; give it a name.")
-    return [f"ID={_one_line(value, 'ids', specimen)}"]
+def _text_lines(key: str, text: Any, what: str, specimen: str) -> list[str]:
+    """Return one field for each line of a text."""
+    parts = text.split("\n") if isinstance(text, str) else [text]
+    return [f"{key}={_one_line(part, what, specimen)}" for part in parts]
 
 
-def _image_lines(value: Any, specimen: str, dimension: int) -> list[str]:
-    return [f"IMAGE={_one_line(value, 'images', specimen)}"] if value != "" else []
-
-
-def _comment_lines(value: Any, specimen: str, dimension: int) -> list[str]:
-    lines = value.split("\n") if isinstance(value, str) else [value]
-    checked = [_one_line(line, "comments", specimen) for line in lines]
-    return [f"COMMENT={line}" for line in checked] if value else []
-
-
-def _other_lines(fields: Any, specimen: str, dimension: int) -> list[str]:
+def _other_lines(fields: Any, specimen: str) -> list[str]:
     if not isinstance(fields, Mapping):
         raise ValueError(
             f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
@@ -254,18 +256,17 @@ def _other_lines(fields: Any, specimen: str, dimension: int) -> list[str]:
     lines = []
     for key, text in fields.items():
         _check_name(key, specimen)
-        parts = text.split("\n") if isinstance(text, str) else [text]
-        lines += [f"{key}={_one_line(part, f'other[{key!r}]', specimen)}" for part in parts]
+        lines += _text_lines(key, text, f"other[{key!r}]", specimen)
     return lines
 
 
 def _check_name(key: Any, specimen: str) -> None:
-    """Raise a ValueError unless a name in `other` is read back as it is."""
+    """Raise unless a name in `other` is read back unchanged."""
     _one_line(key, "names in other", specimen)
     if key in RESERVED:
         raise ValueError(
-            f"other of write_tps has the name {key!r} for {specimen}, which has a meaning "
-            "of its own in a TPS file; use the parameter for it, or another name."
+            f"other of write_tps has the name {key!r} for {specimen}, which is reserved in TPS "
+            "files; use the parameter for it, or another name."
         )
     match = FIELD.fullmatch(f"{key}=")
     if match is None or match[1] != key or key != key.upper():
@@ -276,8 +277,7 @@ def _check_name(key: Any, specimen: str) -> None:
 
 
 def _one_line(text: Any, what: str, specimen: str) -> str:
-    """Return a text; raise unless it is read back as it is."""
-    # UTF-8 has no lone surrogates
+    """Return a text, or raise unless it is read back unchanged."""
     if not isinstance(text, str) or text != text.strip() or _UNREADABLE.search(text):
         raise ValueError(
             f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
@@ -286,12 +286,4 @@ def _one_line(text: Any, what: str, specimen: str) -> str:
     return text
 
 
-_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")
-_FIELDS: dict[str, Callable[[Any, str, int], list[str]]] = {
-    "curves": _curve_lines,
-    "images": _image_lines,
-    "ids": _id_lines,
-    "scales": lambda scale, specimen, dimension: [f"SCALE={scale!r}"],
-    "comments": _comment_lines,
-    "other": _other_lines,
-}
+_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")  # UTF-8 has no lone surrogates
