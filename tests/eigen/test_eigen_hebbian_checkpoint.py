@@ -520,7 +520,7 @@ def test_what_is_no_place_for_a_file(tmp_path):
         run(operator, tmp_path)
     with pytest.raises(ValueError, match=r"checkpoint of hebbian must be a path.* got 5"):
         run(operator, 5)
-    with pytest.raises(ValueError, match=r"nowhere is not a folder"):
+    with pytest.raises(ValueError, match=r"nowhere is missing"):
         run(operator, tmp_path / "nowhere" / "run")
     assert operator.n_rows == 0  # said before the work, not after
 

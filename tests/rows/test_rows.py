@@ -254,7 +254,7 @@ failing.rows_at_once = 10
 
 @pytest.mark.parametrize("kind", ["array", "dask", "list"])
 def test_errors_of_a_function_name_the_block(kind, tmp_path):
-    with pytest.raises(ValueError, match=r"Row 3 .*begins at row \d+ of the data"):
+    with pytest.raises(ValueError, match=r"Row 3 .*from row \d+ of the data"):
         rows_of(KINDS[kind](data(), tmp_path)).reduce(failing)
 
 

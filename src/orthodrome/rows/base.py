@@ -1,4 +1,4 @@
-"""Rows of data, wherever they are stored: the contract, and what happens to one block."""
+"""The base class of rows, and functions for one block of rows."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ __all__ = [
     "visit_block",
 ]
 
-#: A function of a block: ``function(block, start, **columns)``.
+#: A block function: ``function(block, start, **columns)``.
 BlockFunction = Callable[..., Any]
 
-# Rows that a function gets at a time unless it says otherwise (`rows_at_once`).
+# Rows per call of a function without the attribute `rows_at_once`.
 _PIECE = 2048
 
 
 class Rows(ABC):
     """Rows of data that are read in blocks, in a fixed order.
 
-    A function of blocks is called as ``function(block, start, **columns)``: `block` holds validated
-    rows, `start` is the number of the first of them among all rows, and `columns` are the same rows
-    of the arrays that :meth:`zip` has attached. It must be picklable and must not change its
-    arguments. It may have the attributes ``rows_at_once``, the most rows that it wants at a time,
-    and ``work_per_row``, an estimate of its work that decides whether threads are used.
+    Block functions are called as ``function(block, start, **columns)``: `block` holds validated
+    rows, `start` is the index of the first, and `columns` are the same rows of the arrays attached
+    by :meth:`zip`. They must be picklable and must not change their arguments. Optional attributes:
+    ``rows_at_once``, the most rows per call, and ``work_per_row``, an estimate in multiply-adds
+    that decides whether threads are used.
 
     Attributes
     ----------
     shape : tuple
-        Of all validated rows together, rows first; empty if they are not counted.
+        Shape of all validated rows, rows first; empty if they are not counted.
     dtype : dtype
-        That of the validated rows, float32 or float64.
+        Type of the validated rows, float32 or float64.
     lazy : bool
-        Whether :meth:`map` returns a dask array, which is computed when it is asked for.
+        Whether :meth:`map` returns a dask array.
     once : bool
         Whether the rows can be read only once.
     mapped : bool
         Whether they are a memory map.
     columns : dict of arrays
-        What :meth:`zip` has attached.
+        Arrays attached by :meth:`zip`.
     """
 
     lazy: ClassVar[bool] = False
@@ -71,10 +71,10 @@ class Rows(ABC):
     shape: tuple[int, ...] = ()
     dtype: np.dtype[Any]
     columns: dict[str, Any] = {}  # noqa: RUF012  # never changed: zip makes a new one
-    _check: RowCheck | None = None  # of each block when it is read; None if that is done
+    _check: RowCheck | None = None  # applied to each block; None if the rows are validated
 
     def zip(self, **columns: Any) -> Self:
-        """Return the same rows with more columns, arrays with one row for each; skip None."""
+        """Return the same rows with more columns attached; None is skipped."""
         rows = copy.copy(self)
         given = {name: column for name, column in columns.items() if column is not None}
         rows.columns = self.columns | given
@@ -82,11 +82,11 @@ class Rows(ABC):
 
     @abstractmethod
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
-        """Add up the tuples of numbers or arrays that the function returns, in float64."""
+        """Sum the tuples of numbers or arrays that a block function returns, in float64."""
 
     @abstractmethod
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
-        """Return what the function returns for each block, one below the other.
+        """Return the concatenated results of a block function.
 
         Parameters
         ----------
@@ -94,8 +94,7 @@ class Rows(ABC):
             Returns an array with one row, or one number, for each row of its block; or a tuple of
             such arrays (not for lazy rows).
         keep : {"memory", "disk"}, default="memory"
-            Where the result is kept: in an array, or in a temporary memory map. Lazy rows ignore
-            it.
+            Store the result in an array, or in a temporary memory map. Lazy rows ignore it.
 
         Returns
         -------
@@ -104,24 +103,24 @@ class Rows(ABC):
         """
 
     def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few validated rows by their numbers, in this order, as one array."""
+        """Return the validated rows with these indices, in this order, as one array."""
         rows = self._fetch(indices)
         return rows if self._check is None else self._check(rows, indices)
 
     @abstractmethod
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows by their numbers, in this order, before they are checked."""
+        """Return the rows with these indices, in this order, before validation."""
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
-        """Yield validated blocks in order; errors count rows from the number `first` on."""
-        raise ValueError("Rows of a dask array are not read in order.")
+        """Yield validated blocks in order; row numbers in errors begin at `first`."""
+        raise ValueError("Rows of a dask array cannot be read in order.")
 
     def whole(self) -> Any:
-        """Return all rows as one array; rows that are read in blocks have none."""
-        raise ValueError("Rows that are read in blocks are never held as one array.")
+        """Return all validated rows as one array."""
+        raise ValueError("Rows that are read in blocks cannot be returned as one array.")
 
     def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows, in ascending order, as what :func:`~orthodrome.gram.gram_operator` takes."""
+        """Return rows in ascending order, as input of :func:`~orthodrome.gram.gram_operator`."""
         return self.take(indices)
 
     def spread(
@@ -137,10 +136,7 @@ class Rows(ABC):
         return self.zip(weights=self.weights(sample_weight, owner, dtype))
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
-        """Return checked weights, as an array that :meth:`zip` takes, or None.
-
-        Where they multiply numbers of a `dtype`, their sum must be within its range.
-        """
+        """Return checked weights for :meth:`zip`, or None; `dtype` limits their sum."""
         return check_sample_weight(sample_weight, self.shape[0], owner, dtype)
 
 
@@ -152,27 +148,26 @@ def spread_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Draw at most `count` of n rows, evenly over the sum of the weights.
 
-    One is drawn from each of `count` equal parts of that sum. (Rows at equal distances would all be
-    of one kind where kinds take turns.)
+    One is drawn from each of `count` equal parts of that sum. (Equally spaced rows would be biased
+    if the data are periodic.)
 
     Parameters
     ----------
     n : int
-        How many rows there are; if no more than `count`, all are chosen.
+        Number of rows; if at most `count`, all are chosen.
     weights : ndarray of shape (n,) or None
-        Weights, not all 0; rows of weight 0 are not chosen, except where all are.
+        Weights, not all 0; rows of weight 0 are not drawn.
     count : int
-        How many to choose.
+        Number of draws.
     random : Generator, optional
         Source of the draws; by default they are the same every time.
 
     Returns
     -------
     rows : ndarray of shape (at most count,)
-        Numbers of rows, ascending.
+        Indices, ascending.
     weights : ndarray of that shape
-        How often each counts: also without weights a row may be drawn twice, where it lies in two
-        parts.
+        How often each was drawn; or, if all are chosen, their weights.
 
     Examples
     --------
@@ -193,17 +188,14 @@ def spread_rows(
 
 
 def rows_at(weights: NDArray[np.float64], parts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rows at parts, in [0, 1), of the running sum of weights; none has the weight 0.
-
-    A row written twice covers the same part of the sum as one of twice the weight.
-    """
+    """Return the rows at fractions, in [0, 1), of the cumulative weights; none has weight 0."""
     sums = np.cumsum(weights)
     rows = np.searchsorted(sums, parts * sums[-1], side="right")
     return np.minimum(rows, np.searchsorted(sums, sums[-1]))
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Return arrays one below the other; one alone is returned as it is."""
+    """Concatenate arrays, dense or sparse; a single one is not copied."""
     if len(parts) == 1:
         return parts[0]
     if any(scipy.sparse.issparse(part) for part in parts):
@@ -219,16 +211,16 @@ def random_parts(count: int, random: np.random.Generator | None) -> NDArray[np.f
 
 @dataclass(frozen=True)
 class RowCheck:
-    """The check of each block by the kernel.
+    """Validation of each block by the kernel.
 
     Attributes
     ----------
     kernel : Kernel
-        Its ``validate`` checks; it has seen the first block.
+        Its ``validate`` checks the blocks; it has validated the first one.
     owner : str
-        The estimator that messages name.
+        The estimator named in errors.
     dtype : dtype, optional
-        The precision of the checked rows; None leaves it as it is.
+        Type of the validated rows; None leaves it unchanged.
     """
 
     kernel: Kernel
@@ -237,17 +229,17 @@ class RowCheck:
 
     @classmethod
     def of(cls, kernel: Kernel, first: Any, estimator: Any, *, reset: bool) -> RowCheck:
-        """Let the kernel see the first block, on behalf of an estimator."""
+        """Return the check of blocks like the first one, for an estimator."""
         owner = type(estimator).__name__
         with rows_named(first, 0, owner):
             valid = kernel.validate(first, estimator=estimator, reset=reset)
-        if reset or not hasattr(kernel, "n_features_in_"):  # names are the estimator's to compare
+        if reset or not hasattr(kernel, "n_features_in_"):  # the estimator compares names
             kernel = clone(kernel)
             kernel.validate(np.asarray(first) if hasattr(first, "columns") else first)
         return cls(kernel, owner, valid.dtype if reset else None)
 
     def __call__(self, block: Any, start: int | NDArray[np.intp]) -> Any:
-        """Return the rows of a block, checked; `start` is the number of the first, or of all."""
+        """Return the validated rows of a block; `start` is as in :func:`rows_named`."""
         with rows_named(block, start, self.owner):
             valid = self.kernel.validate(block, reset=False)
         return valid if self.dtype is None else valid.astype(self.dtype, copy=False)
@@ -255,43 +247,36 @@ class RowCheck:
 
 @contextmanager
 def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterator[None]:
-    """Translate row numbers of a block in errors to the caller's.
+    """Translate row numbers of a block in errors to those of the data.
 
-    `start` is the number of the first row of the block, or holds the numbers of all of them.
+    `start` is the index of the first row of the block, or an array of the indices of all its rows.
     """
     try:
         yield
-    except RowError as error:
-        raise error.renumbered(_numbers(start)) from None
     except ValueError as error:
+        numbers = range(start, sys.maxsize) if isinstance(start, int) else start
+        if isinstance(error, RowError):
+            raise error.renumbered(numbers) from None
         row = _first_not_finite(block)
         if row is not None:
             raise ValueError(
-                f"Input X of {owner} contains NaN or infinity in row {_numbers(start)[row]}. Leave "
-                "such rows out, or fill what is missing."
+                f"Input X of {owner} contains NaN or infinity in row {numbers[row]}. Remove such "
+                "rows, or fill in the missing values."
             ) from error
         if not isinstance(start, int) or start == 0:
             raise
-        raise ValueError(
-            f"{error} (In the block that begins at row {start} of the data, whose rows are counted "
-            "from there.)"
-        ) from error
-
-
-def _numbers(start: int | NDArray[np.intp]) -> Any:
-    """Return the numbers of the rows of a block, as a sequence."""
-    return range(start, sys.maxsize) if isinstance(start, int) else start
+        raise ValueError(f"{error} (Rows are counted from row {start} of the data.)") from error
 
 
 def _first_not_finite(block: Any) -> int | None:
-    """Return the first row with a value that is NaN or infinite, None if there is none."""
+    """Return the first row with NaN or infinity, or None."""
     if scipy.sparse.issparse(block):
         entries = block.tocoo()
         rows = entries.coords[0][~np.isfinite(entries.data)]
     else:
         try:
             values = np.asarray(block)
-        except ValueError:  # lists of unlike lengths
+        except ValueError:  # ragged lists
             return None
         if values.dtype.kind not in "fc" or not values.ndim:
             return None
@@ -311,10 +296,10 @@ def visit_block(
     start: int,
     columns: dict[str, Any],
 ) -> Any:
-    """Call a function with a block, in pieces, and collect what it returns.
+    """Call a block function for the pieces of a block, and collect the results.
 
-    `collect` is :func:`sum_parts` or :func:`join_parts`, `start` the number of the first row, and
-    `columns` are the rows of this block alone.
+    `collect` is :func:`sum_parts` or :func:`join_parts`, `start` the index of the first row, and
+    `columns` are those of this block.
     """
     rows = block if check is None else check(block, start)
     owner = "the data" if check is None else check.owner
@@ -333,12 +318,12 @@ def visit_block(
 
 
 def rows_at_once(function: BlockFunction) -> int:
-    """Return how many rows a function wants at a time."""
+    """Return the most rows per call of a block function."""
     return int(getattr(function, "rows_at_once", _PIECE))
 
 
 def sum_parts(parts: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
-    """Add up tuples of numbers or arrays, at least one tuple, in double precision."""
+    """Sum tuples of numbers or arrays, at least one, in double precision."""
     parts = iter(parts)
     total = tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in next(parts))
     for part in parts:
@@ -348,7 +333,7 @@ def sum_parts(parts: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
 
 
 def join_parts(parts: Iterable[Any]) -> Any:
-    """Return arrays, or tuples of arrays, one below the other."""
+    """Concatenate arrays, or tuples of arrays."""
     parts = list(parts)
     if isinstance(parts[0], tuple):
         return tuple(map(stacked, zip(*parts, strict=True)))

@@ -1,4 +1,4 @@
-"""Rows of a dask array: blocks are its chunks, and sums are made where the blocks are."""
+"""Rows of a dask array, whose blocks are its chunks."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from .dask_blocks import (
 
 __all__ = ["DaskRows"]
 
-# Bytes of rows that may be moved here for a search among them.
+# The most bytes of rows that are gathered in this process.
 _MOST_GATHERED = 2**26
 
 
 class DaskRows(Rows):
     """Rows of a dask array, of any scheduler or cluster.
 
-    A pass is a task for each block; what tasks return is added up by a tree of further tasks, so
-    that only the sum arrives here. What there is for every row stays a dask array.
+    A pass runs one task per block; a tree of tasks sums the results, so that only the sum is
+    returned to this process. Results with a row for each row stay dask arrays.
 
     Parameters
     ----------
     X : dask array of shape (n, ...)
-        The rows. Blocks that are split along other axes are put together; the numbers of rows are
-        computed where dask does not know them. What is not persisted is computed in every pass.
+        The rows. Blocks are merged along other axes, and unknown numbers of rows computed. An array
+        that is not persisted is computed again in every pass.
     kernel, estimator, reset
         As for :func:`~orthodrome.rows.as_rows`.
 
@@ -86,23 +86,23 @@ class DaskRows(Rows):
 
     @classmethod
     def of(cls, array: Any) -> DaskRows:
-        """Make rows of the result of a computation, which needs no check."""
+        """Make rows of a dask array that needs no validation."""
         rows = cls.__new__(cls)
         rows.array, rows._first = as_row_blocks(array), None
         rows.shape, rows.dtype = array.shape, array.dtype
         return rows
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
-        """Add up what the function returns for each block: one pass over the rows."""
+        """Sum the results of a block function, in one pass."""
         (total,) = computed(reduced(self._tasks(sum_parts, function), _sum))
         return total
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
-        """Return a dask array of what the function returns for each block.
+        """Return the results of a block function as a dask array.
 
-        Nothing is computed but what it returns for the first row.
+        Only the result for the first row is computed now.
         """
-        # The first row shows the shape and type of the result. It has to be a real one: kernels
+        # Zeros in place of the first row would not do for the shape and type of the result: kernels
         # reject what is not a shape, or not a positive matrix. Columns may be 0.
         if self._first is None:
             self._first = self.take(np.zeros(1, dtype=np.intp))
@@ -118,10 +118,7 @@ class DaskRows(Rows):
         return rows_of(self.array, indices)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows in ascending order: here if they are small, else as a dask array.
-
-        That one is computed now, kept by the workers, and has few blocks.
-        """
+        """Return rows in ascending order, in few blocks kept by the workers if they are large."""
         row = int(np.prod(self.shape[1:])) * self.dtype.itemsize
         if len(indices) * row <= _MOST_GATHERED:
             return self.take(indices)
@@ -129,17 +126,17 @@ class DaskRows(Rows):
         return persisted(lazy_rows_of(self.whole(), indices).rechunk({0: rows}))
 
     def whole(self) -> Any:
-        """Return the validated rows as a dask array, which is checked when it is computed."""
+        """Return the rows as a dask array that is validated when it is computed."""
         return self.map(_unchanged)
 
     def as_dask(self, array: NDArray[Any]) -> Any:
-        """Return an array with a row for each row as a dask array, in the blocks of the rows."""
+        """Return an array as a dask array in the blocks of the rows."""
         import dask.array as da
 
         return da.from_array(array, chunks=(self.array.chunks[0], *array.shape[1:]))
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
-        """Return checked weights; those in a dask array stay where they are."""
+        """Return checked weights; a dask array stays one."""
         if not is_dask_array(sample_weight):
             return super().weights(sample_weight, owner, dtype)
         sample_weight = with_known_sizes(sample_weight)
@@ -187,7 +184,7 @@ class DaskRows(Rows):
         ]
 
     def _split(self, array: Any) -> list[Any]:
-        """Return the blocks of a column that is attached to the rows."""
+        """Return the blocks of an attached column."""
         if is_dask_array(array):
             chunks = {0: self.array.chunks[0], **dict.fromkeys(range(1, array.ndim), -1)}
             return blocks_of(array.rechunk(chunks))

@@ -1,7 +1,7 @@
-"""Dask arrays in blocks of rows: tasks over them, and sums that are added up on the way.
+"""Dask arrays in blocks of rows: tasks over them, and sums by trees of tasks.
 
-Nothing here imports dask before it is given a dask array. Which scheduler runs the tasks, or which
-cluster, is what dask itself is set to: ``dask.config``, or the client that was made last.
+Dask is imported only when a dask array is given. Tasks run on the scheduler or cluster that dask is
+configured for.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = [
     "with_known_sizes",
 ]
 
-# Results that one task adds up: with more, sums of m x m wait for each other on one worker.
+# Results that one task adds up; with more, m x m sums pile up on one worker.
 _FAN_IN = 8
 
 
 def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
     """Return a dask array whose blocks are whole rows, each of a known number of them.
 
-    Sizes that are not known are computed, which takes a pass over the data; blocks without rows
-    are left out. Numbers that are neither float32 nor float64 become float64.
+    Unknown sizes are computed, which takes a pass over the data; empty blocks are left out.
+    Integers become float64.
     """
     if not is_dask_array(X):
         raise ValueError(
@@ -64,7 +64,7 @@ def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
 
 
 def with_known_sizes(X: Any) -> Any:
-    """Return a dask array whose blocks have known sizes; to count them takes a pass."""
+    """Return a dask array whose blocks have known sizes; computing them takes a pass."""
     if np.isnan(X.size):
         return X.copy().compute_chunk_sizes()  # in place, hence the copy
     return X
@@ -76,13 +76,13 @@ def blocks_of(X: Any) -> list[Any]:
 
 
 def bounds_of(X: Any) -> list[slice]:
-    """Return which rows each block has."""
+    """Return the rows of each block as slices."""
     ends = np.cumsum((0, *X.chunks[0]))
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
-    """Return a few rows, in this order: each block gives its own, and they meet here."""
+    """Return a few rows as an array, in this order."""
     order = np.argsort(indices, kind="stable")
     parts = computed(*[part for part, _ in _parts_of(X, indices[order])])
     none = np.empty((0, *X.shape[1:]), dtype=X.dtype)  # there may be no indices
@@ -90,13 +90,13 @@ def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
 
 
 def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
-    """Return rows in ascending order as a dask array, with a block for each that has some."""
+    """Return rows in ascending order as a dask array."""
     parts, sizes = zip(*_parts_of(X, indices), strict=True)
     return as_dask_array(parts, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
 
 
 def _parts_of(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
-    """Yield the wanted rows of each block that has some, delayed, and their number.
+    """Yield the wanted rows of each block, delayed, and their number; skip the other blocks.
 
     Not ``X[wanted]``: dask would join rows of many blocks on one worker.
     """
@@ -112,7 +112,7 @@ def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
 
 
 def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
-    """Return delayed blocks of rows as a dask array; `like` is one without rows."""
+    """Return delayed blocks of rows as a dask array; `like` is an empty block."""
     import dask.array as da
 
     shapes = [(size, *like.shape[1:]) for size in sizes]
@@ -125,7 +125,7 @@ def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]
 
 
 def over_rows(function: Callable[[NDArray[Any]], NDArray[Any]], array: Any) -> Any:
-    """Apply a function to the rows of an array; of a dask array, once the result is asked for."""
+    """Apply a function to the rows of an array; lazily if it is a dask array."""
     if not is_dask_array(array):
         return function(array)
     like = function(np.zeros((1, *array.shape[1:]), dtype=array.dtype))
@@ -139,7 +139,7 @@ def over_rows(function: Callable[[NDArray[Any]], NDArray[Any]], array: Any) -> A
 
 
 class Task:
-    """A function as one task among others on a worker: it starts no threads of its own."""
+    """A function that starts no threads of its own, as one task among others on a worker."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -151,16 +151,16 @@ class Task:
 
 
 def task(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes a delayed call of a function."""
+    """Return a function that makes delayed calls."""
     from dask import delayed
 
     return delayed(Task(function), pure=False, traverse=False)
 
 
 def constant(value: Any) -> Any:
-    """Return a value that many tasks take: it is moved once, and lives on in the graph.
+    """Return a delayed value for many tasks, which is moved once.
 
-    Unlike what is scattered it is not lost with a worker.
+    It stays in the graph: unlike scattered data, it is not lost with a worker.
     """
     from dask import delayed
 
@@ -170,7 +170,7 @@ def constant(value: Any) -> Any:
 def reduced(parts: Sequence[Any], combine: Callable[..., Any]) -> Any:
     """Return the delayed combination of delayed parts, by a tree of tasks.
 
-    ``combine(*some)`` takes a few parts, in their order, or what it made of such.
+    ``combine(*parts)`` takes a few parts, or its own results, in their order.
     """
     one, parts = task(combine), list(parts)
     while len(parts) > 1:
@@ -180,7 +180,7 @@ def reduced(parts: Sequence[Any], combine: Callable[..., Any]) -> Any:
 
 
 def computed(*collections: Any) -> tuple[Any, ...]:
-    """Compute delayed objects by the scheduler that dask is set to."""
+    """Compute delayed objects with the configured scheduler."""
     import dask
 
     with quiet_about_size():
@@ -188,17 +188,14 @@ def computed(*collections: Any) -> tuple[Any, ...]:
 
 
 def persisted(X: Any) -> Any:
-    """Let the workers compute a dask array now, and keep it."""
+    """Compute a dask array on the workers, and keep it there."""
     with quiet_about_size():
         return X.persist()
 
 
 @contextmanager
 def quiet_about_size() -> Iterator[None]:
-    """Let graphs carry vectors and anchors without a warning.
-
-    They could be scattered instead, and would then be lost with the worker that had them.
-    """
+    """Suppress dask's warning about large graphs; scattered data could be lost with a worker."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""From whatever holds the data to rows."""
+"""Rows of any kind of input."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ _INDEXED: dict[str, Any] = {"array": ArrayRows, "zarr": ZarrRows, "dask": DaskRo
 
 
 def kind_of(X: Any, kernel: Kernel | None = None) -> str:
-    """Say how X holds its rows, by its type alone: nothing is read, and no library imported.
+    """Return the kind of input by its type alone; no data are read, no library is imported.
 
     Parameters
     ----------
     X : data
-        Whatever a user gives.
+        Input of an estimator.
     kernel : Kernel, optional
-        The kernel; where its points are arrays themselves (shapes, matrices), a list of
+        The kernel; if its points are arrays themselves (shapes, matrices), a list of
         two-dimensional arrays is a list of points, not of batches.
 
     Returns
     -------
     {"array", "zarr", "dask", "batches", "once"}
-        "array" is all that ``kernel.validate`` takes; "once" an iterator of batches, which can be
-        read a single time.
+        "array" is input of ``kernel.validate``; "once" an iterator of batches.
 
     Examples
     --------
@@ -60,21 +59,20 @@ def kind_of(X: Any, kernel: Kernel | None = None) -> str:
 def as_rows(
     X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True, once: bool = False
 ) -> Rows:
-    """Make rows that a kernel checks, on behalf of an estimator.
+    """Make rows that a kernel validates for an estimator.
 
     Parameters
     ----------
     X : array, memory map, sparse array, zarr array, dask array, or iterable of batches
-        The rows. What is iterated must start anew with each ``iter(X)`` if there is to be more than
-        one pass.
+        The rows. For more than one pass, each ``iter(X)`` must start anew.
     kernel : Kernel
         Its ``validate`` checks the blocks.
     estimator : estimator
-        Whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared.
+        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared.
     reset : bool, default=True
         Whether they are set.
     once : bool, default=False
-        Whether one pass over the rows is enough, so that an iterator can be read.
+        Whether one pass is enough, so that an iterator is allowed.
 
     Returns
     -------

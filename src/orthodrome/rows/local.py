@@ -35,13 +35,13 @@ __all__ = ["ArrayRows", "BatchRows", "ZarrRows"]
 # The most rows of a block where the data have no blocks of their own.
 _BLOCK = 4096
 
-# Batches with fewer rows are put together, so that threads have something to share.
+# Smaller batches are concatenated, so that threads have enough work.
 _SMALL = 8192
 
-#: A block and the number of its first row.
+#: The index of the first row of a block, and the block.
 Numbered = tuple[int, Any]
 
-#: What one thread does with its blocks.
+#: The work of one thread on its blocks.
 Share = Callable[[Iterable[Numbered]], Any]
 
 
@@ -52,20 +52,20 @@ class _LocalRows(Rows):
 
     @abstractmethod
     def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
-        """Make one pass: return what ``share(blocks)`` returns for the blocks of each thread."""
+        """Make one pass: return ``share(blocks)`` of each thread."""
 
     @abstractmethod
     def _in_order(self) -> Iterator[Numbered]:
         """Yield the blocks of one pass."""
 
     def _visit(self, collect: Any, function: BlockFunction, start: int, block: Any) -> Any:
-        """Call a function with a block and its rows of the columns."""
+        """Call a block function with the columns of the block."""
         rows = slice(start, start + block.shape[0])
         columns = {name: column[rows] for name, column in self.columns.items()}
         return visit_block(collect, function, self._check, block, start, columns)
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
-        """Add up what the function returns for each block: one pass over the rows."""
+        """Sum the results of a block function, in one pass."""
 
         def share(blocks: Iterable[Numbered]) -> Any:
             return sum_parts(self._visit(sum_parts, function, *block) for block in blocks)
@@ -73,10 +73,10 @@ class _LocalRows(Rows):
         return sum_parts(self._shared(share, function))
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
-        """Return what the function returns for each block, one below the other.
+        """Return the concatenated results of a block function, in one pass.
 
-        If the rows are counted, each array is allocated once, when the first part arrives.
-        Otherwise the parts are put together in the end, which takes twice the memory for a moment.
+        If the number of rows is known, results are allocated once; otherwise their parts are
+        concatenated in the end, which briefly takes twice the memory.
         """
         whole: list[NDArray[Any]] = []
         parts: dict[int, tuple[NDArray[Any], ...]] = {}
@@ -105,13 +105,13 @@ class _LocalRows(Rows):
         return found[0] if single else tuple(found)
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
-        """Yield validated blocks in order; errors count rows from the number `first` on."""
+        """Yield validated blocks in order; row numbers in errors begin at `first`."""
         for start, block in self._in_order():
             yield block if self._check is None else self._check(block, first + start)
 
 
 def _allocated(n: int, part: NDArray[Any], keep: str) -> NDArray[Any]:
-    """Return room for n rows like those of a part."""
+    """Return an empty array, or memory map, of n rows like those of a part."""
     shape = (n, *part.shape[1:])
     if keep == "disk" and part.ndim > 1:
         return temporary_map("The matrix of coordinates", shape, part.dtype)
@@ -121,8 +121,8 @@ def _allocated(n: int, part: NDArray[Any], keep: str) -> NDArray[Any]:
 class _IndexedRows(_LocalRows):
     """Rows that can be read in any order: each thread reads its own blocks."""
 
-    array: Any  # as it is stored, which may be before the check
-    _step: int | None = None  # rows that are read together, if the data have blocks of their own
+    array: Any  # validated, unless there is a check
+    _step: int | None = None  # rows per block, if the data have blocks of their own
 
     def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
         step = self._step or min(rows_at_once(function), _BLOCK)
@@ -144,8 +144,8 @@ class _IndexedRows(_LocalRows):
 class ArrayRows(_IndexedRows):
     """Rows of an array, a memory map or a sparse array: blocks are views.
 
-    They are validated here, once. Only memory maps that must be converted are validated block by
-    block, in every pass.
+    They are validated here; only memory maps that must be converted are validated block by block,
+    in every pass.
     """
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
@@ -163,7 +163,7 @@ class ArrayRows(_IndexedRows):
 
     @classmethod
     def of(cls, X: Any, *, serial: bool = False) -> Self:
-        """Make rows of an array that needs no check; `serial` keeps them in one thread."""
+        """Make rows of an array that needs no validation; `serial` allows one thread only."""
         rows = cls.__new__(cls)
         rows.mapped = is_memory_map(X)
         rows.array, rows.serial = X, serial
@@ -187,7 +187,7 @@ class ArrayRows(_IndexedRows):
 
 
 class ZarrRows(_IndexedRows):
-    """Rows of a zarr array: blocks are its chunks, or several small ones; a thread reads one."""
+    """Rows of a zarr array; a block is a chunk, or several small ones."""
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         if len(X.shape) < 2 or not X.shape[0]:
@@ -208,10 +208,10 @@ class ZarrRows(_IndexedRows):
 
 
 class BatchRows(_LocalRows):
-    """Rows of batches that are read one after the other, anew in every pass.
+    """Rows of batches that are iterated over in every pass.
 
-    Small batches are put together, and threads share what was read. With `reset` and `count` the
-    rows are counted first, which is a pass; otherwise they have no shape.
+    Small batches are concatenated. With `reset` and `count` a first pass counts the rows; otherwise
+    they have no shape.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class BatchRows(_LocalRows):
             self._count_rows()
 
     def _count_rows(self) -> None:
-        """Pass over the batches once, for the number of rows, their shape and their precision."""
+        """Find the number, shape and type of the rows in one pass."""
         n, single, row = 0, True, None
         for start, block in self._in_order():
             n = start + block.shape[0]
@@ -244,7 +244,7 @@ class BatchRows(_LocalRows):
         self.shape = (n, *self._check(row, 0).shape[1:])
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
-        """Return checked weights; to know how many there must be, the rows are counted."""
+        """Return checked weights; count the rows if necessary."""
         if sample_weight is None:
             return None
         if not self.shape:
@@ -254,7 +254,7 @@ class BatchRows(_LocalRows):
     # ------------------------------------------------------------------ reading
 
     def _batches(self) -> Iterator[Any]:
-        """Read the batches as arrays; the kernel checks the first of all."""
+        """Yield the batches as arrays; make the check from the first one."""
         if self._read_before and self.once:
             raise ValueError(
                 f"{type(self._X).__name__} can be read only once, and {self._owner} needs another "
@@ -297,7 +297,7 @@ class BatchRows(_LocalRows):
         return array
 
     def _in_order(self) -> Iterator[Numbered]:
-        """Yield blocks with the numbers of their first rows; small batches are put together."""
+        """Yield the blocks of one pass; small batches are concatenated."""
         waiting: list[Any] = []
         start = n = 0
         for array in self._batches():
@@ -329,13 +329,13 @@ class BatchRows(_LocalRows):
         self._checked()
 
     def _checked(self) -> RowCheck:
-        """Return the check of the blocks, or raise if a pass over them has found no row."""
+        """Return the check of the blocks, or raise if there were no rows."""
         if self._check is None:
             raise ValueError(f"{self._owner} takes at least one row; the batches have none.")
         return self._check
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
-        """Return a few rows: a pass over the batches."""
+        """Return rows, in one pass over the batches."""
         order = np.argsort(indices, kind="stable")
         wanted, parts = indices[order], []
         for start, block in self._in_order():

@@ -1,4 +1,4 @@
-"""What kernels need of rows that come in blocks: moments of all, and a sample."""
+"""Fit kernels to rows that are read in blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Moments:
         if scipy.sparse.issparse(rows):  # measured from 0: differences would not be sparse
             squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
             return w.sum(), np.asarray(rows.T @ w).ravel(), w @ squares
-        with np.errstate(over="ignore", invalid="ignore"):  # who asks looks whether it is finite
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks that it is finite
             difference = np.subtract(rows, self.center, dtype=np.float64)
             squares = np.einsum("ij,ij->i", difference, difference)
             return w.sum(), w @ difference, w @ squares
@@ -62,10 +62,7 @@ def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
 def fit_kernel(
     kernel: Kernel, rows: Rows, sample: Any, sample_weight: NDArray[np.float64] | None
 ) -> Kernel:
-    """Return a fitted clone of a kernel: from moments of all rows, and from a sample of them.
-
-    Where the sample is all rows, it is what ``fit`` makes of them.
-    """
+    """Return a clone of a kernel, fitted to moments of all rows and a sample of them."""
     fresh = clone(kernel)
     if sample.shape[0] == rows.shape[0]:
         return fresh.fit_validated(sample, sample_weight)
