@@ -1,4 +1,4 @@
-"""Work in a forked child: with a bound on its time, memory or files, or to be killed there."""
+"""Work in a forked child with limits on time, memory or files, or that is killed."""
 
 import json
 import os
@@ -17,12 +17,12 @@ MEBIBYTE = 2**20
 
 
 class TooSlow(BaseException):
-    """Not an Exception: what is hung must not swallow it."""
+    """Not an Exception, so that hung code does not catch it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended: its exit code, the negative number of a signal, and what it returned."""
+    """The exit code of a child, or the negative number of a signal, and its result."""
 
     code: int
     result: Any
@@ -36,24 +36,15 @@ def in_child(
     file_size: int | None = None,
     dies_of_file_size: bool = False,
 ) -> Outcome:
-    """Call `work` in a forked child and return how that ended, and its result (made JSON).
+    """Call `work` in a forked child and return its exit code and result, as JSON.
 
-    Parameters
-    ----------
-    work : callable
-        Without arguments.
-    seconds : int
-        Of computing, after which the kernel ends the child.
-    more_memory : int, optional
-        Bytes of addresses that it may take beside those that it has.
-    file_size : int, optional
-        The size beyond which no file may be written, as on a full disk.
-    dies_of_file_size : bool
-        Whether that ends the child in the middle of the write, or is an OSError.
+    The child may compute for `seconds`, allocate `more_memory` bytes of addresses, and write files
+    up to `file_size` bytes, as on a full disk. Beyond that size a write is an OSError, or ends the
+    child if `dies_of_file_size`.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of forks with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads
         child = os.fork()
     if child == 0:
         code, most = 70, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -85,21 +76,13 @@ def in_child(
     return Outcome(code, json.loads(received) if received and code == 0 else None)
 
 
-def without_coverage() -> None:
-    """Stop coverage in a child that is interrupted, which could leave its lock held."""
-    module = sys.modules.get("coverage")
-    measuring = module and module.Coverage.current()
-    if measuring:
-        measuring.stop()
-
-
 def _addresses() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class _KilledAt:
-    """Ends the process, as a power cut would, at a certain line of files with these endings."""
+    """Ends the process at a certain line of files with these endings."""
 
     def __init__(self, place: int, files: tuple[str, ...]) -> None:
         self.place, self.files, self.count = place, files, 0
@@ -114,7 +97,7 @@ class _KilledAt:
 
 
 def lines_of(work: Callable[[], Any], files: tuple[str, ...]) -> int:
-    """Call `work` in a child, and count the lines that it runs of files with these endings."""
+    """Call `work` in a child and count the lines it runs of files with these endings."""
 
     def counted() -> int:
         counter = _KilledAt(-1, files)
@@ -127,7 +110,7 @@ def lines_of(work: Callable[[], Any], files: tuple[str, ...]) -> int:
 
 
 def killed_at(place: int, work: Callable[[], Any], files: tuple[str, ...]) -> int:
-    """Call `work` in a child that is killed at one of these lines; return how it ended."""
+    """Call `work` in a child that is killed at one of these lines; return the exit code."""
 
     def traced() -> None:
         sys.settrace(_KilledAt(place, files))
@@ -146,11 +129,11 @@ def complaints(
     more_memory: int = 256 * MEBIBYTE,
     name: str | None = None,
 ) -> list[str]:
-    """Feed files to a parser, in a bounded child, and return what it must not do with them.
+    """Parse files in a limited child, and return a list of failures.
 
-    It may return, or raise a ValueError or an OSError that names the file (its stem, or `name`). It
-    must not raise anything else, nor warn, take longer than `seconds_each`, ask for more memory
-    than `more_memory`, or end the process. Files that are complained of stay beside `file`.
+    The parser may return, or raise a ValueError or OSError that names the file (its stem, or
+    `name`). It must not raise anything else, warn, take longer than `seconds_each`, allocate more
+    than `more_memory`, or end the process. Files that fail are kept in the folder of `file`.
     """
     count = file.with_name("count")
 
@@ -175,21 +158,21 @@ def complaints(
 
 
 def _complaint(parse: Callable[[Path], Any], file: Path, name: str, seconds: float) -> str | None:
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # of computing: other processes do not count
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # CPU time
     signal.setitimer(signal.ITIMER_REAL, 60 * seconds)
     try:
         parse(file)
     except (ValueError, OSError) as error:
-        return None if name in str(error) else f"the file is not named: {_told(error)}"
+        return None if name in str(error) else f"the file is not named: {_described(error)}"
     except BaseException as error:
-        return _told(error)
+        return _described(error)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
     return None
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     places = traceback.extract_tb(error.__traceback__)[-4:]
     where = " < ".join(f"{Path(place.filename).name}:{place.lineno}" for place in reversed(places))
     return f"{type(error).__name__}: {str(error)[:200]} at {where}"

@@ -1,7 +1,6 @@
-"""Every kernel and every estimator of the package, as it finds them, and data that suit each.
+"""Every kernel and estimator of the package, and data for each.
 
-What joins the package joins the laws: a new kernel by its class, a new estimator by a line in
-CONFIGURATIONS, without which a test fails.
+Kernels are found by their class. A new estimator needs a line in CONFIGURATIONS; a test checks it.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ _ARGUMENTS = {
     "FromCallable": (squared_plus_one,),
     "Geodesic": (kernels.Gaussian(sigma=1.5), POINT),
     "Normalized": (kernels.Polynomial(degree=2),),
-    "Sigmoid": (0.02, 0.2),  # of the data below it is not all ones
+    "Sigmoid": (0.02, 0.2),  # not constant on the data below
 }
 
 
 def kernel_classes() -> list[type[Kernel]]:
-    """All that the room of kernels offers."""
+    """Return all public kernel classes."""
     found = [getattr(kernels, name) for name in kernels.__all__]
     return [
         each
@@ -61,7 +60,7 @@ def kernel_classes() -> list[type[Kernel]]:
     ]
 
 
-#: One kernel of each class, whose scale, if it has one, comes from the data; and another rule.
+#: One kernel of each class, with its scale, if any, from the data; and one with another rule.
 KERNELS: dict[str, Kernel] = {
     each.__name__: each(*_ARGUMENTS.get(each.__name__, ())) for each in kernel_classes()
 } | {"Gaussian, median": kernels.Gaussian(sigma="median")}
@@ -70,24 +69,17 @@ SHAPES = {"VeroneseWhitney", "FullProcrustes", "ComplexGaussian", "RiemannianSha
 COMPLEX = {"HermitianLinear"}
 MATRICES = {"LogEuclidean"}
 NONNEGATIVE = {"Chi2", "AdditiveChi2"}
-#: Zero on the diagonal: there is no sphere, and distances are -2 k.
+#: Zero on the diagonal: there is no sphere, and squared distances are -2 k.
 CONDITIONAL = {"Power", "Log", "AdditiveChi2"}
 PLANAR = {"Circular"}  # positive definite in the plane
-#: The three groups of `sample` are what they tell apart best.
-CLEAR = {
-    "Exponential",
-    "Gaussian",
-    "Gaussian, median",
-    "Laplacian",
-    "Matern",
-    "RBF",
-    "RationalQuadratic",
-}
+#: Their best clustering is the three groups of `sample`.
+CLEAR = {"Exponential", "Gaussian", "Gaussian, median", "Laplacian", "Matern", "RBF"}
+CLEAR |= {"RationalQuadratic"}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Training rows of three groups, the group of each, and new rows."""
+    """Training rows of three groups, their labels, and new rows."""
 
     X: NDArray
     y: NDArray
@@ -98,7 +90,7 @@ class Sample:
 
 
 def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: int = 7) -> Sample:
-    """Rows for a kernel: three groups, far enough apart that there is one best clustering."""
+    """Return rows for a kernel, in three groups with a clear best clustering."""
     if kernel in SHAPES | COMPLEX:
         z, y = three_leaves(n + m, seed, spread=0.05)
         X = np.stack([z.real, z.imag], axis=-1)
@@ -120,36 +112,36 @@ def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: 
 
 
 def public_classes() -> set[type]:
-    """All public classes, of every room."""
+    """Return the public classes of every room."""
     rooms = [importlib.import_module(f"orthodrome.{room}") for room in orthodrome._ROOMS]
     public = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
     return {each for each in public if inspect.isclass(each)}
 
 
 def estimator_classes() -> set[type]:
-    """All public estimators but the kernels."""
+    """Return all public estimators except kernels."""
     found = {each for each in public_classes() if issubclass(each, BaseEstimator)}
     return {each for each in found if not issubclass(each, Kernel)}
 
 
-#: In what sense the order of rows means nothing, given the seed.
+#: How precisely results are independent of the order of rows, for a given seed.
 BITS = "to the last bit"  # rows are merged and sorted first
 ROUNDING = "to rounding"  # sums in another order; iterative solvers to their tolerance
-TOLERANCE = "to the tolerance of its solver"  # a path that depends on the order, to one end
-ANCHORS = "given the anchors"  # which rows are drawn depends on where they are
-FOLDS = "given the folds"  # which rows they have depends on where these are
+TOLERANCE = "to the tolerance of its solver"  # the iterations depend on the order
+ANCHORS = "given the anchors"  # their choice depends on the order
+FOLDS = "given the folds"  # they depend on the order
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """An estimator with options that change what it computes."""
+    """An estimator with options."""
 
     make: type
     options: dict[str, Any]
     order: str = BITS
     sphere: bool = False  # whether points must have unit length
-    inputs: bool = False  # whether it needs inputs: pre-images of kernels that have them
-    matrices: bool = True  # whether it takes a Gram matrix for data
+    inputs: bool = False  # whether it computes pre-images
+    matrices: bool = True  # whether it accepts a Gram matrix
     n: int = 24
 
     def __call__(self, kernel: Any, **more: Any) -> Any:
@@ -176,7 +168,7 @@ class Configuration:
         return hasattr(self.make, "predict") and not self.is_clustering
 
 
-#: So small that they iterate on few rows, where LAPACK would stand in for them.
+#: With blocks so small that they iterate on few rows.
 KRYLOV = Krylov(tol=1e-12, block_size=2, max_basis=1, max_iter=2000)
 HEBBIAN = Hebbian(tol=1e-3, n_passes=300, block_size=8)
 
@@ -311,24 +303,24 @@ def _classifiers() -> dict[str, Configuration]:
 CONFIGURATIONS: dict[str, Configuration] = (
     _spectral(KernelPCA) | _spectral(KernelPGA) | _explicit() | _clusterings() | _classifiers()
 )
-#: The first of each class, which meets every kernel.
+#: The first configuration of each class, which is tested with every kernel.
 FIRST: dict[str, str] = {}
 for _name, _each in CONFIGURATIONS.items():
     FIRST.setdefault(_each.make.__name__, _name)
 
 
 def suited(configuration: Configuration, kernel: str) -> Kernel:
-    """The kernel, normalised where points must have unit length and have another one."""
+    """Return the kernel, normalised if the configuration needs points of unit length."""
     return on_sphere(kernel) if configuration.sphere else clone(KERNELS[kernel])
 
 
 def on_sphere(kernel: str) -> Kernel:
-    """The kernel, normalised where points have another length than one."""
+    """Return the kernel, normalised unless it has unit norm."""
     found = clone(KERNELS[kernel])
     return found if found.unit_norm else Normalized(found)
 
 
-#: Kernels whose values have no pre-images of points in general, and centres none that are inputs.
+#: Kernels without pre-images.
 WITHOUT_PREIMAGES = {
     *(name for name, each in KERNELS.items() if not isinstance(each, kernels.Radial)),
     *CONDITIONAL,
@@ -336,7 +328,7 @@ WITHOUT_PREIMAGES = {
 
 
 def refused(name: str) -> set[str]:
-    """Kernels that a configuration refuses, with an error that says why."""
+    """Return kernels that a configuration refuses."""
     each = CONFIGURATIONS[name]
     if each.inputs:
         return WITHOUT_PREIMAGES
@@ -353,128 +345,73 @@ def refused(name: str) -> set[str]:
 
 
 def examples(number: int) -> settings:
-    """How many examples hypothesis draws; in the quick profile a quarter, and at least three."""
+    """Draw this number of examples; in the quick profile a quarter, and at least three."""
     share = settings.default.max_examples / 100
     return settings(
         max_examples=max(3, round(number * share)),
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),  # examples are names and seeds: nothing about them is smaller
+        phases=(Phase.generate,),  # examples are names and seeds, which do not shrink
     )
 
 
 def fitted(model: Any, given: Sample, sample_weight: Any = None) -> Any:
-    """Fit; what a fit says about its data or its end is not what the laws are about."""
+    """Fit without warnings."""
     options = {} if sample_weight is None else {"sample_weight": sample_weight}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ConvergenceWarning is one
         return model.fit(given.X, given.y, **options)
 
 
-# What a fit says ----------------------------------------------------------------------------------
+# Results of a fit ---------------------------------------------------------------------------------
+
+
+def _names(text: str) -> set[str]:
+    return set(text.split())
+
 
 #: Fitted attributes with one row for each training row.
-OF_ROWS = {"embedding_", "features_", "labels_", "loo_residuals_", "mean_cosines_"}
-#: And of nested spheres alone: elsewhere they are of axes.
+OF_ROWS = _names("embedding_ features_ labels_ loo_residuals_ mean_cosines_")
+#: The same for nested spheres; other estimators have one row for each axis.
 OF_ROWS_NESTED = {"residuals_", "sphere_coordinates_"}
-#: Fitted attributes of the whole.
-OF_ALL = {
-    "alpha_",
-    "alphas_",
-    "class_alphas_",
-    "classes_",
-    "covariances_",
-    "cv_scores_",
-    "dispersions_",
-    "eigenvalues_",
-    "explained_variance_ratio_",
-    "geodesic_variance_",
-    "inertia_",
-    "loo_score_",
-    "loo_scores_",
-    "lower_bound_",
-    "means_",
-    "n_components_",
-    "n_anchors_",
-    "n_modes_",
-    "p_",
-    "radii_",
-    "sigmas_",
-    "temperature_",
-    "weights_",
-}
-#: What new data are asked for.
-METHODS = {
-    "class_residuals",
-    "decision_function",
-    "embed",
-    "features_of",
-    "inverse_transform",
-    "predict",
-    "predict_proba",
-    "score_samples",
-    "sphere_coordinates",
-    "transform",
-}
-#: Not compared: coefficients over rows that stand in another order, what they are made of, and how
-#: the fit went. New data are the judges of these.
-NOT_COMPARED = {
-    "X_fit_",
-    "axes_",
-    "class_kernels_",
-    "cluster_centers_",
-    "converged_",
-    "decomposition_",
-    "dual_coef_",
-    "eigenvectors_",
-    "extension_",
-    "history_",
-    "intercept_",
-    "kernel_",
-    "anchor_indices_",
-    "mean_",
-    "mean_gradient_norm_",
-    "mean_n_iter_",
-    "n_features_in_",
-    "n_iter_",
-    "nested_spheres_",
-    "pga_",
-    "sample_weight_",
-    "solver_",
-    "support_",
-    "svm_",
-}
-#: Sums over new data, of what METHODS return; what draws; and scikit-learn's own.
-NOT_ASKED = {
-    "aic",
-    "bic",
-    "fit",
-    "fit_predict",
-    "fit_transform",
-    "get_feature_names_out",
-    "get_metadata_routing",
-    "get_params",
-    "partial_fit",
-    "sample",
-    "score",
-    "set_callbacks",
-    "set_output",
-    "set_params",
-}
+#: Other fitted attributes that are compared.
+OF_ALL = _names("""
+    alpha_ alphas_ class_alphas_ classes_ covariances_ cv_scores_ dispersions_ eigenvalues_
+    explained_variance_ratio_ geodesic_variance_ inertia_ loo_score_ loo_scores_ lower_bound_ means_
+    n_components_ n_anchors_ n_modes_ p_ radii_ sigmas_ temperature_ weights_
+""")
+#: Methods for new data, which are compared.
+METHODS = _names("""
+    class_residuals decision_function embed features_of inverse_transform predict predict_proba
+    score_samples sphere_coordinates transform
+""")
+#: Not compared: they depend on the order of rows, or describe how the fit went.
+NOT_COMPARED = _names("""
+    X_fit_ axes_ class_kernels_ cluster_centers_ converged_ decomposition_ dual_coef_ eigenvectors_
+    extension_ history_ intercept_ kernel_ anchor_indices_ mean_ mean_gradient_norm_ mean_n_iter_
+    n_features_in_ n_iter_ nested_spheres_ pga_ sample_weight_ solver_ support_ svm_
+""")
+#: Not called: sums over METHODS, random draws, and methods of scikit-learn.
+NOT_CALLED = _names("""
+    aic bic fit fit_predict fit_transform get_feature_names_out get_metadata_routing get_params
+    partial_fit sample score set_callbacks set_output set_params
+""")
 
 
-def said(model: Any, new: Any, rows: Any = slice(None), frame: bool = True) -> dict[str, NDArray]:
-    """All that a fit says: of training rows, those asked for; of the whole; and of new data.
+def results(
+    model: Any, new: Any, rows: Any = slice(None), frame: bool = True
+) -> dict[str, NDArray]:
+    """Return attributes of some training rows, other attributes, and results for new data.
 
-    Without `frame`, coordinates that a rotation may change stand as their inner products with the
-    training points.
+    Without `frame`, coordinates that a rotation may change are replaced by their inner products
+    with the training points.
     """
     names = OF_ROWS | (OF_ROWS_NESTED if isinstance(model, KernelPNS) else set())
     names = names | ({"sphere_coordinates_"} if isinstance(model, KernelPGA) else set())
     found = {name: np.asarray(getattr(model, name)) for name in names if hasattr(model, name)}
     found = {name: value[rows] for name, value in found.items()}
     found |= {name: np.asarray(getattr(model, name)) for name in OF_ALL if hasattr(model, name)}
-    found |= said_of_new(model, new)
+    found |= results_for(model, new)
     if isinstance(model, KernelPNS) and not frame:
         for name in {"sphere_coordinates_", "sphere_coordinates", "inverse_transform"} & set(found):
             if found[name].shape:
@@ -482,8 +419,8 @@ def said(model: Any, new: Any, rows: Any = slice(None), frame: bool = True) -> d
     return found
 
 
-def said_of_new(model: Any, new: Any) -> dict[str, NDArray]:
-    """What the methods say of new data, a refusal included, and pre-images of some of them."""
+def results_for(model: Any, new: Any) -> dict[str, NDArray]:
+    """Return the results of METHODS for new data, or "refused"."""
     found = {}
     for name in sorted(METHODS):
         if not hasattr(model, name):
@@ -495,15 +432,15 @@ def said_of_new(model: Any, new: Any) -> dict[str, NDArray]:
                     found[name] = unturned(model.inverse_transform(model.transform(new)[:3]))
                 else:
                     found[name] = np.asarray(getattr(model, name)(new))
-            except ValueError:  # kernels that are not positive definite
+            except ValueError:  # indefinite kernels
                 found[name] = np.array("refused")
     return found
 
 
 def unturned(points: NDArray) -> NDArray:
-    """Landmarks as what does not change when they are turned; all else as it is.
+    """Return landmarks in a form that does not depend on their rotation; other data unchanged.
 
-    A pre-image of shapes is turned as one of the training rows; which one, depends on their order.
+    A pre-image of shapes is rotated like one of the training rows, which depends on their order.
     """
     if points.ndim != 3 or points.shape[2] != 2:
         return points
@@ -513,6 +450,6 @@ def unturned(points: NDArray) -> NDArray:
 
 
 def partition(labels: Any) -> NDArray[np.intp]:
-    """Labels as numbers in the order in which they first occur."""
+    """Return labels as numbers in the order in which they first occur."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

@@ -1,4 +1,4 @@
-"""Battery "faults": numba's cache on a full disk, damaged, or without any folder to be in."""
+"""Faults: numba's cache on a full disk, damaged, read-only, or without a folder."""
 
 import gc
 import importlib.util
@@ -33,8 +33,7 @@ def module_forgotten():
 def loop_in(folder):
     """Compile a function of a file in this folder, as if for the first time.
 
-    The module is among those imported, as that of any loop is: numba looks for it there when it
-    takes a loop from the cache, unless an older one of the same name is still in memory.
+    The module must be in sys.modules, where numba looks for it when it loads from the cache.
     """
     file = folder / f"{MODULE}.py"
     if not file.exists():
@@ -58,7 +57,7 @@ def cache_files(folder):
 def test_a_cache_is_used_where_there_is_one(tmp_path):
     assert doubled(loop_in(tmp_path)) == [2, 6]
     assert len(cache_files(tmp_path)) == 2
-    gc.collect()  # the first one is gone
+    gc.collect()  # drop the first one
     again = loop_in(tmp_path)
     assert doubled(again) == [2, 6]
     assert sum(again.dispatcher.stats.cache_hits.values()) == 1
@@ -66,14 +65,14 @@ def test_a_cache_is_used_where_there_is_one(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 @pytest.mark.parametrize("size", [0, 100, 3000])
-def test_a_cache_on_a_full_disk_is_done_without(size, tmp_path):
+def test_a_full_disk_is_no_error(size, tmp_path):
     loop = loop_in(tmp_path)
     assert in_child(lambda: doubled(loop), file_size=size).result == [2, 6]
-    assert doubled(loop_in(tmp_path)) == [2, 6]  # nothing half is left that would be taken
+    assert doubled(loop_in(tmp_path)) == [2, 6]  # no incomplete file is used
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["data", "index"])
-def test_a_damaged_cache_is_done_without(which, tmp_path):
+def test_a_damaged_cache_is_no_error(which, tmp_path):
     assert doubled(loop_in(tmp_path)) == [2, 6]
     file = cache_files(tmp_path)[which]
     whole = file.read_bytes()
@@ -104,7 +103,7 @@ KEEPING = ("/caching.py", "/compiled.py")  # numba's code that writes caches, an
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 @pytest.mark.parametrize("most", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_while_the_cache_is_written(most, tmp_path):
-    """Whatever is left there: the next process computes the same, and can keep its own."""
+    """The next process computes the same, and can write its own cache."""
     counting = tmp_path / "counting"
     counting.mkdir()
     n_lines = lines_of(lambda: doubled(loop_in(counting)), KEEPING)
@@ -120,14 +119,14 @@ def test_killed_while_the_cache_is_written(most, tmp_path):
         again = loop_in(folder)
         assert doubled(again) == [2, 6]
         assert sum(again.dispatcher.stats.cache_hits.values()) == 1
-    assert {0, 2} <= left  # before there was anything, and when all was done
+    assert {0, 2} <= left  # before the first file, and after the last
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 @pytest.mark.parametrize("full", [False, True], ids=["empty", "with what was kept before"])
 def test_a_read_only_cache(full, monkeypatch):
-    """It is done without, and left as it is."""
-    with tempfile.TemporaryDirectory() as shared:  # pytest's own folders let nobody in
+    """It is no error, and the cache is unchanged."""
+    with tempfile.TemporaryDirectory() as shared:  # other users cannot enter pytest's folders
         folder = Path(shared)
         cache = folder / "cache"
         cache.mkdir()
@@ -141,12 +140,12 @@ def test_a_read_only_cache(full, monkeypatch):
         for one in (cache, *cache.rglob("*")):
             one.chmod(0o555 if one.is_dir() else 0o444)
 
-        def of_nobody():
+        def without_rights():
             if os.geteuid() == 0:
-                os.seteuid(65534)  # root may write anywhere: the child is nobody then
+                os.seteuid(65534)  # root may write anywhere, so become nobody
             return doubled(loop_in(folder))
 
-        assert in_child(of_nobody).result == [2, 6]
+        assert in_child(without_rights).result == [2, 6]
         assert {file: file.read_bytes() for file in cache_files(cache)} == kept
         for one in (cache, *cache.rglob("*")):
             one.chmod(0o755)
@@ -165,7 +164,7 @@ print(float(Gaussian(5.0).fit(X)(X).sum()))
 
 
 def test_no_folder_for_a_cache_at_all(tmp_path):
-    """Neither beside the package nor at home nor in TMPDIR; files stand where folders should."""
+    """Files block every folder: in the package, at home and in TMPDIR."""
     package = tmp_path / "site" / "orthodrome"
     shutil.copytree(
         Path(orthodrome.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")

@@ -1,8 +1,7 @@
-"""Battery "fuzz": files of data, images, checkpoints and models that were changed at random."""
+"""Fuzzing: randomly changed data files, images, checkpoints and models."""
 
 import contextlib
 import io
-import json
 import os
 import struct
 import sys
@@ -78,7 +77,7 @@ def labelled(name):
 
 
 def labels_of_specimens(path):
-    """The second file of `--labels`, which is joined to a TPS file that is right."""
+    """Read the file of `--labels`, which is joined to a valid TPS file."""
     return read_data(written(path.with_name("leaves.tps"), TPS), labels=path, label="species")
 
 
@@ -113,7 +112,7 @@ FILES = {
 def test_changed_inputs_are_read_or_refused(kind, number, tmp_path):
     make, suffix, parse, change = FILES[kind]
     content = make()
-    parse(written(tmp_path / f"whole.{suffix}", content))  # what is changed was right
+    parse(written(tmp_path / f"whole.{suffix}", content))  # the original is valid
     found = complaints(parse, tmp_path / f"fuzzed.{suffix}", mutants(content, number, change))
     assert not found, "\n".join(found)
 
@@ -131,12 +130,12 @@ GRAM = np.cov(numbers(8, 20))
 def run_on_from(path):
     options = {"gain": "smd", "n_passes": 2, "tol": 0, "block_size": 3, "random_state": 0}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of runs that diverge from wrong numbers
+        warnings.simplefilter("ignore")  # of runs that diverge
         return hebbian(DenseGram(GRAM), 2, checkpoint=path, checkpoint_seconds=0, **options)
 
 
 def half_a_run(path):
-    """A checkpoint from the middle of a pass, with the state of its beginning."""
+    """Return a checkpoint from the middle of a pass."""
     taken = []
     with pytest.MonkeyPatch.context() as patch:
         replace = os.replace
@@ -149,62 +148,12 @@ def half_a_run(path):
 
 
 @how_many
-def test_changed_checkpoints_are_gone_on_with_or_refused(number, tmp_path):
+def test_changed_checkpoints_are_resumed_or_refused(number, tmp_path):
     content = half_a_run(tmp_path / "run")
     resumed = run_on_from(written(tmp_path / "whole", content))
     np.testing.assert_array_equal(resumed.coefficients, run_on_from(None).coefficients)
     found = complaints(run_on_from, tmp_path / "fuzzed", mutants(content, number, of_zip))
     assert not found, "\n".join(found)
-
-
-def changed_arrays(content, change):
-    """A checkpoint whose arrays or description were changed, in an archive that is right."""
-    with np.load(io.BytesIO(content)) as file:
-        arrays = {name: file[name] for name in file.files}
-    told = json.loads(str(arrays["meta"]))
-    change(arrays, told)
-    arrays["meta"] = np.array(json.dumps(told))
-    return npz(**arrays)
-
-
-def of_one_row(arrays, told):
-    arrays["projections"] = arrays["projections"][:1]
-
-
-def without_a_count(arrays, told):
-    del told["numbers"]["clock"]
-
-
-FORGED = {
-    "other shapes": of_one_row,
-    "fewer points": lambda arrays, told: arrays.update(
-        {name: arrays[name][:, :5] for name in arrays if name.endswith(("ients", "ections"))}
-    ),
-    "one dimension": lambda arrays, told: arrays.update(coefficients=np.zeros(8)),
-    "texts": lambda arrays, told: arrays.update(log_gains=np.array(["a", "b"])),
-    "gains of others": lambda arrays, told: arrays.update(log_gains=np.zeros(5)),
-    "no eigenvalues": lambda arrays, told: arrays.pop("eigenvalues"),
-    "no count": without_a_count,
-    "half a count": lambda arrays, told: told["numbers"].update(position=1.5),
-    "a count beyond": lambda arrays, told: told["numbers"].update(position=10**9),
-    "a negative count": lambda arrays, told: told["numbers"].update(n_passes=-1),
-    "a text for a number": lambda arrays, told: told["numbers"].update(damping="1"),
-    "no history": lambda arrays, told: told.update(history=5),
-    "another history": lambda arrays, told: told.update(history=[{}]),
-    "other times": lambda arrays, told: told.update(pending={"rows": 1.0}),
-    "a seed that is none": lambda arrays, told: told.update(seed="x"),
-    "a negative seed": lambda arrays, told: told.update(seed="-3"),
-}
-
-
-@pytest.mark.parametrize("kind", FORGED)
-def test_checkpoints_whose_parts_do_not_go_together_are_refused(kind, tmp_path):
-    content = half_a_run(tmp_path / "run")
-    path = written(tmp_path / "forged", changed_arrays(content, lambda *_: None))
-    run_on_from(path)  # what is changed was right
-    path.write_bytes(changed_arrays(content, FORGED[kind]))
-    with pytest.raises(ValueError, match=r"forged cannot be read as a checkpoint"):
-        run_on_from(path)
 
 
 # Models ------------------------------------------------------------------------------------------
@@ -213,15 +162,6 @@ MODELS = {
     "KernelPCA": lambda: KernelPCA(2, kernel=Gaussian(1.0)).fit(numbers(6, 3)),
     "GeodesicMixture": lambda: GeodesicMixture(2, n_modes=1, random_state=0).fit(numbers(9, 3)),
 }
-
-
-@how_many
-@pytest.mark.parametrize("name", MODELS)
-def test_changed_models_are_loaded_or_refused(name, number, tmp_path):
-    save(MODELS[name](), tmp_path / "whole.orthodrome")
-    content = (tmp_path / "whole.orthodrome").read_bytes()
-    found = complaints(load, tmp_path / "fuzzed.orthodrome", mutants(content, number, of_model))
-    assert not found, "\n".join(found)
 
 
 some_models = pytest.mark.parametrize(
@@ -235,7 +175,7 @@ NOTES = {"columns": list("uvwx"), "kind": "table"}
 
 
 def predicted(path):
-    """What a command makes of a model and its notes; its one line of error is the exception."""
+    """Return the output of the command `predict`; raise its error message."""
     rows = written(path.with_name("rows-for-fuzzed.csv"), b"u,v,w,x\n1,2,3,4\n4,5,6,7\n")
     said, out = io.StringIO(), io.StringIO()
     with (
@@ -243,7 +183,7 @@ def predicted(path):
         contextlib.redirect_stdout(out),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # of wrong numbers
+        warnings.simplefilter("ignore")  # of invalid numbers
         code = app.main(["predict", str(path), str(rows), "--quiet"])
     if "unexpectedly" in said.getvalue():
         raise AssertionError(said.getvalue())
@@ -253,7 +193,7 @@ def predicted(path):
 
 
 def model_of(name, folder):
-    """A model file of an estimator, from which a command predicts."""
+    """Return a model file of an estimator."""
     path = folder / "whole.orthodrome"
     save(laws.fitted(f"{name}-gaussian"), path, notes=NOTES)
     assert predicted(path).count("\n") == 3
@@ -290,7 +230,7 @@ CHANGES = {
 
 
 def with_other_arrays(content):
-    """The model file with each of its arrays changed in each way, its digests right."""
+    """Yield the model file with each array changed in each way, and valid digests."""
     members = laws.members_of(content)
     for name in [name for name in members if name.endswith(".npy")]:
         array = np.load(io.BytesIO(members[name]))
@@ -302,7 +242,7 @@ def with_other_arrays(content):
 @needs("typer")
 @pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
 @some_models
-def test_models_whose_arrays_do_not_go_together_predict_or_are_refused(name, share, tmp_path):
+def test_models_with_inconsistent_arrays_predict_or_are_refused(name, share, tmp_path):
     contents = list(with_other_arrays(model_of(name, tmp_path)))
     assert len(contents) > 60
     found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents[::share])
@@ -324,7 +264,7 @@ def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
         predicted(tmp_path / "forged.orthodrome")
 
 
-# What the system says ----------------------------------------------------------------------------
+# System files ----------------------------------------------------------------------------
 
 SYSTEM = {
     "cpuinfo": (
@@ -343,8 +283,7 @@ SYSTEM = {
 
 @how_many
 @pytest.mark.parametrize("kind", SYSTEM)
-def test_no_word_of_the_system_is_a_failure(kind, number, tmp_path):
-    """They are guesses, without which the work is done all the same."""
+def test_changed_system_files_are_no_error(kind, number, tmp_path):
     content, place, ask = SYSTEM[kind]
 
     def parse(path):
@@ -356,7 +295,7 @@ def test_no_word_of_the_system_is_a_failure(kind, number, tmp_path):
     assert not found, "\n".join(found)
 
 
-# Headers that promise too much -------------------------------------------------------------------
+# Headers that declare too much -------------------------------------------------------------------
 
 
 def npy_header(shape, dtype="<f8"):
@@ -374,7 +313,7 @@ def zipped(**members):
 
 
 def larger_in_the_directory(content, size):
-    """A zip archive whose first member is said to be of this size."""
+    """Return a zip archive whose first member declares this size."""
     changed = bytearray(content)
     place = changed.index(b"PK\x01\x02")
     changed[place + 24 : place + 28] = struct.pack("<I", size)
@@ -435,8 +374,8 @@ def needed(kind):
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=needed(kind)) for kind in BOMBS])
-def test_a_header_is_not_believed(kind, tmp_path):
-    """Refused in a child that may take 64 MiB more than it has, whatever the header says."""
+def test_wrong_headers_are_refused(kind, tmp_path):
+    """In a child that may allocate only 64 MiB."""
     suffix, content, parse = BOMBS[kind]
     file = tmp_path / f"fuzzed.{suffix}"
 
@@ -449,13 +388,12 @@ def test_a_header_is_not_believed(kind, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"1," * 200_000 + b"1", b" " * 500_000 + b"\n1 2\n"])
-def test_odd_tables_are_read_in_bounds(content, tmp_path):
+def test_odd_tables_need_little_memory(content, tmp_path):
     found = complaints(read_data, tmp_path / "fuzzed.csv", [content], more_memory=64 * MEBIBYTE)
     assert not found, found[0]
 
 
-def test_a_bomb_of_zeros_is_bounded_by_its_file(tmp_path):
-    """What truly unpacks to a thousand times its size is no lie: it takes that, and no more."""
+def test_compressed_zeros_need_their_size(tmp_path):
     content = npz(np.savez_compressed, X=np.zeros((2**19, 2)))  # 8 MiB
     assert len(content) < 2**14
     found = complaints(read_data, tmp_path / "fuzzed.npz", [content])

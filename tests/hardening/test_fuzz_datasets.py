@@ -1,4 +1,4 @@
-"""Battery "fuzz": files of data sets, as the folder has them and as publishers do, changed."""
+"""Fuzzing: randomly changed files of data sets, ours and the publishers'."""
 
 import bz2
 import gzip
@@ -54,7 +54,7 @@ def loaded(known, folder):
         return load("fuzzed", data_home=folder, verify=False, download_if_missing=False)
 
 
-# As the data folder has them ---------------------------------------------------------------------
+# Files of the data folder ---------------------------------------------------------------------
 
 U8 = np.uint8
 SPLIT = {
@@ -103,7 +103,7 @@ def test_changed_files_are_read_or_refused(kind, number, tmp_path):
     content = make()
     known = entry(f"fuzzed.{suffix}", "table" if kind == "targets" else kind, **facts)
     (tmp_path / known.path).write_bytes(content)
-    loaded(known, tmp_path)  # what is changed was right
+    loaded(known, tmp_path)  # the original is valid
     found = complaints(
         lambda path: loaded(known, path.parent),
         tmp_path / known.path,
@@ -112,7 +112,7 @@ def test_changed_files_are_read_or_refused(kind, number, tmp_path):
     assert not found, "\n".join(found)
 
 
-# As publishers have them -------------------------------------------------------------------------
+# Files of publishers -------------------------------------------------------------------------
 
 ASF = b""":version 1.10
 :units
@@ -265,7 +265,7 @@ def test_changed_published_files_are_read_or_refused(parser, which, number, tmp_
         (folder / name).write_bytes(content)
 
     def read(_path):
-        """As the script does, which reports every error."""
+        """Convert as the script does, which reports every error."""
         files = [(folder / name).read_bytes() for name in names]
         try:
             return read_fields(convert.converted(files, source, known), known)
@@ -274,13 +274,13 @@ def test_changed_published_files_are_read_or_refused(parser, which, number, tmp_
         except Exception as error:
             raise ValueError(f"{folder}: {error}") from error
 
-    read(folder)  # what is changed was right
+    read(folder)  # the original is valid
     change = CHANGES.get((folder / names[which]).suffix)
     found = complaints(
         read,
         folder / names[which],
         mutants(contents[which], number, change),
-        name=str(folder),  # of several files the first stands for all
+        name=str(folder),  # errors name the folder
     )
     assert not found, "\n".join(found)
 
@@ -320,7 +320,7 @@ PACKED = {
 
 @pytest.mark.parametrize("url", PACKED)
 def test_bombs_are_not_unpacked(url, tmp_path):
-    """64 MiB of zeros in a few kilobytes, of which no more than 16 MiB are unpacked."""
+    """Of 64 MiB of zeros in a few kilobytes, at most 16 MiB are unpacked."""
     bomb = PACKED[url](bytes(64 * MEBIBYTE))
     assert len(bomb) < 2**17
 
