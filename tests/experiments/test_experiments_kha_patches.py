@@ -65,23 +65,6 @@ def small(kha):
         return kha.patches.measure(size, True)
 
 
-def test_every_part_of_a_run_is_there(kha, small):
-    patches, (rows, images) = kha.patches, small
-    found = patches.Findings(rows)
-    assert found.seeds == [0, 1]
-    assert found.marks("KHA", patches.OLD) == [1, 4, 8]
-    assert found.marks("KHA/et", patches.HAND) == [1, 4]
-    assert len(found.settings) == 5
-    assert len(found.snrs("KHA/et", patches.HAND, 4)) == 2
-    assert len(found.snrs("KHA", patches.OLD, 8)) == 1
-    assert {"clean", "noisy", "exact kernel PCA", f"KHA, {patches.OLD}, 8"} <= set(images)
-    assert all(image.shape == (48, 48) for image in images.values())
-    eta0 = found.parameters("KHA/et", patches.HAND)["eta0"]
-    assert found.parameters("KHA-SMD", patches.HAND)["eta0"] == eta0
-    grid = kha.common.grid_value
-    assert all(value in [grid(n) for n in range(-12, 9)] for value in eta0)
-
-
 def test_ratio_is_of_the_whole_image(kha, small):
     rows, images = small
     found = kha.patches.Findings(rows)
@@ -90,83 +73,7 @@ def test_ratio_is_of_the_whole_image(kha, small):
     assert found.level_snr("exact kernel PCA") == pytest.approx(expected, abs=0.1)  # of greys
 
 
-# ---------------------------------------------------------------------------- the page
-
-
-def made_rows(kha, ratios, errors):
-    """Rows of made-up levels {level: (noisy, exact)} and errors {(method, gains, n_pass): …}."""
-    patches = kha.patches
-    base = {"seed": 0, "n_windows": 9, "signal": 1.0, "eta0": 0.5, "mu": math.nan}
-    rows = []
-    for level, both in ratios.items():
-        for method, decibels in zip((patches.NOISY, patches.EXACT), both, strict=True):
-            row = base | {"study": "levels", "level": level, "method": method, "gains": ""}
-            rows.append(row | {"n_pass": 0, "excess": 0.0, "square": 10 ** (-decibels / 10)})
-        row = base | {"study": "levels", "level": level, "method": "KHA", "gains": patches.OLD}
-        rows.append(row | {"n_pass": 50, "excess": level, "square": math.nan})
-    for (method, gains, n_pass), (error, decibels) in errors.items():
-        row = base | {"study": "passes", "level": 0.1, "method": method, "gains": gains}
-        rows.append(row | {"n_pass": n_pass, "excess": error, "square": 10 ** (-decibels / 10)})
-    return [row | {"quarter": name} for row in rows for name in kha.quarters.QUARTERS]
-
-
-def errors_of(kha, **changed):
-    patches = kha.patches
-    errors = {
-        ("KHA", patches.OLD, 50): (0.1, 12.0),
-        ("KHA", patches.OLD, 800): (0.0564, 13.46),
-        ("KHA/t", patches.HAND, 50): (0.05, 13.0),
-        ("KHA/et", patches.HAND, 50): (0.001, 13.49),
-        ("KHA-SMD", patches.HAND, 50): (0.0001, 13.5),
-        ("KHA-SMD", patches.AUTOMATIC, 50): (math.inf, math.nan),
-    }
-    return {key: changed.get(key[0], value) for key, value in errors.items()}
-
-
-LEVELS = {0.05: (20.0, 13.5), 0.1: (10.0, 13.0), 0.2: (5.0, 11.0)}
-
-
-def test_the_level_that_fits_best_is_one_where_cleaning_helps(kha):
-    found = kha.patches.Findings(made_rows(kha, LEVELS, errors_of(kha)))
-    assert found.helped == [0.1, 0.2]
-    assert found.level == 0.1
-    nearer = kha.patches.Findings(made_rows(kha, LEVELS | {0.2: (5.0, 13.4)}, errors_of(kha)))
-    assert nearer.level == 0.2
-
-
-def test_orders_are_taken_over_the_quarters_with_the_gains_of_the_paper(kha):
-    patches = kha.patches
-    rows = made_rows(kha, LEVELS, errors_of(kha))
-    # as bad by hand as it is good by itself: the gains that are best for it are not asked for
-    swapped = {patches.HAND: math.inf, patches.AUTOMATIC: 1e-4}
-    diverged = [
-        {**row, "excess": swapped[row["gains"]]} if row["method"] == "KHA-SMD" else row
-        for row in rows
-    ]
-    assert patches.compared(diverged)[-1].finding == "contradicted"
-    # one quarter that goes the other way leaves an order open
-    mixed = [
-        {**row, "excess": 0.1}
-        if (row["method"], row["quarter"]) == ("KHA-SMD", "lower left")
-        else row
-        for row in rows
-    ]
-    last = patches.compared(mixed)[-1]
-    gains = np.array([1.0, 1.0, -2.0, 1.0])
-    assert last.ours == pytest.approx(gains.mean())
-    assert last.error == pytest.approx(gains.std(ddof=1) / 2)
-    assert last.finding == "open"
-    assert "4 quarters of the image" in last.what
-
-
 # ---------------------------------------------------------------------------- the walk
-
-
-def test_bones_join_joints_to_their_parents(kha):
-    joints = np.arange(12.0).reshape(4, 3)
-    forward, up = kha.skeletons.bones(joints, np.array([-1, 0, 1, 0]))
-    np.testing.assert_array_equal(forward, [5, 2, np.nan, 8, 5, np.nan, 11, 2, np.nan])
-    np.testing.assert_array_equal(up, [4, 1, np.nan, 7, 4, np.nan, 10, 1, np.nan])
 
 
 def test_share_removed_has_the_deviation_of_one_draw(kha):

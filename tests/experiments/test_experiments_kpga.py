@@ -8,7 +8,6 @@ import pytest
 from experiment_scripts import experiment_scripts
 from orthodrome import GeodesicMixture
 from orthodrome.cluster import mixture
-from real_data import REPOSITORY
 
 # ---------------------------------------------------------------------------- Figure 5
 
@@ -22,20 +21,6 @@ def scripts():
 @pytest.fixture(scope="module")
 def clustering(scripts):
     return scripts.clustering
-
-
-@pytest.fixture(scope="module")
-def rows(scripts):
-    return scripts.pages.read_rows(REPOSITORY / "experiments/kpga/clustering.csv")
-
-
-def test_part_of_each_class_is_drawn(clustering):
-    y = np.repeat([2, 0, 1], [10, 30, 1])
-    chosen = clustering.part_of_each_class(y, 0)
-    assert np.bincount(y[chosen]).tolist() == [21, 1, 7]
-    assert len(np.unique(chosen)) == len(chosen)
-    assert not np.array_equal(chosen, clustering.part_of_each_class(y, 1))
-    np.testing.assert_array_equal(chosen, clustering.part_of_each_class(y, 0))
 
 
 def test_both_mixtures_begin_with_the_same_clusters(clustering, monkeypatch):
@@ -96,34 +81,3 @@ def test_posteriors_are_judged_by_both_rules(clustering):
     assert found["error_by_density"] == pytest.approx(0.2)  # of the first point, 0.6/0.9 < 0.4/0.1
     assert found["saturated"] == pytest.approx(0.4)
     assert found["moved"] == pytest.approx(0.2)  # from the nearer start
-
-
-def test_one_as_good_as_the_other_is_not_contradicted(clustering, rows):
-    def blood(of_pga):
-        errors = {clustering.PGA: of_pga, clustering.PCA: 0.3}
-        changed = [
-            row | {"error": errors.get(row["method"], 0.25)}
-            if row["data"] == "blood_transfusion"
-            else row
-            for row in rows
-        ]
-        (made,) = [each for each in clustering.compared(changed) if each.where == "Figure 5g"]
-        assert "as good as, or before, spectral" in made.what
-        return made.finding
-
-    assert [blood(error) for error in (0.2, 0.25, 0.26)] == ["holds", "open", "contradicted"]
-
-
-def test_saturation_is_from_where_it_stays(clustering, rows):
-    shares = dict(
-        zip(clustering.Size().modes, [0.2, 1, 0.5, 0.8, 0.9, 0.98, 0.98, *[1] * 23], strict=True)
-    )
-    changed = [
-        {**row, "saturated": shares[row["n_modes"]]} if row["setting"] == "default" else row
-        for row in rows
-        if row["n_modes"] > 0
-    ]
-    found = clustering.Findings(changed)
-    assert found.saturates_at("iris", clustering.PGA) == 8
-    never = [{**row, "saturated": 0.98} for row in changed]
-    assert clustering.Findings(never).saturates_at("iris", clustering.PGA) is None

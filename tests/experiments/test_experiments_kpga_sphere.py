@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from experiment_scripts import experiment_scripts
-from real_data import REPOSITORY, load_or_skip
-
-FOLDER = REPOSITORY / "experiments/kpga"
+from real_data import load_or_skip
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +21,9 @@ def script(kpga):
 
 
 @pytest.fixture(scope="module")
-def rows(kpga):
-    return kpga.pages.read_rows(FOLDER / "sphere.csv")
-
-
-@pytest.fixture(scope="module")
 def draw(script):
     """The cells of one draw, by method, number, quantity and κ."""
     return {tuple(cell[:4]): cell[4] for cell in script.one_draw(8.8, 3)}
-
-
-def changed(rows, where, **values):
-    """The rows, with these values in those that have all that is asked for."""
-    return [
-        {**row, **values} if all(row[key] == value for key, value in where.items()) else row
-        for row in rows
-    ]
 
 
 # ---------------------------------------------------------------------------- draws
@@ -129,28 +114,3 @@ def test_missing_votes_are_neither_yes_nor_no(script):
     assert filled.shape == (435, 16)
     np.testing.assert_array_equal(filled == 0.5, np.isnan(votes))
     np.testing.assert_array_equal(filled[filled != 0.5], votes[~np.isnan(votes)])
-
-
-def test_nearest_variant_is_that_with_the_fewest_sets_misplaced(script):
-    paper = dict(zip("abcdefgh", (3, 4, 6, 9, 14, 15, 25, 31), strict=True))
-    assert script.modes_misfit(paper) == (0, pytest.approx(0.0))
-    assert script.modes_misfit(paper | {"a": 2})[0] == 1
-    assert script.modes_misfit(paper | {"g": 18})[0] == 1
-    assert script.modes_misfit(paper | {"g": 12})[0] == 2
-    assert script.modes_misfit(paper | {"a": 9}) == (0, pytest.approx(1.0))
-
-
-# ---------------------------------------------------------------------------- what is said
-
-
-def test_order_is_that_of_tangent_coordinates(script, rows):
-    def order(method, mean):
-        where = {"setting": 8.8, "method": script.gain_of(method), "components": 2}
-        made = script.compared(changed(rows, where | {"quantity": script.KEPT_MEAN}, mean=mean))
-        (found,) = [each for each in made if each.kind == "order"]
-        return found.finding
-
-    assert order(script.PGA, 0.01) == "holds"
-    assert order(script.PGA, -0.01) == "contradicted"
-    # along the sphere nothing can be lost, and nothing is asked
-    assert order(script.ALONG, -0.01) == "holds"

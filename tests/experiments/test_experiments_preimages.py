@@ -7,9 +7,6 @@ import pytest
 from scipy.optimize import minimize
 
 from experiment_scripts import experiment_scripts
-from real_data import REPOSITORY
-
-FOLDER = REPOSITORY / "experiments/rkhs_geo"
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +18,6 @@ def geo():
 @pytest.fixture(scope="module")
 def script(geo):
     return geo.preimages
-
-
-@pytest.fixture(scope="module")
-def rows(geo):
-    return geo.pages.read_rows(FOLDER / "preimages.csv")
 
 
 def naive_objective(z, X, sigma):
@@ -93,14 +85,6 @@ def test_small_sigma_has_many_minima(script):
     assert row["angle_to_karcher"] > 1
 
 
-def test_places_are_counted_by_their_distance(script):
-    points = np.array(
-        [[0.0, 0.0], [0.0, 0.015], [1.0, 0.0], [0.0, 0.005], [5.0, 0.0], [1.0, 0.001]]
-    )
-    assert script.n_places(points, 2.0) == 3
-    assert script.n_places(points, 1.0) == 4
-
-
 # ---------------------------------------------------------------------------- smallest ball
 
 
@@ -118,13 +102,3 @@ def test_ball_is_that_of_the_outermost_points(script):
     cap = np.column_stack([np.sin(0.7) * np.cos(turns), np.sin(0.7) * np.sin(turns)])
     points = np.vstack([np.column_stack([cap, np.full(3, np.cos(0.7))]), [[0.0, 0.0, 1.0]]])
     assert script.ball_radius(points @ points.T) == pytest.approx(0.7)
-
-
-# ---------------------------------------------------------------------------- what is said
-
-
-def test_starts_that_end_alike_decide_nothing(script, rows):
-    level = [{**row, "excess_mean_start": 0.0, "excess_paper_once": 0.9e-4} for row in rows]
-    for power in script.Size().powers:
-        starts = script.at_sigma(script.Findings(level), power)[: len(script.SETS)]
-        assert {each.finding for each in starts} == {"open"}

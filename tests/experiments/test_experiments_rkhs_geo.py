@@ -78,11 +78,6 @@ def test_accuracies_are_of_the_seeds_and_the_sigma(geo):
 # ---------------------------------------------------------------------------- Table 2
 
 
-def test_penalty_follows_the_paper(geo):
-    assert geo.classification.penalty(np.repeat([0, 1], 40)) == 800
-    assert geo.classification.penalty(np.repeat([0, 1, 2, 3], 20)) == 100
-
-
 def test_split_is_half_and_standardised_by_its_training_points(geo, monkeypatch):
     load_or_skip("wine")
     classification, seen = geo.classification, []

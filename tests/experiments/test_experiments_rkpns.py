@@ -11,9 +11,8 @@ from orthodrome import KernelPCA, NestedSpheresClassifier
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.kernels import Linear, Normalized
 from orthodrome.sphere import nested_spheres
-from real_data import REPOSITORY, load_or_skip
+from real_data import load_or_skip
 
-FOLDER = REPOSITORY / "experiments/rkpns"
 SCRIPTS = ("variance", "classification")
 
 
@@ -21,10 +20,6 @@ SCRIPTS = ("variance", "classification")
 def rkpns():
     with experiment_scripts("rkpns", *SCRIPTS) as found:
         yield found
-
-
-def committed(rkpns, name):
-    return getattr(rkpns, name), rkpns.pages.read_rows(FOLDER / f"{name}.csv")
 
 
 def test_kernels_are_those_of_the_paper(rkpns):
@@ -86,69 +81,6 @@ def test_a_run_takes_all_points_or_four_fifths(rkpns, small_data, monkeypatch):
     np.testing.assert_allclose(seen[6].std(axis=0), 1)
     expected = 100 * np.cumsum(KernelPCA(20).fit(seen[3]).explained_variance_ratio_)
     np.testing.assert_allclose(runs[1].captured[v.FLAT], expected)
-
-
-def test_dimension_is_the_least_that_captures_enough(rkpns):
-    v = rkpns.variance
-    curves = {
-        v.SMALL: np.array([60.0, 75.0, *[90.0] * 18]),
-        v.GREAT: np.array([30.0, 50.0, 70.0, *[80.0] * 17]),
-        v.FLAT: np.full(20, 10.0),
-    }
-    assert v.least_modes(curves, v.METHODS) == 2
-    assert v.least_modes(curves, (v.GREAT, v.FLAT)) == 3
-    assert v.least_modes(curves, (v.FLAT,)) == 20
-
-
-# ---------------------------------------------------------------------------- variance: page
-
-
-def changed(rows, which, **values):
-    """The rows, those that `which` says with other values."""
-    return [{**row, **values} if which(row) else row for row in rows]
-
-
-def of_glass(v, row, method):
-    """Whether a row is of a method's variance on Glass with the Gaussian kernel."""
-    own = (row["part"], row["features"], row["kernel"], row["data"], row["method"])
-    return own == ("variance", v.RAW, "Gaussian", "glass", method)
-
-
-def about_glass(v, rows, words):
-    (found,) = [
-        x
-        for x in v.compared(rows)
-        if x.what.startswith("glass, Gaussian kernel") and words in x.what
-    ]
-    return found
-
-
-def test_typically_more_is_of_the_median_number_of_modes(rkpns):
-    v, rows = committed(rkpns, "variance")
-
-    def finding(gain, *, upto, deviation=1.0):
-        """All numbers of modes up to this have 4 points more than kPCA, the others `gain`."""
-        own = [
-            {**row, "mean_gain": 4.0 if row["n_modes"] <= upto else gain, "deviation": deviation}
-            if of_glass(v, row, v.SMALL)
-            else {**row, "deviation": deviation / 2}
-            if of_glass(v, row, v.FLAT)
-            else row
-            for row in rows
-        ]
-        return about_glass(v, own, "above kPCA")
-
-    # more at eleven of twenty is typical, at ten it is not
-    typical, not_typical = (finding(-1.0, upto=n) for n in (11, 10))
-    assert (typical.ours, typical.finding) == (4.0, "holds")
-    assert (not_typical.ours, not_typical.finding) == (-1.0, "contradicted")
-    # not less than the error of the differences, which are not kept
-    assert typical.error == pytest.approx(1.5 / math.sqrt(25))
-    assert finding(0.5, upto=0).finding == "open"
-    # no error, and less than the tables can show
-    assert finding(0.04, upto=0, deviation=0.0).finding == "open"
-    assert finding(0.06, upto=0, deviation=0.0).finding == "holds"
-    assert finding(-0.06, upto=0, deviation=0.0).finding == "contradicted"
 
 
 # ---------------------------------------------------------------------------- digits: runs
@@ -221,17 +153,6 @@ def test_digits_are_told_apart_as_by_the_classifier(rkpns, flowers):
                         assert trained.errors[test][method, c.C, 2] == pytest.approx(error)
 
 
-@pytest.mark.slow
-def test_largest_p_wins_a_tie(rkpns, flowers, monkeypatch):
-    c = rkpns.classification
-    with rkpns.common.wraps_recorded():
-        trained = c.Trained(*flowers, "any")
-        monkeypatch.setattr(c, "errors_of", lambda *_: {c.CLEAN: 10.0, c.ZEROED: 20.0})
-        trained.choose()
-    assert set(trained.chosen.values()) == {2.0}
-    assert len(trained.chosen) == 5 * 2
-
-
 def test_differences_are_within_splits(rkpns, monkeypatch):
     c = rkpns.classification
     monkeypatch.setattr(c, "DIMENSIONS", (2,))
@@ -261,30 +182,3 @@ def test_differences_are_within_splits(rkpns, monkeypatch):
     assert rows[chosen]["mean_on_robust"] == -4
     assert rows[chosen]["mean_on_robust_se"] == pytest.approx(1)
     assert math.isnan(rows[method]["mean_on_robust"])
-
-
-# ---------------------------------------------------------------------------- digits: page
-
-
-def digits_compared(c, rows, where, start):
-    return [x for x in c.compared(rows) if x.where == where and x.what.startswith(start)]
-
-
-def test_about_as_good_is_less_than_a_point_worse(rkpns):
-    c, rows = committed(rkpns, "classification")
-    ours = c.pns("small", "paper", "p chosen")
-
-    def finding(difference):
-        made = changed(
-            rows,
-            lambda row: row["method"] == ours and row["zeroed"] == "nothing",
-            mean_on_robust=difference,
-            mean_on_robust_se=0.1,
-        )
-        found = digits_compared(c, made, "Figure 5", "")
-        assert len(found) == 4  # two sets, two kernels
-        return {x.finding for x in found}
-
-    assert finding(-3.0) == finding(0.0) == finding(0.7) == {"holds"}
-    assert finding(0.9) == finding(1.1) == {"open"}
-    assert finding(1.3) == {"contradicted"}

@@ -7,9 +7,7 @@ import pytest
 
 from experiment_scripts import experiment_scripts
 from orthodrome.metrics import neighborhood_area, neighborhood_preservation
-from real_data import REPOSITORY, load_or_skip
-
-FOLDER = REPOSITORY / "experiments/rkpns"
+from real_data import load_or_skip
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +21,6 @@ def n(scripts):
     return scripts.neighborhoods
 
 
-@pytest.fixture(scope="module")
-def committed(scripts):
-    return scripts.pages.read_rows(FOLDER / "neighborhoods.csv")
-
-
 @pytest.fixture
 def flowers(scripts, monkeypatch):
     """Every set is 40 flowers, so that a run is quick."""
@@ -35,11 +28,6 @@ def flowers(scripts, monkeypatch):
     for script in (scripts.variance, scripts.neighborhoods):
         monkeypatch.setattr(script, "load", lambda name: part)
     return part.data
-
-
-def changed(rows, which, **values):
-    """The rows, those that `which` says with other values."""
-    return [{**row, **values} if which(row) else row for row in rows]
 
 
 # ---------------------------------------------------------------------------- runs
@@ -59,15 +47,6 @@ def test_parameters_change_by_their_factor(scripts, n):
         )
         assert str(degree) in n.parameter(n.POLYNOMIAL, factor)
     assert n.FACTORS == (0.7, 1.0, 1.3)
-
-
-def test_parts_are_four_fifths_and_differ(n):
-    X = np.arange(50.0)[:, None]
-    parts = [n.part_of(X, part)[:, 0] for part in (1, 2, 1)]
-    assert [len(part) for part in parts] == [40, 40, 40]
-    assert all(np.all(np.diff(part) > 0) for part in parts)
-    np.testing.assert_array_equal(parts[0], parts[2])
-    assert set(parts[0]) != set(parts[1])
 
 
 def test_neighbours_are_sought_in_the_named_space(n, flowers):
@@ -130,26 +109,3 @@ def test_parts_are_averaged_with_their_standard_errors(n, monkeypatch):
     assert (both["n_parts"], both["mean"], both["gain"]) == (3, 15.0, 1.0)
     assert both["gain_error"] == pytest.approx(0.5 / np.sqrt(3))  # of 1.5, 1, 0.5
     assert cell("fertility", factor=0.7)["n_parts"] == cell("fertility", n.SCALED)["n_parts"] == 1
-
-
-# ---------------------------------------------------------------------------- what is said
-
-
-def is_kept(n, row, **values):
-    own = {"part": n.OVER_ALL, "features": n.RAW, "factor": 1} | values
-    return all(row[key] == value for key, value in own.items())
-
-
-def test_pairs_of_methods_in_the_same_order_are_counted(n, committed):
-    order = {method: place for place, method in enumerate((*n.KERNEL_METHODS, *n.CONTEXT))}
-    rows = [{**row, "mean": float(order[row["method"]])} for row in committed]
-    found = n.Findings(rows)
-    assert n.pairs_kept(found, n.GAUSSIAN, 0.7) == (8 * 21, 8 * 21)
-    # the first of seven becomes the last on one set: six pairs turn
-    rows = changed(
-        rows,
-        lambda row: is_kept(n, row, data="iris", method=n.SMALL, factor=0.7),
-        mean=10.0,
-    )
-    assert n.pairs_kept(n.Findings(rows), n.GAUSSIAN, 0.7) == (8 * 21 - 6, 8 * 21)
-    assert n.pairs_kept(n.Findings(rows), n.GAUSSIAN, 1.3) == (8 * 21, 8 * 21)
