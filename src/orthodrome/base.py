@@ -26,7 +26,7 @@ from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
 from .kernels.wrappers import check_kernel_parameters
 from .rows import ArrayRows, DaskRows, Rows
-from .rows.dask_blocks import blocks_of, computed, lazy_rows_of
+from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
 __all__ = [

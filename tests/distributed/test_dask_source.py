@@ -118,7 +118,7 @@ def test_the_arrays_of_a_caller_are_refused_with_a_reason():
         source_of(da.ones(5, chunks=2))
     with pytest.raises(ValueError, match="at least one row"):
         source_of(da.ones((0, 3)))
-    with pytest.raises(ValueError, match=r"takes dask arrays, not Delayed.*to_dask_array"):
+    with pytest.raises(ValueError, match=r"needs a dask array; got Delayed.*to_dask_array"):
         DaskRows(dask.delayed(np.ones)(3), Gaussian(), KernelPCA())
     with pytest.raises(ValueError, match=r"not ndarray.*orthodrome\[distributed\]"):
         DaskGram(Gaussian(sigma=1.0).fit(data()), data())

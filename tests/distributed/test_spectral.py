@@ -60,7 +60,7 @@ def test_auto_is_nystroem():
 
 
 def test_of_dask_it_takes_arrays_alone():
-    words = r"KernelSpectralClustering takes dask arrays, not DelayedLeaf.*to_dask_array"
+    words = r"KernelSpectralClustering needs a dask array; got DelayedLeaf.*to_dask_array"
     X = data(200)
     later = dask.delayed(X)
     with pytest.raises(ValueError, match=words):

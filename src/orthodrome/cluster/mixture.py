@@ -35,7 +35,7 @@ from ..eigen import Nystroem
 from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
-from ..rows.dask_blocks import over_rows, persisted
+from ..rows.dask import over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first

@@ -32,7 +32,7 @@ from ..gram import cross_operator
 from ..kernels import Kernel
 from ..plan import Plan, Request, make_plan
 from ..rows import ArrayRows, DaskRows, as_rows
-from ..rows.dask_blocks import over_rows
+from ..rows.dask import over_rows
 from ..sphere.lloyd import numbered_by_first
 from .base import (
     GRAM_SHARE,

@@ -15,7 +15,7 @@ from .._core.kinds import is_dask_array
 from ..gram.factory import check_ready, storage_within
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
-from ..rows.dask_blocks import blocks_of, computed
+from ..rows.dask import blocks_of, computed
 from .anchors import Anchors
 from .blocks import AnchorMap, Block
 

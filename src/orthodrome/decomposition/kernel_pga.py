@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..rows.dask_blocks import over_rows
+from ..rows.dask import over_rows
 from ..sphere import exp_at_pole
 from .geometry import SPHERE
 from .spectral import SpectralDecomposition

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.kinds import is_dask_array
 from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
-from ..rows.dask_blocks import (
+from ..rows.dask import (
     as_dask_array,
     as_row_blocks,
     blocks_of,

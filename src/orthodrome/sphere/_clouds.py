@@ -14,7 +14,7 @@ from .._core.kinds import is_dask_array
 from .._core.types import Floats, Indices
 from .._core.unit import ANTIPODAL
 from ..rows import Rows
-from ..rows.dask_blocks import rows_of
+from ..rows.dask import rows_of
 from ._descent import bend_ratios
 from ._laws import COVARIANCES, EPS, Distances, Mixture, mean_angles, scatter, tangent_frame_at
 
