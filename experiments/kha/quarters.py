@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from orthodrome.eigen import Krylov
 from orthodrome.gram import Centered, DenseGram
 from orthodrome.kernels import Gaussian
+from orthodrome.preimage.domains import Vectors
 from orthodrome.preimage.fixed_point import fixed_point
 
 WINDOW, STEP, N_COMPONENTS, SIGMA = 11, 2, 20, 1.0
@@ -100,8 +101,7 @@ class Quarter:
         for rows in np.array_split(np.arange(len(found)), max(1, len(found) // 1000)):
             expansion = projections[:, rows].T @ coefficients
             expansion += 1 / len(found) - expansion.mean(axis=1, keepdims=True)
-            ends = fixed_point(
-                self.kernel, self.windows, expansion, self.windows[rows], tol=1e-4, max_iter=500
-            )
+            domain = Vectors(self.kernel, self.windows)
+            ends = fixed_point(domain, expansion, self.windows[rows], tol=1e-4, max_iter=500)
             found[rows] = ends.points
         return image_of(found, len(self.noisy))

@@ -35,6 +35,7 @@ from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
 from orthodrome.plots.palette import COLORS, MARKERS
 from orthodrome.preimage import karcher_mean_preimage
+from orthodrome.preimage.domains import Vectors
 from orthodrome.preimage.fixed_point import FixedPoint, fixed_point, negated_squared_angles
 from orthodrome.sphere import geodesic_distances, karcher_mean
 
@@ -152,8 +153,7 @@ def many_starts(X: Points, draw: int, n_more: int) -> Points:
 def from_starts(kernel: Gaussian, X: Points, starts: Points) -> FixedPoint:
     """Where the library's fixed point ends from each start."""
     return fixed_point(
-        kernel,
-        X,
+        Vectors(kernel, X),
         np.full((1, len(X)), 1 / len(X)),
         starts,
         expansion=np.zeros(len(starts), dtype=np.intp),

@@ -131,7 +131,7 @@ DATES = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
             np.array([1, "a"], dtype=object),
             [0, 1],
             None,
-            "labels_true must have labels of one type",
+            "labels_true must have labels that can be sorted",
         ),
     ],
 )

@@ -362,11 +362,11 @@ def test_the_area_of_the_best_and_of_chance(scale):
 @pytest.mark.parametrize(
     ("quality", "scale", "message"),
     [
-        ([1.0], "log", r"at least three points; got shape \(1,\)"),
-        ([[1.0, 1.0]], "log", r"at least three points; got shape \(1, 2\)"),
+        ([1.0], "log", r"at least three points.*got shape \(1,\)"),
+        ([[1.0, 1.0]], "log", r"at least three points.*got shape \(1, 2\)"),
         ([0.5, np.nan, 1.0], "log", "Input quality contains NaN"),
-        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area must lie between 0 and 1"),
-        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area must lie between 0 and 1"),
+        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area must be .* between 0 and 1"),
+        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area must be .* between 0 and 1"),
         ([0.5, 1.0, 1.0], "cubic", "scale of neighborhood_area must be one of 'log', 'linear'"),
     ],
 )
@@ -437,7 +437,7 @@ def with_nan(array):
         ({"metric": "precomputed"}, r"a matrix of distances, must be a square matrix; got shape"),
         ({"metric": "precomputed", "embedding": data(N, N)}, "a matrix of distances, must be symm"),
         ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),
-        ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None where X is a Gram"),
+        ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None if X is a Gram"),
         ({"X": 1e200 * data()}, "so large that their squares overflow"),
         ({"embedding": 1e200 * data()}, "so large that their squares overflow"),
     ],
@@ -452,7 +452,7 @@ def test_the_budget_of_the_matrix():
     X = data()
     needed = 8 * N * N
     coranking_matrix(X, X, memory_budget=needed)
-    message = rf"The co-ranking matrix of {N} points takes .*Raise it, or take neighborhood_pres"
+    message = rf"The co-ranking matrix of {N} points takes .*Raise it, or use neighborhood_pres"
     with pytest.raises(ValueError, match=message):
         coranking_matrix(X, X, memory_budget=needed - 1)
     with pytest.raises(ValueError, match="memory_budget must be a number of bytes"):

@@ -72,7 +72,7 @@ def with_nan(array):
     [
         (
             {"kernel": "polynomial", "method": "fixed-point"},
-            "needs a radial kernel, .* and Polynomial is none",
+            "radial kernel.* got Polynomial",
         ),
         ({"kernel": "precomputed"}, "not a precomputed matrix"),
         ({"kernel": "nonsense"}, "Unknown kernel 'nonsense'"),

@@ -20,6 +20,7 @@ from laws_preimage import (
 )
 from orthodrome.kernels import Exponential, Gaussian, Matern, RationalQuadratic
 from orthodrome.preimage import preimage
+from orthodrome.preimage.domains import Vectors
 from orthodrome.preimage.fixed_point import fixed_point
 
 every_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
@@ -101,7 +102,8 @@ def test_a_training_point_does_not_pin_the_iterate(kernel, coefficient):
     far = int(np.argmax(np.linalg.norm(X - beta @ X, axis=1) * (beta == 0)))
     near = int(np.argmin(np.linalg.norm(X - beta @ X, axis=1) + 1e9 * (beta > 0)))
     beta[[far, near]] = coefficient
-    result = fixed_point(kernel, X, np.stack([beta, beta]), X[[near, far]], tol=1e-8, max_iter=5000)
+    starts = X[[near, far]]
+    result = fixed_point(Vectors(kernel, X), np.stack([beta, beta]), starts, 1e-8, 5000)
     best = preimage(kernel, X, beta, tol=1e-8, max_iter=5000).similarity[0]
     for index, reached in zip((near, far), result.objective, strict=True):
         start = objective(kernel, X, beta, X[index])
@@ -235,7 +237,7 @@ def test_converged_starts_drop_out():
     profile = kernel.profile
     kernel.profile = lambda d2: calls.append(len(d2)) or profile(d2)
     with threadpool_limits(1):  # both starts in one block
-        result = fixed_point(kernel, X, beta, X[[3, 7]], tol=1e-8, max_iter=100)
+        result = fixed_point(Vectors(kernel, X), beta, X[[3, 7]], tol=1e-8, max_iter=100)
     assert np.all(result.converged)
     assert result.n_iter > 2
     # the derivative of the Gaussian evaluates the profile too: two calls per iteration

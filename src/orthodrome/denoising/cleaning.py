@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..decomposition import KernelPCA
 from ..kernels import Radial
+from ..preimage.domains import Vectors
 from ..preimage.fixed_point import fixed_point
 
 __all__ = ["Cleaned", "clean"]
@@ -68,15 +69,13 @@ def clean(
     training = np.asarray(model.X_fit_)  # never None: the kernel is not precomputed
     directions = model.dual_coef_[:, :r].T
     mean = model.mean_.astype(directions.dtype)
-    found = np.empty_like(points)
+    domain, found = Vectors(model.kernel_, training), np.empty_like(points)
     n_unfinished = 0
     step = max(1, _BLOCK_ELEMENTS // len(training))
     for first in range(0, len(points), step):
         rows = slice(first, first + step)
         expansion = coordinates[rows, :r] @ directions + mean
-        ends = fixed_point(
-            model.kernel_, training, expansion, points[rows], tol=tol, max_iter=_MAX_ITER
-        )
+        ends = fixed_point(domain, expansion, points[rows], tol=tol, max_iter=_MAX_ITER)
         found[rows] = ends.points
         n_unfinished += int(np.count_nonzero(~ends.converged))
     return Cleaned(found, n_unfinished)

@@ -1,4 +1,4 @@
-"""How good a result is: neighbours an embedding keeps, clusterings compared, errors of a rank."""
+"""Metrics of embeddings, clusterings and low-rank reconstructions."""
 
 from .clusterings import clustering_error, variation_of_information
 from .neighborhoods import coranking_matrix, neighborhood_area, neighborhood_preservation

@@ -1,4 +1,4 @@
-"""How far apart two clusterings of the same points are."""
+"""Distances between two clusterings of the same points."""
 
 from __future__ import annotations
 
@@ -19,37 +19,36 @@ __all__ = ["clustering_error", "variation_of_information"]
 def clustering_error(
     labels_true: ArrayLike, labels_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""Return the share of points in the wrong cluster, under the best matching with the classes.
+    r"""Return the fraction of misplaced points under the best matching of clusters with classes.
 
     .. math:: e = 1 - \max_{\pi} \sum_i p_{i \pi(i)}
 
-    with p_ij the share of the points in class i and cluster j, and π over all one-to-one matchings
-    of clusters with classes. Where there are more of one than of the other some stay unmatched, and
-    their points count as errors. It is a metric on clusterings. kPGA §6.2 reports the error rate e,
-    RKHS-GEO §5.1 (Table 1) the accuracy 1 - e; neither says how it matches clusters with classes,
-    and this is the usual way.
+    with p_ij the fraction of points in class i and cluster j, and π over all one-to-one matchings
+    of clusters with classes. If their numbers differ, points of unmatched ones count as errors. The
+    error is a metric on clusterings. kPGA §6.2 reports e, RKHS-GEO §5.1 (Table 1) the accuracy
+    1 - e; neither says how clusters are matched with classes, and this is the usual way.
 
     Parameters
     ----------
     labels_true, labels_pred : array-likes of shape (n,)
-        The classes and the clusters; the order of the two does not matter.
+        The classes and the clusters; the result is symmetric.
     sample_weight : array-like of shape (n,), optional
         Weights of the points.
 
     Returns
     -------
     float
-        The share, at least 0 and below 1.
+        The error, in [0, 1).
 
     See Also
     --------
-    sklearn.metrics.accuracy_score : Takes the labels by their names, without a matching.
+    sklearn.metrics.accuracy_score : Compares the labels themselves, without a matching.
 
     Notes
     -----
-    The matching is found on a dense matrix of classes by clusters. A trivial clustering does not
-    have an error near 1: one cluster of all points has 1 less the share of the largest class, which
-    is worth reporting beside the error.
+    The matching uses a dense matrix of classes by clusters. A trivial clustering does not have an
+    error near 1: a single cluster has 1 minus the fraction of the largest class. Report that
+    fraction along with the error.
 
     References
     ----------
@@ -60,14 +59,14 @@ def clustering_error(
     --------
     >>> clustering_error([0, 0, 1, 1], ["b", "b", "a", "a"])
     0.0
-    >>> clustering_error([0, 0, 0, 1], [0, 0, 1, 2])  # one of the three clusters has no class
+    >>> clustering_error([0, 0, 0, 1], [0, 0, 1, 2])  # one of the three clusters is unmatched
     0.25
     """
     counts = _contingency(labels_true, labels_pred, sample_weight, "clustering_error")
     table: Floats = counts.toarray()
     total = table.sum()
     table[linear_sum_assignment(table, maximize=True)] = 0.0
-    # what is left over, not 1 - what is matched: exactly 0 where all is matched
+    # sum what is unmatched: exactly 0 if everything is matched
     return float(table.sum() / total)
 
 
@@ -80,14 +79,14 @@ def variation_of_information(
         = -\sum_{ij} p_{ij} \left( \log\frac{p_{ij}}{p_{i\cdot}}
         + \log\frac{p_{ij}}{p_{\cdot j}} \right)
 
-    with p_ij the share of the points in cluster i of one and cluster j of the other. It is a metric
-    on clusterings: 0 where they are the same up to the names of the clusters, at most log n for n
-    points. KHA §5.3 measures spectral clustering by it.
+    with p_ij the fraction of points in cluster i of one and cluster j of the other. It is a metric
+    on clusterings: 0 if they are the same up to the names of the clusters, at most log n for n
+    points. KHA §5.3 evaluates spectral clustering with it.
 
     Parameters
     ----------
     labels_true, labels_pred : array-likes of shape (n,)
-        The two clusterings; the order of the two does not matter.
+        The two clusterings; the result is symmetric.
     sample_weight : array-like of shape (n,), optional
         Weights of the points.
 
@@ -111,7 +110,7 @@ def variation_of_information(
     counts.eliminate_zeros()
     cells: Floats = counts.data / counts.data.sum()
     rows, columns = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
-    # each logarithm is of a number of at most 1: no cancellation between entropies
+    # conditional entropies, which do not cancel
     given_row = np.log(np.minimum(counts.data / rows[counts.row], 1.0))
     given_column = np.log(np.minimum(counts.data / columns[counts.col], 1.0))
     return float(-(cells @ (given_row + given_column))) + 0.0  # not -0
@@ -120,15 +119,14 @@ def variation_of_information(
 def _contingency(
     labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None, owner: str
 ) -> Any:
-    """Return the sparse matrix of the weight of the points in both clusters, all input checked."""
+    """Return the sparse contingency matrix of the weights, after all input checks."""
     first, second = _labels(labels_true, "labels_true"), _labels(labels_pred, "labels_pred")
     check_consistent_length(first, second)
     if len(first) == 0:
         raise ValueError(f"{owner} needs at least one point; got none.")
     weights = check_sample_weight(sample_weight, len(first), owner)
     weights = np.ones(len(first)) if weights is None else weights
-    i, j = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
-    counts = scipy.sparse.coo_array((weights, (i, j)))
+    counts = scipy.sparse.coo_array((weights, (first, second)))
     counts.sum_duplicates()
     return counts
 
@@ -136,29 +134,27 @@ def _contingency(
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
-    except (TypeError, ValueError):  # pandas' NA is neither equal to itself nor not
+    except (TypeError, ValueError):  # comparisons with pandas' NA have no truth value
         return True
 
 
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
-    """Return labels as an array, or raise where there are none for some of the points."""
+    """Return labels as numbers 0, 1, …, or raise if they are missing or cannot be sorted."""
     refuse_masked(labels, name, "the clusterings")
     try:
         array = column_or_1d(np.asarray(labels))
-    except ValueError as error:  # about lists of unlike lengths, or about the shape
+    except ValueError as error:  # ragged lists, or a wrong shape
         raise ValueError(f"{name} must be one label for each point: {error}") from None
     is_object = array.dtype.kind == "O"
     missing = np.array([_is_missing(label) for label in array]) if is_object else array != array
     if np.any(missing):
         raise ValueError(
-            f"{name} has {int(np.count_nonzero(missing))} missing labels, the first at "
-            f"{int(np.argmax(missing))}; leave these points out."
+            f"{name} has {np.count_nonzero(missing)} missing labels, the first at "
+            f"{np.argmax(missing)}. Leave these points out."
         )
-    if is_object:
-        if len({type(label) for label in array}) > 1:
-            raise ValueError(f"{name} must have labels of one type, all numbers or all strings.")
-        try:
-            sorted(array[:2])
-        except TypeError as error:
-            raise ValueError(f"{name} must have labels that can be sorted: {error}.") from None
-    return array
+    try:
+        return np.unique(array, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must have labels that can be sorted, all numbers or all strings: {error}."
+        ) from None

@@ -1,7 +1,7 @@
 """Neighbourhoods before and after an embedding: co-ranking matrix, preservation, area.
 
-Both are made from ranks of distances, a block of rows at a time: O(N² log N) time, and never an
-N x N matrix but the co-ranking matrix itself.
+They are computed from ranks of distances, a block of rows at a time, in O(N² log N). The co-ranking
+matrix is the only N x N matrix.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._core.checks import check_choice, check_numbers, check_symmetric
 from .._core.compiled import compiled
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
-from .._core.types import Data, Floats
+from .._core.types import Array, Data, Floats
 from ..gram import GramOperator, gram_operator
 from ..kernels import Radial, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
@@ -27,8 +27,8 @@ from ..sphere import exp_at_pole
 
 __all__ = ["coranking_matrix", "neighborhood_area", "neighborhood_preservation"]
 
-# keys(rows) gives numbers of shape (len(rows), N) that grow with the distance from each row's point
-_Keys = Callable[[slice], NDArray[Any]]
+# keys(rows) returns increasing functions of the distances from the rows' points, (len(rows), N)
+_Keys = Callable[[slice], Array]
 
 _REAL = [np.float64, np.float32]
 
@@ -38,13 +38,13 @@ _BLOCK_ELEMENTS = 2**20  # distances ranked at once, in each thread
 def neighborhood_preservation(
     X: Data | GramOperator, embedding: ArrayLike, *, kernel: Any = None, metric: str = "euclidean"
 ) -> Floats:
-    r"""Return the fraction of every point's κ nearest neighbours that an embedding keeps.
+    r"""Return the fraction of κ nearest neighbours that an embedding preserves.
 
     .. math:: Q(\kappa) = \frac{1}{\kappa N} \sum_n
         \left| N_\kappa^{\text{high}}(n) \cap N_\kappa^{\text{low}}(n) \right|,
         \qquad \kappa = 1, \dots, N - 1
 
-    (kPGA, §6.1). It is 1 for every κ where the embedding keeps the order of all distances; a
+    (kPGA, §6.1). It is 1 for every κ if the embedding preserves the order of all distances; a
     random embedding has κ/(N - 1).
 
     Parameters
@@ -54,13 +54,12 @@ def neighborhood_preservation(
     embedding : array-like of shape (n, q)
         The data after it.
     kernel : Kernel, str, callable or None, default=None
-        If given, distances of X are those of feature space, ‖Φ(x) - Φ(y)‖ (an unfitted kernel is
-        fitted to X; with ``"precomputed"``, X is the Gram matrix); if not, Euclidean.
+        If given, the distances of X are those of feature space, ‖Φ(x) - Φ(y)‖ (an unfitted kernel
+        is fitted to X; with ``"precomputed"``, X is the Gram matrix). Default: Euclidean distances.
     metric : {"euclidean", "geodesic", "precomputed"}, default="euclidean"
-        Distances of the embedding. ``"geodesic"`` takes its rows as coordinates in the tangent
-        space at the mean, as :class:`~orthodrome.KernelPGA` gives them, and measures along the
-        sphere, between their images under Exp. With ``"precomputed"`` it is the (n, n) matrix of
-        distances.
+        Distances of the embedding. ``"geodesic"``: the rows are tangent coordinates at the mean, as
+        those of :class:`~orthodrome.KernelPGA`, and distances are those of their images under Exp.
+        ``"precomputed"``: the embedding is the (n, n) matrix of distances.
 
     Returns
     -------
@@ -69,12 +68,11 @@ def neighborhood_preservation(
 
     Notes
     -----
-    Points at equal distances are ranked by their row number, in both spaces alike. Distances of
-    integers tie exactly; others that should tie may differ by rounding, which then decides.
+    Points at equal distances are ranked by row number, in both spaces. Distances of integers tie
+    exactly; others that should tie may differ by rounding.
 
-    Under a radial kernel that falls with the distance, feature-space distances are ranked by those
-    of the inputs: the order is the same, and points so far apart that all kernel values are 0 keep
-    theirs.
+    For a radial kernel that decreases with the distance, feature-space distances are ranked by
+    those of the inputs. The order is the same, and is defined even if all kernel values are 0.
 
     References
     ----------
@@ -105,20 +103,20 @@ def coranking_matrix(
     metric: str = "euclidean",
     memory_budget: str | float = "2GiB",
 ) -> NDArray[np.int64]:
-    r"""Count the pairs of points by their ranks before and after an embedding.
+    r"""Count pairs of points by their ranks before and after an embedding.
 
     .. math:: Q_{kl} = \left| \{(n, m) : \rho_{nm} = k,\ r_{nm} = l\} \right|
 
-    where ρ_nm is the rank of the distance from n to m among those from n, in the data, and r_nm in
-    the embedding. A perfect embedding has N on the diagonal; entries above it are points torn
-    apart, those below points pushed together.
+    where ρ_nm is the rank of the distance from n to m among those from n in the data, and r_nm that
+    in the embedding. A perfect embedding has N on the diagonal; entries above it are points moved
+    apart, entries below it points moved together.
 
     Parameters
     ----------
     X, embedding, kernel, metric
         As in :func:`neighborhood_preservation`.
     memory_budget : str or number, default="2GiB"
-        What the matrix may take.
+        The memory for the matrix.
 
     Returns
     -------
@@ -142,16 +140,15 @@ def coranking_matrix(
     needed, budget = 8 * n * n, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
-            f"The co-ranking matrix of {n} points takes {format_bytes(needed)}, memory_budget is "
-            f"{format_bytes(budget)}. Raise it, or take neighborhood_preservation, which needs no "
-            "such matrix."
+            f"The co-ranking matrix of {n} points takes {format_bytes(needed)}; memory_budget is "
+            f"{format_bytes(budget)}. Raise it, or use neighborhood_preservation."
         )
 
     counts, lock = np.zeros((n - 1, n - 1), dtype=np.int64), threading.Lock()
 
     def count(rows: slice) -> None:
         before, after = _ranks(high(rows), rows), _ranks(low(rows), rows)
-        with lock:  # one matrix for all threads; the ranking takes far longer
+        with lock:  # the threads share one matrix; ranking takes far longer
             _count_pairs(before, after, counts)
 
     _over_blocks(count, n)
@@ -159,20 +156,20 @@ def coranking_matrix(
 
 
 def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
-    r"""Summarise preservation at all κ by one number: the area under its rescaled curve.
+    r"""Return the area under the rescaled curve of preservation.
 
     .. math:: R(\kappa) = \frac{(N - 1)\, Q(\kappa) - \kappa}{N - 1 - \kappa}, \qquad
         \text{area} = \frac{\sum_{\kappa=1}^{N-2} R(\kappa)/\kappa}{\sum_{\kappa=1}^{N-2} 1/\kappa}
 
-    R is 1 for a perfect embedding and 0 on average for a random one. On the logarithmic scale
-    small neighbourhoods count as much as large ones; ``scale="linear"`` is the plain mean of R.
+    R is 1 for a perfect embedding and 0 on average for a random one. On the logarithmic scale,
+    small neighbourhoods count as much as large ones; ``scale="linear"`` is the mean of R.
 
     Parameters
     ----------
     quality : array-like of shape (n - 1,)
-        What :func:`neighborhood_preservation` returned, of at least three points.
+        The result of :func:`neighborhood_preservation` for at least three points.
     scale : {"log", "linear"}, default="log"
-        How neighbourhood sizes are weighted.
+        The weighting of neighbourhood sizes.
 
     Returns
     -------
@@ -192,13 +189,11 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
     """
     check_choice(scale, ("log", "linear"), "scale", "neighborhood_area")
     q = check_numbers(quality, "quality", "neighborhood_area", ensure_2d=False, dtype=np.float64)
-    if q.ndim != 1 or len(q) < 2:
+    if q.ndim != 1 or len(q) < 2 or np.any((q < 0) | (q > 1 + 1e-9)):
         raise ValueError(
-            "quality of neighborhood_area must be Q(1), …, Q(n - 1) of at least three points; "
-            f"got shape {q.shape}."
+            "quality of neighborhood_area must be Q(1), …, Q(n - 1) of at least three points, all "
+            f"between 0 and 1; got shape {q.shape}, from {q.min():g} to {q.max():g}."
         )
-    if np.any(q < 0) or np.any(q > 1 + 1e-9):
-        raise ValueError("quality of neighborhood_area must lie between 0 and 1.")
     others = len(q)
     kappa = np.arange(1.0, others)
     rescaled = (others * q[:-1] - kappa) / (others - kappa)
@@ -210,15 +205,15 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
 
 @compiled
 def _count_pairs(before: Any, after: Any, counts: Any) -> None:
-    """Add 1 at (before - 1, after - 1) for all ranks but 0, which is that of a point itself."""
+    """Add 1 at (before - 1, after - 1) for all ranks but 0, the rank of the point itself."""
     for i in range(before.shape[0]):
         for j in range(before.shape[1]):
             if before[i, j] > 0:
                 counts[before[i, j] - 1, after[i, j] - 1] += 1
 
 
-def _ranks(keys: NDArray[Any], rows: slice) -> NDArray[np.int64]:
-    """Rank each row of keys; the row's own point comes first, with rank 0."""
+def _ranks(keys: Array, rows: slice) -> NDArray[np.int64]:
+    """Rank each row of keys; the row's own point has rank 0."""
     own = np.arange(len(keys))
     keys[own, own + rows.start] = -np.inf
     order = np.argsort(keys, axis=1, kind="stable")
@@ -246,7 +241,7 @@ def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys
     low = check_numbers(embedding, "embedding", "the neighbourhoods", dtype=_REAL)
     if len(low) != n:
         raise ValueError(
-            f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, pass "
+            f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, give "
             "the new X."
         )
     if n < 2:
@@ -260,7 +255,7 @@ def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys
 def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
     if isinstance(X, GramOperator):
         if kernel is not None:
-            raise ValueError("kernel must be None where X is a Gram operator already.")
+            raise ValueError("kernel must be None if X is a Gram operator.")
         return _feature_space(X), X.shape[0]
     if kernel is None:
         array = check_numbers(X, "X", "the neighbourhoods", dtype=_REAL)
@@ -276,7 +271,7 @@ def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
 def _feature_space(gram: GramOperator) -> _Keys:
     diagonal = gram.diagonal()
 
-    def keys(rows: slice) -> NDArray[Any]:
+    def keys(rows: slice) -> Array:
         # ‖Φ(x) - Φ(y)‖² without k(x, x), which a whole row shares
         block = gram.rows(np.arange(rows.start, rows.stop))
         block *= -2
@@ -287,14 +282,14 @@ def _feature_space(gram: GramOperator) -> _Keys:
 
 
 def _euclidean(points: Any) -> _Keys:
-    # not moved to their mean: distances of integers, which often tie, are then exact
+    # not centred: distances of integers, which often tie, are then exact
     scaled = _without_underflow(points)
     prepared = Prepared(scaled, finite_squared_norms(scaled))
     return lambda rows: squared_distances(prepared[rows], prepared)
 
 
 def _without_underflow(points: Any) -> Any:
-    """Multiply points so small that their squares underflow by a power of two, which is exact."""
+    """Multiply points whose squares underflow by a power of 2, which is exact."""
     values = points.data if scipy.sparse.issparse(points) else points
     largest = float(np.abs(values).max(initial=0.0))
     if not 0 < largest < float(np.finfo(points.dtype).tiny) ** 0.25:

@@ -1,4 +1,4 @@
-"""How well a few components reconstruct a Gram matrix, without ever making the matrix."""
+"""Errors of reconstructing a Gram matrix from a few components, without storing it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..gram import DenseGram, GramOperator, Scaled
 
 __all__ = ["excess_reconstruction_error", "reconstruction_error"]
 
-_BLOCK_ELEMENTS = 2**22  # entries of the matrix looked at in one block of rows
-_LARGEST = 1e75  # of projections in units of the matrix: fourth powers of them are summed
-_EXACT = 1e-12  # relative residual of the eigenvectors that make the least error
-_DENSE_BUDGET = "2GiB"  # for the whole matrix, where so many components are asked for
+_BLOCK_ELEMENTS = 2**22  # entries of the matrix in one block of rows
+_LARGEST = 1e75  # projection relative to the matrix; its fourth power must not overflow
+_EXACT = 1e-12  # relative residual of the eigenvectors of least error
+_DENSE_BUDGET = "2GiB"  # for the whole matrix, if many components need it
 
 
 def reconstruction_error(
@@ -31,19 +31,18 @@ def reconstruction_error(
 
     .. math:: \mathcal E(A) = \left\| K' - (A K')^\top A K' \right\|_F
 
-    (KHA, eq. 22), summed over blocks of rows in float64: two sweeps over K', one where its
-    projections are known. The residual itself is squared and summed, so that an error far below
-    ‖K'‖ keeps its digits.
+    (KHA, eq. 22), summed over blocks of rows in float64, in two sweeps over K', or one if its
+    projections are given. The entries of the residual are squared and summed, which is accurate
+    even if the error is far below ‖K'‖.
 
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        K', taken as it is: centre it first, for instance with
-        :class:`~orthodrome.gram.Centered`.
+        K'. It is not centred; use :class:`~orthodrome.gram.Centered`.
     coefficients : array-like of shape (r, n)
         A; each row is a component over the n points.
     projections : array-like of shape (r, n), optional
-        AK', where it is known.
+        AK', if it is known.
 
     Returns
     -------
@@ -52,7 +51,7 @@ def reconstruction_error(
 
     See Also
     --------
-    excess_reconstruction_error : The same, relative to the least possible.
+    excess_reconstruction_error : The error relative to the least possible.
 
     Examples
     --------
@@ -71,31 +70,29 @@ def excess_reconstruction_error(
     minimal: float | None = None,
     projections: ArrayLike | None = None,
 ) -> float:
-    r"""Return how much larger the reconstruction error of r components is than it need be.
+    r"""Return the excess of the reconstruction error over the least possible, relative to it.
 
     .. math:: \mathcal E(A) / \mathcal E_{\min} - 1, \qquad
         \mathcal E_{\min} = \min_A \mathcal E(A)
 
-    (KHA §5). The least error is that of the r leading eigenvectors of K', about 0 for which is
-    returned.
+    (KHA §5). The r leading eigenvectors of K' have the least error, and an excess of about 0.
 
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        K', taken as it is.
+        K'. It is not centred.
     coefficients : array-like of shape (r, n)
         A.
     minimal : float, optional
-        The least error, where it is known (the error of the same number of exact components);
-        default: eigenvectors are computed for it.
+        The least error, if it is known. Default: computed from eigenvectors.
     projections : array-like of shape (r, n), optional
-        AK', where it is known.
+        AK', if it is known.
 
     Returns
     -------
     float
-        The excess. Where the least error is nothing but rounding (r components are enough for the
-        whole of K'), 0.0 if the error is rounding as well, else infinity.
+        The excess. If the least error is only rounding, as K' has rank r or less: 0.0 if the error
+        is rounding too, else infinity.
 
     Examples
     --------
@@ -121,12 +118,12 @@ def excess_reconstruction_error(
 def _checked(
     operator: GramOperator | ArrayLike, coefficients: ArrayLike
 ) -> tuple[GramOperator, Floats, float]:
-    """Return the matrix and the coefficients in units in which no square over- or underflows."""
+    """Return the matrix and the coefficients, scaled so that no square over- or underflows."""
     with numbers_expected(operator, "operator", "the reconstruction error"):
         gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
     A = _rows_over_points(coefficients, gram.shape[0], "coefficients")
     largest = float(np.abs(gram.diagonal()).max())
-    # a power of 2: no digit changes
+    # a power of 2, which is exact
     scale = 2.0 ** max(math.frexp(largest)[1], -1000) if 0 < largest < math.inf else 1.0
     return (gram if scale == 1 else Scaled(gram, 1 / scale)), A * math.sqrt(scale), scale
 
@@ -144,7 +141,7 @@ def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> Floats:
 def _projections(
     gram: GramOperator, A: Floats, projections: ArrayLike | None, scale: float
 ) -> Floats:
-    """Return AK', shape (r, n), in float64, in units of the root of the scale."""
+    """Return AK', shape (r, n), in float64, divided by the root of the scale."""
     name = "coefficients" if projections is None else "projections"
     with np.errstate(over="ignore", invalid="ignore"):
         if projections is None:
@@ -158,20 +155,20 @@ def _projections(
     if not np.all(np.abs(found) <= _LARGEST):
         raise ValueError(
             f"{name} of the reconstruction error are so large compared with the matrix that "
-            "squares overflow; divide them."
+            "squares overflow. Scale them down."
         )
     return found
 
 
 def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:
     """Return the error of r exact components; `size` is ‖K'‖."""
-    # residuals well below what the entries are rounded to have nothing to converge to
+    # residuals cannot converge far below the rounding of the entries
     tol = max(_EXACT, 0.1 * rounding / size) if size > 0 else _EXACT
     pairs = leading(gram, r, tol=tol, max_iter=1000, random_state=0, memory_budget=_DENSE_BUDGET)
-    # of exact components AK' is eigenvectors times the roots of their eigenvalues
+    # for exact components, AK' are eigenvectors times the roots of their eigenvalues
     roots = np.sqrt(np.maximum(pairs.values.astype(np.float64), 0.0))
     least = _residual(gram, (pairs.vectors * roots).T)[0]
-    if least > rounding:  # eigenvalues that are rounding have no vectors to converge to
+    if least > rounding:  # vectors of eigenvalues that are rounding do not converge
         warn_unless_converged(
             pairs.status,
             "excess_reconstruction_error, the least error",
@@ -181,7 +178,7 @@ def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> fl
 
 
 def _residual(gram: GramOperator, P: Floats) -> tuple[float, float]:
-    """Return ‖K' - PᵀP‖ and ‖K'‖, from one sweep over blocks of rows; raise if K' has NaN."""
+    """Return ‖K' - PᵀP‖ and ‖K'‖ in one sweep over blocks of rows; raise if K' has NaN."""
     n = gram.shape[0]
     step = max(1, _BLOCK_ELEMENTS // n)
     errors, sizes = [], []
@@ -198,8 +195,8 @@ def _residual(gram: GramOperator, P: Floats) -> tuple[float, float]:
 
 
 def _rounding(gram: GramOperator, size: float) -> float:
-    """Return the size up to which a residual may be nothing but rounding."""
+    """Return the norm up to which a residual may be rounding."""
     n = gram.shape[0]
     eps = float(np.finfo(gram.dtype).eps)
-    # entries that are differences (of a centred matrix, say) carry the rounding of their terms
+    # entries that are differences, as of centred matrices, have the rounding errors of their terms
     return eps * (10 * math.sqrt(n) * size + 30 * n * gram.term_size())

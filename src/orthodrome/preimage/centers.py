@@ -1,68 +1,61 @@
-"""Centres of clusters that are inputs: the pre-images of Karcher means."""
+"""Cluster centres that are inputs: pre-images of Karcher means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.types import Floats, Indices
+from .._core.types import Array, Floats, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
 from .domains import Domain, domain_of
-from .fixed_point import climb, negated_squared_angles
+from .fixed_point import fixed_point, negated_squared_angles
 from .karcher import best_points
 
 __all__ = ["PreimageCenters"]
 
-# Where the labels rest, every centre is sought from so many of its points. Objectives tell the
-# ends of such searches apart long before steps are as short as they can be; only the best end is
-# followed to the second tolerance.
-_N_STARTS = 3
-_SEARCH_TOL = 1e-8
-_TOL = 1e-12
+# When labels rest, each centre is searched from so many of its points to the first tolerance, which
+# is enough to compare the ends; only the best is followed to the second tolerance.
+_N_STARTS, _SEARCH_TOL, _TOL = 3, 1e-8, 1e-12
 
 
 @dataclass
 class _Preimages:
-    """Centres in the domain, the labels they were made for, and those to begin at the mean."""
+    """Centres in the domain, their labels, and which of them begin at the mean."""
 
-    points: NDArray[Any]
+    points: Array
     labels: Indices
-    fresh: NDArray[np.bool_]
+    fresh: Array
 
 
 class PreimageCenters(Centers):
     r"""Hyperspherical k-means of RKHS-GEO, Algorithm 2: centres are pre-images of Karcher means.
 
-    While labels change, every centre takes one step of the fixed point of
-    :func:`karcher_mean_preimage` in each iteration, from distances that the assignment has computed
-    already. When they rest, it is iterated to its end from the centre, from the mean of the cluster
-    and from the points of least objective, and the best end is taken.
+    While labels change, each centre takes one step of the fixed point of
+    :func:`karcher_mean_preimage` in each iteration. When they rest, the fixed point is iterated to
+    its end from the centre, the mean of the cluster and the points of least objective, and the best
+    end is taken.
 
-    Where the kernel falls with the distance, the nearest centre on the sphere is the nearest one in
-    the inputs: ``run.squared`` are then straight squared distances, which tell points apart where
-    the kernel has underflown. The inertia is that of the sphere all the same.
+    If the kernel decreases with the distance, the nearest centre on the sphere is the nearest
+    input. ``run.squared`` are then squared distances of inputs, which differ even where the kernel
+    underflows. The inertia is that of the sphere.
 
     Parameters
     ----------
     kernel : Kernel
-        Fitted, with k(x, x) = 1 and a fixed point: see :func:`has_fixed_point`.
+        Fitted, with k(x, x) = 1 and a fixed point (:func:`has_fixed_point`).
     X : ndarray of shape (n, d), or what the kernel takes
         The data, validated.
     weights : ndarray of shape (n,)
         Weights.
     max_iter : int
-        The most iterations of a fixed point.
+        The maximum number of iterations of a fixed point.
     """
 
-    def __init__(
-        self, kernel: Kernel, X: NDArray[Any], weights: Floats, *, max_iter: int = 2000
-    ) -> None:
+    def __init__(self, kernel: Kernel, X: Array, weights: Floats, *, max_iter: int = 2000) -> None:
         self.domain = domain_of(kernel, X)
         self.kernel = self.domain.kernel
         self.X = self.domain.points
@@ -77,11 +70,11 @@ class PreimageCenters(Centers):
         return self._angles(squares.astype(np.float64)) ** 2
 
     def nearest(self, chosen: Indices) -> Indices:
-        """Return for every point which of the chosen ones is nearest to it."""
+        """Return for each point which of the chosen ones is nearest."""
         return np.argmin(self.squared(self.X[chosen]), axis=1)
 
-    def squared(self, centers: NDArray[Any]) -> Floats:
-        """Return what the nearest centre has least of: squared distances, or squared angles."""
+    def squared(self, centers: Array) -> Floats:
+        """Return squared distances of inputs or squared angles, least at the nearest centre."""
         places = self.domain.prepare(centers)
         block = self.domain.squares(self.domain.prepared, places).astype(np.float64)
         return block if self.kernel.decreasing else self._angles(block) ** 2
@@ -92,7 +85,7 @@ class PreimageCenters(Centers):
         return float(self.weights @ (self._angles(own) ** 2 if self.kernel.decreasing else own))
 
     def advance(self, runs: Sequence[Run]) -> None:
-        """Move the centres of each run: a step while labels change, to the end where they rest."""
+        """Move the centres of each run: one step while labels change, else to the end."""
         for run in runs:
             sums = run.sums(self.weights)
             p = self.weights / sums[run.labels]
@@ -117,7 +110,7 @@ class PreimageCenters(Centers):
         means = self.domain.means(run.scattered(p).T) if old.fresh.any() else old.points
         own = self._own_squares(run, old.points)
         _, pulls = negated_squared_angles(self.kernel, own[None], p[None])
-        usable = run.sums(pulls[0]) < 0  # else the fixed point would descend, or all has underflown
+        usable = run.sums(pulls[0]) < 0  # else the step would descend, or everything underflows
         targets = self.domain.targets(old.points, run.scattered(pulls[0]).T)
         targets = np.where(usable[:, None], targets, old.points)
         before = self._objectives(run, p, own)
@@ -131,12 +124,12 @@ class PreimageCenters(Centers):
             if not worse.any():
                 break
             fraction[worse] /= 4
-        # a step that gains nothing is not taken: beside a cusp two of them would go to and fro
+        # reject steps without gain, which would oscillate near a cusp
         idle = ~old.fresh & (after > before - rounding)
         old.points = np.where(idle[:, None], old.points, moved).astype(self.X.dtype)
 
     def _settle(self, run: Run, p: Floats) -> bool:
-        """Iterate the fixed point of each centre to its end; return whether all came to it."""
+        """Iterate the fixed point of each centre to its end; return whether all converged."""
         old = run.centers
         means = self.domain.means(run.scattered(p).T)
         points = old.points.copy()
@@ -150,7 +143,7 @@ class PreimageCenters(Centers):
             starts = np.vstack(
                 [points[cluster], means[cluster], best_points(domain, own, _N_STARTS)]
             )
-            ends = climb(
+            ends = fixed_point(
                 domain,
                 own,
                 starts.astype(self.X.dtype),
@@ -159,20 +152,19 @@ class PreimageCenters(Centers):
                 expansion=0,
                 pull=negated_squared_angles,
             )
-            best = ends.points[_first_best(ends.objective)]
+            # the first of the best up to rounding, which is the old centre if nothing is better
+            slack = 1e-9 * float(np.abs(ends.objective).max())
+            best = ends.points[np.argmax(ends.objective >= ends.objective.max() - slack)]
             points[cluster], ended = self._followed(domain, own, best)
             converged &= ended
         old.points = points
         return converged
 
-    def _followed(
-        self, domain: Domain, p: NDArray[Any], start: NDArray[Any]
-    ) -> tuple[NDArray[Any], bool]:
-        """Take steps of the fixed point while they shorten; return its end, and whether it is one.
+    def _followed(self, domain: Domain, p: Array, start: Array) -> tuple[Array, bool]:
+        """Take steps of the fixed point while they shorten; return the end, and if it converged.
 
-        About a minimum the objective is flat, and its rounding hides steps of the square root of
-        that; the steps themselves are exact to many more digits. Where they lead uphill, out of a
-        cusp, they are not followed.
+        Steps are more accurate than the objective, which is flat near its optimum. Steps that make
+        the objective worse, as near a cusp, are not taken.
         """
         point, best, shortest, least = start, start, np.inf, -np.inf
         for _ in range(self.max_iter):
@@ -188,7 +180,7 @@ class PreimageCenters(Centers):
             point = moved
         return best, False
 
-    def _own_squares(self, run: Run, centers: NDArray[Any]) -> Floats:
+    def _own_squares(self, run: Run, centers: Array) -> Floats:
         """Return the squared distance of each point from the centre of its cluster."""
         return self.domain.paired(self.X, centers[run.labels]).astype(np.float64)
 
@@ -198,9 +190,3 @@ class PreimageCenters(Centers):
 
     def _angles(self, squares: Floats) -> Floats:
         return angles_from_complements(self.kernel.one_minus(squares))[0]
-
-
-def _first_best(objectives: NDArray[Any]) -> int:
-    """Return the first of the best, up to rounding: an end that is no better is not gone to."""
-    slack = 1e-9 * float(np.abs(objectives).max())
-    return int(np.flatnonzero(objectives >= objectives.max() - slack)[0])

@@ -1,6 +1,6 @@
-"""Points that maximise a sum of functions of their distances from data, by a batched fixed point.
+"""Maximise sums of functions of distances from data, by a batched fixed point.
 
-What is summed is a *pull*: kernel values for the pre-image of an expansion, squared angles for the
+The function is a *pull*: kernel values for the pre-image of an expansion, squared angles for the
 pre-image of a Karcher mean.
 """
 
@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.threads import n_threads, run_in_threads
-from .._core.types import Indices
+from .._core.types import Array, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Radial
-from .domains import Domain, Vectors
+from .domains import Domain
 
-__all__ = ["FixedPoint", "Pull", "climb", "fixed_point", "negated_squared_angles", "similarities"]
+__all__ = ["FixedPoint", "Pull", "fixed_point", "negated_squared_angles", "similarities"]
 
 #: ``pull(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the value
 #: Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
-Pull = Callable[[Radial, NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+Pull = Callable[[Radial, Array, Array], tuple[Array, Array]]
 
 BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
-THREAD_ELEMENTS = 2**14  # kernel values that are worth a thread
+THREAD_ELEMENTS = 2**14  # the least kernel values for a thread
 
 
 @dataclass(frozen=True)
@@ -38,42 +36,37 @@ class FixedPoint:
     points : ndarray of shape (m, d)
         The points.
     objective : ndarray of shape (m,)
-        Σ_n β_n φ(‖z - x_n‖²), which is maximised; φ is the profile of the kernel unless another
-        pull was asked for.
+        Σ_n β_n φ(‖z - x_n‖²), which is maximised.
     steps : ndarray of shape (m,)
-        The length of the full step that the fixed point would take next: 0 where it stands still.
+        The length of the next full step.
     n_iter : int
         Iterations of the slowest start.
     converged : ndarray of bool, shape (m,)
         Which starts met the tolerance.
     """
 
-    points: NDArray[Any]
-    objective: NDArray[Any]
-    steps: NDArray[Any]
+    points: Array
+    objective: Array
+    steps: Array
     n_iter: int
-    converged: NDArray[np.bool_]
+    converged: Array
 
 
-def similarities(
-    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Σ β h(d²) and β h'(d²): what the pre-image of an expansion maximises (Mika et al.)."""
+def similarities(kernel: Radial, d2: Array, beta: Array) -> tuple[Array, Array]:
+    """Return Σ β h(d²) and β h'(d²), for pre-images of expansions (Mika et al.)."""
     return np.einsum("ij,ij->i", beta, kernel.profile(d2)), beta * _slopes(kernel, d2)
 
 
-def negated_squared_angles(
-    kernel: Radial, d2: NDArray[Any], beta: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """-Σ β θ² and its derivative, θ = arccos h(d²): what a Karcher mean's pre-image maximises.
+def negated_squared_angles(kernel: Radial, d2: Array, beta: Array) -> tuple[Array, Array]:
+    """Return -Σ β θ² and β h' θ / sin θ, θ = arccos h(d²), for pre-images of Karcher means.
 
-    The derivative is 2 β h' θ / sin θ; the factor 2 is left out, here and in eq. (9).
+    The factor 2 of the derivative is left out, as in eq. (9).
     """
     angles, stretches = angles_from_complements(kernel.one_minus(d2))
     return -np.einsum("ij,ij->i", beta, angles**2), beta * _slopes(kernel, d2) * stretches
 
 
-def _slopes(kernel: Radial, d2: NDArray[Any]) -> NDArray[Any]:
+def _slopes(kernel: Radial, d2: Array) -> Array:
     slopes = kernel.profile_derivative(d2)
     if kernel.cusp:
         slopes[d2 == 0] = 0.0
@@ -81,62 +74,44 @@ def _slopes(kernel: Radial, d2: NDArray[Any]) -> NDArray[Any]:
 
 
 def fixed_point(
-    kernel: Radial,
-    X: NDArray[Any],
-    coefficients: NDArray[Any],
-    starts: NDArray[Any],
+    domain: Domain,
+    coefficients: Array,
+    starts: Array,
+    tol: float,
+    max_iter: int,
     *,
     expansion: Indices | int | None = None,
     pull: Pull = similarities,
-    tol: float,
-    max_iter: int,
 ) -> FixedPoint:
     r"""Maximise :math:`\rho(z) = \sum_n \beta_n \varphi(\|z - x_n\|^2)` from each start.
 
     .. math:: z \leftarrow \frac{\sum_n \beta_n \varphi'(\|z - x_n\|^2)\, x_n}
                                {\sum_n \beta_n \varphi'(\|z - x_n\|^2)}
 
-    The step is shortened, for each start by itself, until ρ does not fall; where the denominator
-    has the wrong sign (the fixed point would descend) the step is turned round. Starts that have
-    converged drop out of the batch. A training point at distance 0 has the weight φ'(0), except
-    for kernels with a cusp, where that is infinite and would pin the iterate: it is left out.
+    (for vectors; :class:`Shapes` has another step). The step of each start is shortened until ρ
+    does not fall. If the denominator has the wrong sign, so that ρ would fall, it is reversed.
+    Starts that have converged drop out of the batch. A training point at distance 0 has the weight
+    φ'(0), unless the kernel has a cusp, where φ'(0) is infinite: then the point is left out, as it
+    would hold the iterate.
 
     Parameters
     ----------
-    kernel : Radial
-        A fitted radial kernel.
-    X : ndarray of shape (n, d)
-        The points of the expansion.
+    domain : Domain
+        The points of the expansion, n of them, and their kernel.
     coefficients : ndarray of shape (e, n)
         β of each expansion.
-    starts : ndarray of shape (m, d)
-        Where to start.
-    expansion : ndarray of shape (m,), or int, optional
-        The row of `coefficients` that each start belongs to. Default: start i to row i.
-    pull : callable, optional
-        φ and its derivative; default: the profile of the kernel.
+    starts : ndarray of shape (m, c)
+        The starts.
     tol : float
-        Stop a start when its step is at most tol times the root mean squared distance of X from
-        its mean.
+        Stop a start when its step is at most tol times the root mean squared distance of the data
+        from their mean.
     max_iter : int
-        The most iterations.
+        The maximum number of iterations.
+    expansion : ndarray of shape (m,), or int, optional
+        The row of `coefficients` of each start. Default: start i has row i.
+    pull : callable, optional
+        φ and its derivative. Default: the profile of the kernel.
     """
-    return climb(
-        Vectors(kernel, X), coefficients, starts, tol, max_iter, expansion=expansion, pull=pull
-    )
-
-
-def climb(
-    domain: Domain,
-    coefficients: NDArray[Any],
-    starts: NDArray[Any],
-    tol: float,
-    max_iter: int,
-    *,
-    expansion: Indices | int | None = None,
-    pull: Pull = similarities,
-) -> FixedPoint:
-    """Do what :func:`fixed_point` does for vectors, for the points of any domain."""
     z = np.array(starts, dtype=np.result_type(domain.points.dtype, np.float32))
     owner = np.arange(len(z)) if expansion is None else np.broadcast_to(expansion, len(z))
     target, value = _evaluate(domain, coefficients, owner, pull, z)
@@ -157,7 +132,7 @@ def climb(
         value[accepted] = new_value[better]
         fraction[accepted] = np.minimum(1.0, 2 * fraction[accepted])
         fraction[active[~better]] /= 4
-        # a rejected step that is already below the tolerance cannot lead anywhere either
+        # also if the step was rejected: a shorter one would not help
         done = lengths <= limit
         converged[active[done]] = True
         active = active[~done]
@@ -166,9 +141,9 @@ def climb(
 
 
 def _evaluate(
-    domain: Domain, coefficients: NDArray[Any], owner: Indices, pull: Pull, z: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the fixed-point target and the objective at each z, in blocks of rows, in threads."""
+    domain: Domain, coefficients: Array, owner: Indices, pull: Pull, z: Array
+) -> tuple[Array, Array]:
+    """Return the next iterate and the objective of each z, in blocks of rows, in threads."""
     n = len(domain.points)
     target, value = np.empty_like(z), np.empty(len(z), dtype=z.real.dtype)
     share = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // n)

@@ -1,4 +1,4 @@
-"""The pre-image of a Karcher mean, and the geodesic kernel seen from it."""
+"""The pre-image of a Karcher mean, and the geodesic kernel at it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.canonical import canonical_rows
 from .._core.checks import (
@@ -18,15 +17,14 @@ from .._core.checks import (
     check_sample_weight,
 )
 from .._core.status import Status, warn_unless_converged
-from .._core.types import Data, Floats, Indices
+from .._core.types import Array, Data, Floats, Indices
 from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Geodesic, Kernel, Radial
-from ..kernels._profiles import has_profile
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
-from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb, negated_squared_angles
-from .manifold import as_given, fitted_kernel
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles
+from .manifold import as_given, fitted_kernel, has_fixed_point
 
 __all__ = [
     "KarcherPreimage",
@@ -36,34 +34,32 @@ __all__ = [
     "left_out_preimages",
 ]
 
-# Of the points, so many are looked at where the best few are to start from.
-_MOST_CANDIDATES = 512
-# Points from which the pre-image without a point is looked for, beside that with it.
-_N_LEFT_OUT_STARTS = 2
+_MOST_CANDIDATES = 512  # points among which the best few are chosen as starts
+_N_LEFT_OUT_STARTS = 2  # points from which leave-one-out pre-images start, besides that of all
 
 
 @dataclass(frozen=True)
 class KarcherPreimage:
-    """The input whose feature vector is nearest to all others, along the sphere.
+    """The input of least mean squared geodesic distance to the data.
 
     Attributes
     ----------
     point : ndarray of shape (n_features,), or of the form of one specimen
-        x̃; landmarks have centroid size 1.
+        The pre-image x̃; landmarks have centroid size 1.
     objective : float
         The weighted mean of the squared distances, Σ p_n arccos² k(x_n, x̃).
     step : float
-        The length of the step that the fixed point would take next, relative to the root mean
-        squared distance of the data from their mean.
+        The length of the next step of the fixed point, relative to the root mean squared distance
+        of the data from their mean.
     n_iter : int
         Iterations of the slowest start.
     n_starts : int
-        How many starts there were.
+        The number of starts.
     status : Status
-        How it ended.
+        How the iteration ended.
     """
 
-    point: NDArray[Any]
+    point: Array
     objective: float
     step: float
     n_iter: int
@@ -86,53 +82,53 @@ def karcher_mean_preimage(
     tol: float = 1e-9,
     max_iter: int = 500,
 ) -> KarcherPreimage:
-    r"""Find the input whose feature vector has the least mean squared distance along the sphere.
+    r"""Find the input of least mean squared geodesic distance to the data.
 
     .. math:: \tilde x = \arg\min_x \sum_n p_n \arccos^2 k(x_n, x)
 
-    (RKHS-GEO, eq. 6 and 7). The Karcher mean itself has no pre-image in general; this is the best
-    point among those that have one. It is a fixed point of
+    (RKHS-GEO, eq. 6 and 7). The Karcher mean has no pre-image in general; this is the best input.
+    It is a fixed point of
 
     .. math:: x \leftarrow \frac{\sum_n \alpha_n x_n}{\sum_n \alpha_n}, \qquad
         \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
 
     (eq. 9 for the Gaussian kernel, whose -h' is k / 2σ²), iterated from several starts in one
-    batch; the best end is kept. (The sign of the paper's eq. 8 is turned; its zeros are the same.)
-    Matrices move by their logarithms. Shapes under the Veronese-Whitney kernel move to the leading
-    eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the weights α, h being a
-    function of :math:`1 - |u_n^* u|^2`.
+    batch; the best end is kept. (The sign of the paper's eq. 8 is wrong; its zeros are the same.)
+    Matrices are iterated by their logarithms. Shapes under the Veronese-Whitney kernel move to the
+    leading eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the weights α, with
+    h a function of :math:`1 - |u_n^* u|^2`.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A radial kernel with k(x, x) = 1, or a positive definite Gaussian one of shapes or matrices;
-        fitted to X unless it is fitted already.
+        A radial kernel with k(x, x) = 1, or a positive definite Gaussian kernel of shapes or
+        matrices. An unfitted kernel is fitted to X.
     X : array-like of shape (n_samples, n_features), or what the kernel takes
         The data; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k), matrices (n, d, d).
     sample_weight : array-like of shape (n_samples,), optional
-        Weights; a weight of 2 is the same as the row written twice.
+        Weights; a weight of 2 is the same as the row given twice.
     starts : {"few", "all"} or array-like of the form of X, m rows, default="few"
-        ``"few"``: the mean of the data and the `n_starts` points of least objective (of 512 of them
-        where there are more). ``"all"``: the mean and every point, as in Algorithm 1, at the price
-        of n² kernel values for each iteration. Or points to start from.
+        ``"few"``: the mean of the data and the `n_starts` points of least objective (among 512, if
+        there are more). ``"all"``: the mean and every point, as in Algorithm 1; each iteration then
+        takes n² kernel values. Or the starts themselves.
     n_starts : int, default=5
-        How many points ``"few"`` starts from.
+        The number of points for ``"few"``.
     tol : float, default=1e-9
         Stop a start when its step is at most tol times the root mean squared distance of X from
         its mean; for shapes, of full Procrustes distances.
     max_iter : int, default=500
-        The most iterations.
+        The maximum number of iterations.
 
     Returns
     -------
     KarcherPreimage
-        The point, its objective, how the iteration ended.
+        The point and its objective.
 
     Notes
     -----
     A data point at distance 0 has the weight -h'(0), its limit. (The paper leaves it out.) For
-    kernels with a cusp, such as the exponential, that would be infinite, and there it is left out
-    here too. Where all weights underflow a start stays where it is.
+    kernels with a cusp, such as the exponential, this is infinite, and the point is left out. If
+    all weights underflow, a start does not move.
 
     References
     ----------
@@ -146,7 +142,7 @@ def karcher_mean_preimage(
     >>> karcher_mean_preimage(Gaussian(sigma=1.0), X).point.round(3)  # the mean is 3
     array([1.])
 
-    Of shapes, in the form that they have:
+    Shapes are returned in the form of the data:
 
     >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2], [0, 0, 9, 1, 0, 3, -1, 1]]
     >>> found = karcher_mean_preimage("veronese_whitney", kites, [2, 2, 1])
@@ -162,7 +158,7 @@ def karcher_mean_preimage(
     domain = domain_of(fitted, rows.data)
     p = (rows.weights / rows.weights.sum()).astype(domain.real_dtype)[None]
     begin = _starts(fitted, domain, p, starts, n_starts)
-    ends = climb(domain, p, begin, tol, max_iter, expansion=0, pull=negated_squared_angles)
+    ends = fixed_point(domain, p, begin, tol, max_iter, expansion=0, pull=negated_squared_angles)
     best = int(np.argmax(ends.objective))
     status = Status.CONVERGED if ends.converged[best] else Status.MAX_ITER
     spread = domain.spread(p[0])
@@ -179,25 +175,21 @@ def karcher_mean_preimage(
     )
 
 
-def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Kernel, NDArray[Any]]:
-    """Return a fitted kernel of unit length with a fixed point, and the data, checked and dense."""
+def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Kernel, Array]:
+    """Return a fitted kernel with k(x, x) = 1 and a fixed point, and the validated dense data."""
     fitted = fitted_kernel(kernel, X, "karcher_mean_preimage", sample_weight)
-    if not (has_profile(fitted) and fitted.unit_norm):
+    data = fitted.validate(X, reset=False)
+    if not (has_fixed_point(fitted, data) and fitted.unit_norm):
         raise ValueError(
-            "karcher_mean_preimage needs a radial kernel with k(x, x) = 1, such as Gaussian, or a "
-            "positive definite Gaussian one of shapes or matrices, and "
-            f"{type(fitted).__name__} is none; sphere.karcher_mean finds the mean itself, for any "
-            "kernel (reference='mean' of geodesic_kernel)."
+            "karcher_mean_preimage needs dense X, and a radial kernel with k(x, x) = 1, such as "
+            "Gaussian, or a positive definite Gaussian kernel of shapes or matrices; got "
+            f"{type(data).__name__} and {type(fitted).__name__}. For other kernels use the mean "
+            "itself: sphere.karcher_mean, or reference='mean' of geodesic_kernel."
         )
-    X = fitted.validate(X, reset=False)
-    if scipy.sparse.issparse(X):
-        raise ValueError("karcher_mean_preimage needs dense X: call X.toarray().")
-    return fitted, X
+    return fitted, data
 
 
-def _starts(
-    kernel: Kernel, domain: Domain, p: NDArray[Any], starts: Any, n_starts: int
-) -> NDArray[Any]:
+def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int) -> Array:
     X = domain.points
     if not isinstance(starts, str):
         if not isinstance(kernel, Radial):
@@ -214,8 +206,8 @@ def _starts(
     return np.vstack([domain.means(p), chosen])
 
 
-def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
-    """Return the n points of least Σ p θ², with p of shape (1, n); of 512 where there are more."""
+def best_points(domain: Domain, p: Array, n: int) -> Array:
+    """Return the n points of least Σ p θ², of at most 512 candidates; p has shape (1, n)."""
     step = -(-len(domain.points) // _MOST_CANDIDATES)
     candidates = domain.points[::step]
     places = domain.prepare(candidates)
@@ -227,17 +219,17 @@ def best_points(domain: Domain, p: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def left_out_preimages(
-    kernel: Kernel, X: NDArray[Any], weights: Floats, gram: Floats, reference: NDArray[Any]
-) -> NDArray[Any]:
-    """Return the pre-image of the Karcher mean of all points but one, for each of them.
+    kernel: Kernel, X: Array, weights: Floats, gram: Floats, reference: Array
+) -> Array:
+    """Return the leave-one-out pre-images of the Karcher mean.
 
-    It is near that of all. At a small scale of the kernel there may be as many as points, and what
-    held it where it is may be the point left out: the best other points start as well.
+    Each is near that of all points. With a narrow kernel there may be as many local optima as
+    points, and the point left out may have held the mean; so the best other points are starts too.
 
     Parameters
     ----------
     kernel : Kernel
-        Fitted, with k(x, x) = 1 and a fixed point: see :func:`has_fixed_point`.
+        Fitted, with k(x, x) = 1 and a fixed point (:func:`has_fixed_point`).
     X : ndarray of shape (n, d), or what the kernel takes
         The points, n at least 2, validated.
     weights : ndarray of shape (n,)
@@ -245,12 +237,12 @@ def left_out_preimages(
     gram : ndarray of shape (n, n)
         Their Gram matrix.
     reference : ndarray of shape (d,), or one point of the form of X
-        The pre-image of the mean of all.
+        The pre-image of the mean of all points.
 
     Returns
     -------
     ndarray of the shape of X
-        Row n: that of the points other than n, to within 1e-4 of the extent of the data.
+        Row i: the pre-image without point i, to within 1e-4 of the extent of the data.
     """
     domain = domain_of(kernel, X)
     begin = domain.coordinates(reference[None])[0]
@@ -264,9 +256,9 @@ def left_out_preimages(
 
 
 def _without_each(
-    domain: Domain, weights: Floats, squares: Floats, reference: NDArray[Any], out: Indices
-) -> NDArray[Any]:
-    """Return the pre-images of the means of all points but one, for some of them.
+    domain: Domain, weights: Floats, squares: Floats, reference: Array, out: Indices
+) -> Array:
+    """Return the leave-one-out pre-images for the points `out`.
 
     `squares` are the squared angles between all points.
     """
@@ -283,14 +275,14 @@ def _without_each(
     p /= p.sum(axis=1, keepdims=True)
     p = p.astype(domain.real_dtype)
 
-    def refined(starts: NDArray[Any], max_iter: int) -> FixedPoint:
+    def refined(starts: Array, max_iter: int) -> FixedPoint:
         owner = np.tile(np.arange(b), len(starts) // b)
-        # the tolerance is small compared with a shift of about 1/n, of which residuals feel a part
-        return climb(
+        # the tolerance is small compared with the effect of leaving out a point, about 1/n
+        return fixed_point(
             domain, p, starts, 1e-4, max_iter, expansion=owner, pull=negated_squared_angles
         )
 
-    # a few steps show which start leads farthest
+    # a few steps show which start is best
     tried = refined(starts, 3)
     chosen = np.argmax(tried.objective.reshape(-1, b), axis=0)
     return refined(tried.points.reshape(-1, b, X.shape[1])[chosen, np.arange(b)], 100).points
@@ -299,21 +291,20 @@ def _without_each(
 def geodesic_kernel(
     kernel: Any, X: Data, sample_weight: ArrayLike | None = None, *, reference: str = "preimage"
 ) -> Geodesic:
-    """Return the geodesic kernel of data, with a reference that is fitted to them.
+    """Return the geodesic kernel with a reference point fitted to data.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        A kernel with constant k(x, x); it is fitted to X unless it is fitted already, and then
-        stays as it is.
+        A kernel with constant k(x, x). An unfitted kernel is fitted to X.
     X : array-like of shape (n_samples, n_features), or what the kernel takes
         The data.
     sample_weight : array-like of shape (n_samples,), optional
         Weights.
     reference : {"preimage", "mean"}, default="preimage"
-        Where to look from: the pre-image of the Karcher mean, as in the paper (radial kernels, and
-        Gaussian ones of shapes and matrices), or the mean itself, an expansion over the data (every
-        kernel).
+        The reference point: the pre-image of the Karcher mean, as in the paper (radial kernels,
+        and Gaussian ones of shapes and matrices), or the mean itself, an expansion over the data
+        (every kernel).
 
     Returns
     -------

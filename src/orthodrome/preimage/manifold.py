@@ -1,4 +1,4 @@
-"""Pre-images of expansions by a fixed point: of vectors, shapes and matrices."""
+"""Pre-images of expansions by a fixed point, for vectors, shapes and matrices."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._core.status import Status, warn_unless_converged
-from .._core.types import Indices
+from .._core.types import Array
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..kernels._profiles import has_profile
 from ..spaces.shapes import as_complex, form_of
 from .domains import Domain, domain_of
-from .fixed_point import BLOCK_ELEMENTS, FixedPoint, climb
+from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point
 
 __all__ = ["Preimages", "as_given", "fitted_kernel", "fixed_point_preimages", "has_fixed_point"]
 
@@ -30,19 +30,19 @@ class Preimages:
     Attributes
     ----------
     points : ndarray of shape (m, d)
-        The pre-images; landmarks and matrices have the form that the data had.
+        The pre-images; landmarks and matrices have the form of the data.
     similarity : ndarray of shape (m,)
-        Σ_n β_n k(x_n, z) at the pre-image z of a fixed point; NaN for the ridge method.
+        Σ_n β_n k(x_n, z) at each pre-image z; NaN for the ridge method.
     n_iter : int
         Iterations of the slowest start (1 for the ridge method).
     status : Status
-        How it ended.
+        How the iteration ended.
     method : str
         "fixed-point" or "ridge".
     """
 
-    points: NDArray[Any]
-    similarity: NDArray[Any]
+    points: Array
+    similarity: Array
     n_iter: int
     status: Status
     method: str
@@ -54,14 +54,14 @@ class Preimages:
 
 
 def has_fixed_point(kernel: Kernel, X: Any) -> bool:
-    """Tell whether pre-images under a kernel are found by a fixed point, for dense data."""
+    """Return whether pre-images of these data under a kernel are found by a fixed point."""
     return has_profile(kernel) and not scipy.sparse.issparse(X)
 
 
 def fitted_kernel(
     kernel: Any, X: Any, owner: str, sample_weight: ArrayLike | None = None
 ) -> Kernel:
-    """Return a kernel that can be evaluated: as it is, or a clone fitted to X."""
+    """Return a fitted kernel: the given one, or a clone fitted to X."""
     resolved = as_kernel(kernel)
     if isinstance(resolved, Precomputed):
         raise ValueError(f"{owner} needs the inputs and a kernel, not a precomputed matrix.")
@@ -72,8 +72,8 @@ def fitted_kernel(
 
 def fixed_point_preimages(
     kernel: Kernel,
-    X: NDArray[Any],
-    expansions: Callable[[slice], NDArray[Any]],
+    X: Array,
+    expansions: Callable[[slice], Array],
     n_expansions: int,
     *,
     n_starts: int = 3,
@@ -82,24 +82,24 @@ def fixed_point_preimages(
 ) -> Preimages:
     r"""Find pre-images by a fixed point, a bounded number of expansions at a time.
 
-    ``expansions(rows)`` returns the coefficients of those expansions, shape (len(rows), n): they
-    need never stand in memory all at once. Every expansion is iterated from all its starts in one
-    batch, and its best end is kept. The other parameters are those of :func:`preimage`.
+    ``expansions(rows)`` returns the coefficients of a slice of the expansions, shape (m, n). Each
+    expansion is iterated from all its starts in one batch, and its best end is kept. The other
+    parameters are those of :func:`preimage`.
 
-    Under a radial kernel it is the fixed point of Mika et al. Under a Gaussian kernel of embedded
-    points (matrices by their logarithms) it is the same on those. Under the Veronese-Whitney
-    Gaussian, shapes u that maximise :math:`\sum_n \beta_n k(u_n, u)` are leading eigenvectors of
-    :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`: a mean shape with other weights each time,
-    which is looked for in a few directions at once.
+    For radial kernels this is the fixed point of Mika et al.; for Gaussian kernels of embedded
+    points, such as matrices by their logarithms, it is the same on the embedding. For the
+    Veronese-Whitney Gaussian, shapes u that maximise :math:`\sum_n \beta_n k(u_n, u)` are leading
+    eigenvectors of :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`, which are mean shapes with weights
+    that change in each step.
 
     Returns
     -------
     Preimages
-        Points of the form of X: landmarks of centroid size 1, turned to one of their own; matrices.
+        Points in the form of X: landmarks of centroid size 1, rotated to the first of X; matrices.
     """
     domain = domain_of(kernel, X)
     n, dtype = len(domain.points), domain.real_dtype
-    step = max(1, 4 * BLOCK_ELEMENTS // n)  # the starts of a batch cost a pass over K
+    step = max(1, 4 * BLOCK_ELEMENTS // n)  # the starts of each batch cost a pass over K
     points = np.empty((n_expansions, domain.points.shape[1]), dtype=domain.points.dtype)
     similarity = np.empty(n_expansions, dtype=dtype)
     n_iter = unfinished = 0
@@ -121,8 +121,8 @@ def fixed_point_preimages(
     return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
 
 
-def _without_overflow(beta: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return huge expansions divided by powers of 2, and these: their pre-images are the same."""
+def _without_overflow(beta: Array, dtype: Any) -> tuple[Array, Array]:
+    """Divide huge expansions by powers of 2, which keeps their pre-images; return both."""
     largest = np.abs(beta).max(axis=1, initial=0.0).astype(np.float64)
     huge = largest > float(np.finfo(dtype).max) ** 0.25
     sizes = np.ldexp(1.0, np.where(huge, np.frexp(largest)[1] - 1, 0))
@@ -131,14 +131,14 @@ def _without_overflow(beta: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDA
     return beta.astype(dtype, copy=False), sizes
 
 
-def _most_similar(kernel: Kernel, X: NDArray[Any], beta: NDArray[Any], number: int) -> Indices:
-    """Return, for each expansion, the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
+def _most_similar(kernel: Kernel, X: Array, beta: Array, number: int) -> Array:
+    """Return for each expansion the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
     similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
     return np.argpartition(-similarity, number - 1, axis=1)[:, :number]
 
 
-def _means(domain: Domain, beta: NDArray[Any]) -> NDArray[Any]:
-    """Return the mean of the data under the positive part of each expansion, shape (m, 1, c)."""
+def _means(domain: Domain, beta: Array) -> Array:
+    """Return the mean of the data for the positive part of each expansion, shape (m, 1, c)."""
     positive = np.maximum(beta, 0.0)
     totals = positive.sum(axis=1, keepdims=True)
     usable = totals > 0
@@ -146,14 +146,12 @@ def _means(domain: Domain, beta: NDArray[Any]) -> NDArray[Any]:
     return domain.means(weights)[:, None].astype(domain.points.dtype, copy=False)
 
 
-def _best_ends(
-    domain: Domain, beta: NDArray[Any], starts: NDArray[Any], tol: float, max_iter: int
-) -> FixedPoint:
-    """Iterate each expansion from all its starts, shape (m, s, c), and return its best end."""
+def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter: int) -> FixedPoint:
+    """Iterate each expansion from all its starts, shape (m, s, c); return its best end."""
     m, s, c = starts.shape
     search_tol = max(tol, domain.search_tol)
     owner = np.repeat(np.arange(m), s)
-    ends = climb(domain, beta, starts.reshape(-1, c), search_tol, max_iter, expansion=owner)
+    ends = fixed_point(domain, beta, starts.reshape(-1, c), search_tol, max_iter, expansion=owner)
     best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
     if tol >= domain.search_tol or ends.n_iter >= max_iter:
         return replace(
@@ -163,12 +161,12 @@ def _best_ends(
             steps=ends.steps[best],
             converged=ends.converged[best] & (tol >= domain.search_tol),
         )
-    last = climb(domain, beta, ends.points[best], tol, max_iter - ends.n_iter)
+    last = fixed_point(domain, beta, ends.points[best], tol, max_iter - ends.n_iter)
     return replace(last, n_iter=ends.n_iter + last.n_iter)
 
 
-def as_given(points: NDArray[Any], X: Any) -> NDArray[Any]:
-    """Return points in the form of X: landmarks, (n, k, 2), may have come complex or flat."""
+def as_given(points: Array, X: Any) -> Array:
+    """Return points in the form of X: landmarks (n, k, 2) may have been complex or flat."""
     if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
         return points
     return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)

@@ -1,4 +1,4 @@
-"""Pre-images of expansions in feature space: the door to both methods."""
+"""Pre-images of expansions in feature space, by either method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import (
     check_choice,
@@ -17,7 +17,7 @@ from .._core.checks import (
     numbers_expected,
 )
 from .._core.status import Status
-from .._core.types import Data
+from .._core.types import Array, Data
 from ..gram import gram_operator
 from .manifold import Preimages, as_given, fitted_kernel, fixed_point_preimages, has_fixed_point
 from .ridge import ridge
@@ -39,18 +39,18 @@ def preimage(
 ) -> Preimages:
     r"""Find inputs whose feature vectors are near given expansions.
 
-    For each row β of `coefficients`, look for z with Φ(z) near :math:`\sum_n \beta_n \Phi(x_n)`.
-    For radial kernels ‖Φ(z)‖ is constant and the best z maximises
-    :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`; the fixed point of Mika et al., with the derivative
-    of the profile in place of the Gaussian's, is iterated from several starts at once and the best
-    is kept. Gaussian kernels of shapes and of matrices have fixed points of their own,
-    :func:`fixed_point_preimages`. For the other kernels the inputs are regressed on their feature
-    vectors: shapes as pre-shapes turned to their mean, matrices as logarithms.
+    For each row β of `coefficients`, find z with Φ(z) near :math:`\sum_n \beta_n \Phi(x_n)`. For
+    radial kernels ‖Φ(z)‖ is constant and the best z maximises
+    :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`; the fixed point of Mika et al., generalised to the
+    derivative of any profile, is iterated from several starts and the best end is kept. Gaussian
+    kernels of shapes and of matrices have similar fixed points (:func:`fixed_point_preimages`). For
+    other kernels the inputs are regressed on their feature vectors: shapes as pre-shapes rotated to
+    their mean, matrices as logarithms.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        The kernel; it is fitted to X unless it is fitted already.
+        The kernel; an unfitted one is fitted to X.
     X : array-like of shape (n, d), or what the kernel takes
         The points of the expansions; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k),
         matrices (n, d, d).
@@ -59,17 +59,17 @@ def preimage(
     method : {"auto", "fixed-point", "ridge"}, default="auto"
         "auto" is the fixed point for kernels that have one and ridge for the others.
     n_starts : int, default=3
-        Fixed point: how many training points, those of largest ρ, to start from, beside the
-        weighted mean of X under the positive part of β.
+        Fixed point: the number of training points to start from, those of largest ρ. The weighted
+        mean of X for the positive part of β is a start too.
     tol : float, default=1e-6
-        Fixed point: stop when a step is at most tol times the spread of X; both are full
-        Procrustes distances where X are shapes.
+        Fixed point: stop when a step is at most tol times the spread of X; for shapes, both are
+        full Procrustes distances.
     max_iter : int, default=500
-        Fixed point: the most iterations.
+        Fixed point: the maximum number of iterations.
     alpha : float, default=1e-6
-        Ridge: penalty relative to the mean feature-space variance.
+        Ridge: the penalty relative to the mean feature-space variance.
     memory_budget : str or number, default="2GiB"
-        Ridge: what the n x n system may take.
+        Ridge: the memory for the n x n system.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def preimage(
     >>> preimage(Gaussian(sigma=1.0), X, [0.5, 0.5, 0.0]).points.round(3)
     array([[0.5]])
 
-    Between two shapes, whatever their place, size and rotation:
+    Between two shapes, of any place, size and rotation:
 
     >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2]]
     >>> preimage(VeroneseWhitney(sigma=1.0), kites, [0.5, 0.5]).points.round(3) + 0.0
@@ -109,12 +109,11 @@ def preimage(
         points = back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
         unknown = np.full(len(beta), np.nan)
         return Preimages(as_given(points, X), unknown, 1, Status.CONVERGED, "ridge")
-    if not possible and scipy.sparse.issparse(data):
-        raise ValueError("The fixed point needs dense X: call X.toarray(), or take method='ridge'.")
     if not possible:
+        kind = "sparse X and " if scipy.sparse.issparse(data) else ""
         raise ValueError(
-            "The fixed point needs a radial kernel, or a positive definite Gaussian one of shapes "
-            f"or matrices, and {type(fitted).__name__} is none; take method='ridge'."
+            "The fixed point needs dense X and a radial kernel, or a positive definite Gaussian "
+            f"kernel of shapes or matrices; got {kind}{type(fitted).__name__}. Use method='ridge'."
         )
     found = fixed_point_preimages(
         fitted, data, beta.__getitem__, len(beta), n_starts=n_starts, tol=tol, max_iter=max_iter
@@ -122,7 +121,7 @@ def preimage(
     return replace(found, points=as_given(found.points, X))
 
 
-def _check_coefficients(coefficients: ArrayLike, X: Any) -> NDArray[Any]:
+def _check_coefficients(coefficients: ArrayLike, X: Any) -> Array:
     with numbers_expected(coefficients, "coefficients", "preimage"):
         rows = np.atleast_2d(coefficients)
     beta = check_numbers(rows, "coefficients", "preimage", dtype=[np.float64, np.float32])

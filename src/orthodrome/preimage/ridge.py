@@ -1,4 +1,4 @@
-"""Pre-images for any kernel by ridge regression of the inputs on their feature vectors."""
+"""Pre-images for any kernel, by ridge regression of inputs on feature vectors."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.memory import format_bytes, parse_bytes
-from .._core.types import Floats
+from .._core.types import Array, Floats
 from ..gram import Centered, GramOperator
 
 __all__ = ["RidgeMap", "decode_components", "ridge"]
 
-# Rows of inputs that are looked at together.
-_BLOCK = 2**14
+_BLOCK = 2**14  # rows of inputs
 
 
 def ridge(
     gram: GramOperator,
-    X: NDArray[Any],
-    coefficients: NDArray[Any],
+    X: Array,
+    coefficients: Array,
     *,
     alpha: float,
     memory_budget: str | float,
-) -> NDArray[Any]:
-    r"""Predict the input that belongs to an expansion, :math:`y = \sum_n \beta_n \Phi(x_n)`.
+) -> Array:
+    r"""Predict the inputs of expansions :math:`y = \sum_n \beta_n \Phi(x_n)`.
 
     The linear map from feature space to the inputs that minimises
     :math:`\sum_n \|x_n - f(\Phi(x_n))\|^2 + \alpha\tau \|f\|^2`, both sides centred, is
@@ -46,9 +44,9 @@ def ridge(
     coefficients : ndarray of shape (m, n)
         β, one row per expansion.
     alpha : float
-        The ridge, relative to the trace of K' over n (a scale-free choice).
+        The penalty, relative to the trace of K' over n.
     memory_budget : str or number
-        The n x n system must fit into it.
+        The memory for the n x n system.
 
     Returns
     -------
@@ -56,18 +54,17 @@ def ridge(
         The predicted inputs.
     """
     n = gram.shape[0]
-    # in float64 always: with a small alpha the system is ill-conditioned in float32
+    # always in float64, as the system is ill-conditioned for small alpha
     needed, budget = n * n * np.dtype(np.float64).itemsize, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
-            f"The ridge pre-image of a general expansion solves an {n} x {n} system, which takes "
-            f"{format_bytes(needed)}; memory_budget is {format_bytes(budget)}. Raise it, or use "
-            "fewer points."
+            f"The ridge pre-image solves an {n} x {n} system, which takes {format_bytes(needed)}; "
+            f"memory_budget is {format_bytes(budget)}. Raise it, or use fewer points."
         )
     matrix = Centered(gram).toarray().astype(np.float64, copy=False)
     mean = X.mean(axis=0, dtype=np.float64)
     scale = float(np.trace(matrix)) / n
-    # where all points coincide the prediction is their mean, whatever the penalty
+    # if all points coincide, the prediction is their mean for any penalty
     penalty = alpha * scale if scale > 1e-200 else 1.0
     right = matrix @ (coefficients - 1.0 / n).T
     matrix.flat[:: n + 1] += penalty
@@ -89,16 +86,16 @@ class RidgeMap:
         B.
     """
 
-    center: NDArray[Any]
-    origin: NDArray[Any]
-    matrix: NDArray[Any]
+    center: Array
+    origin: Array
+    matrix: Array
 
-    def __call__(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, coordinates: Array) -> Array:
         """Return the inputs, shape (m, d), of coordinates of shape (m, q)."""
         return self.center + (coordinates - self.origin) @ self.matrix
 
 
-def decode_components(features: NDArray[Any], X: Any, weights: Floats, alpha: float) -> RidgeMap:
+def decode_components(features: Array, X: Any, weights: Floats, alpha: float) -> RidgeMap:
     r"""Return the ridge map from coordinates in a subspace of feature space to inputs.
 
     With both sides centred at their weighted means, it is
@@ -107,8 +104,8 @@ def decode_components(features: NDArray[Any], X: Any, weights: Floats, alpha: fl
         B = (F^\top P F + \alpha\lambda_1)^{-1} F^\top P (X - \bar x),
 
     λ_1 the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
-    :func:`ridge` restricted to the components, and no n x n system is solved. The inputs are read
-    in blocks of rows.
+    :func:`ridge` restricted to the components, without an n x n system. The inputs are read in
+    blocks of rows.
 
     Parameters
     ----------
@@ -119,12 +116,12 @@ def decode_components(features: NDArray[Any], X: Any, weights: Floats, alpha: fl
     weights : ndarray of shape (n,)
         Sample weights P.
     alpha : float
-        The ridge relative to the largest eigenvalue.
+        The penalty, relative to the largest eigenvalue.
 
     Returns
     -------
     RidgeMap
-        Takes coordinates of shape (m, q), returns inputs of shape (m, d).
+        The map from coordinates of shape (m, q) to inputs of shape (m, d).
     """
     weights = weights / weights.sum()
     blocks = [slice(i, i + _BLOCK) for i in range(0, X.shape[0], _BLOCK)]
@@ -137,15 +134,15 @@ def decode_components(features: NDArray[Any], X: Any, weights: Floats, alpha: fl
 
 
 def ridge_of_moments(
-    center: NDArray[Any], origin: NDArray[Any], covariance: NDArray[Any], moments: Any, alpha: float
+    center: Array, origin: Array, covariance: Array, moments: Any, alpha: float
 ) -> RidgeMap:
-    """Return the map of :func:`decode_components` from both means, FᵀPF and FᵀP(X - x̄)."""
+    """Return the map of :func:`decode_components` from x̄, f̄, FᵀPF and FᵀP(X - x̄)."""
     values, vectors = scipy.linalg.eigh(covariance, check_finite=False)
-    # where all points coincide the prediction is their mean, whatever the penalty
+    # if all points coincide, the prediction is their mean for any penalty
     penalty = alpha * values[-1] if values[-1] > 1e-200 else 1.0
     matrix = (vectors / (np.maximum(values, 0.0) + penalty)) @ (vectors.T @ moments)
     return RidgeMap(center, origin, matrix)
 
 
-def _dense(X: Any) -> NDArray[Any]:
+def _dense(X: Any) -> Array:
     return X.toarray() if scipy.sparse.issparse(X) else X
