@@ -1,8 +1,7 @@
-"""Every kernel beside a slow oracle of it: a kernel joins the laws by one line in CASES.
+"""Kernels and their slow oracles; a kernel joins the laws by one line in CASES.
 
-The oracles of radial kernels are their formulas in `decimal` with 60 digits, so that they serve the
-values, 1 - k at tiny distances and the derivative alike; the others are plain loops over
-coordinates.
+The oracles of radial kernels are formulas in `decimal` with 60 digits, for values, derivatives and
+1 - k at tiny distances; the others are plain loops over coordinates.
 """
 
 import math

@@ -211,7 +211,7 @@ def test_forms_of_landmarks_are_one_to_an_estimator():
         assert model.n_features_in_ == 10
         for X in (points, z, flat):
             np.testing.assert_allclose(model.transform(X), models[0].embedding_, atol=1e-8)
-    with pytest.raises(ValueError, match="4 landmarks, but KernelPGA was fitted to specimens of 5"):
+    with pytest.raises(ValueError, match="KernelPGA was fitted to samples of 10"):
         models[0].transform(points[:, :4])
 
 

@@ -1,4 +1,4 @@
-"""Bandwidth rules against brute force over pairs, and weights as repetition."""
+"""Bandwidth rules against loops over pairs; weights are repetition."""
 
 import itertools
 from itertools import product
@@ -31,6 +31,9 @@ def test_rule_equals_brute_force(rule):
     sigma = Gaussian(rule).fit(DATA).sigma_
     for scale in (1e-150, 1e-3, 1e3, 1e140):
         assert Gaussian(rule).fit(DATA * scale).sigma_ == pytest.approx(scale * sigma, rel=1e-12)
+    exact = (DATA + 1e8).astype(np.longdouble)  # of the rounded numbers
+    expected = float(2 * np.square(exact - exact.mean(axis=0)).mean(axis=0).sum())
+    assert mean_squared_distance(DATA + 1e8) == pytest.approx(expected, rel=1e-12)
     narrow = Gaussian(rule).fit(DATA.astype(np.float32)).sigma_
     assert isinstance(narrow, float)
     assert narrow == pytest.approx(sigma, rel=1e-6)
@@ -51,14 +54,12 @@ def test_mean_is_the_default(kernel_class):
 def test_weights_are_repetition(rule, weights, ties):
     X = DATA[: len(weights)]
     X = np.round(X) if ties else X
-    weighted = scale_or_refusal(rule, X, weights)
-    assert weighted == pytest.approx(
-        scale_or_refusal(rule, np.repeat(X, weights, axis=0)), rel=1e-12
-    )
+    weighted = scale_or_error(rule, X, weights)
+    assert weighted == pytest.approx(scale_or_error(rule, np.repeat(X, weights, axis=0)), rel=1e-12)
 
 
-def scale_or_refusal(rule, X, weights=None):
-    """A median over pairs of which more than half coincide is refused: -1 here."""
+def scale_or_error(rule, X, weights=None):
+    """Return the scale, or -1 if more than half of the pairs coincide."""
     try:
         return Gaussian(rule).fit(X, sample_weight=weights).sigma_
     except ValueError as error:
@@ -75,13 +76,6 @@ def test_many_chunks_of_rows(rule):
     assert Gaussian(rule).fit(X).sigma_ == pytest.approx(expected, rel=1e-12)
 
 
-def test_mean_is_accurate_far_from_the_origin():
-    far = DATA + 1e8  # already rounded: compare with the same numbers in long double
-    exact = far.astype(np.longdouble)
-    expected = float(2 * np.square(exact - exact.mean(axis=0)).mean(axis=0).sum())
-    assert mean_squared_distance(far) == pytest.approx(expected, rel=1e-12)
-
-
 # rows, weights, pairs drawn, tolerance: four standard errors of the quantile, or more
 SAMPLED = {
     "plain": (400, None, 20_000, 0.02),
@@ -92,7 +86,7 @@ SAMPLED = {
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_large_median_is_a_seeded_subsample_close_to_the_exact_one(name, monkeypatch):
+def test_the_median_of_many_rows_is_sampled(name, monkeypatch):
     n, weights, n_pairs, tolerance = SAMPLED[name]
     X = np.random.default_rng(2).normal(size=(n, 4))
     exact = Gaussian("median").fit(X, sample_weight=weights).sigma_
@@ -116,7 +110,7 @@ def test_data_without_extent_have_scale_one(rule, container):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_rows_of_weight_zero_do_not_count(rule, monkeypatch):
+def test_rows_of_weight_zero_are_ignored(rule, monkeypatch):
     outlier = np.concatenate([np.full((1, 5), 1e6), DATA])
     weights = np.r_[0.0, np.ones(40)]
     found = Gaussian(rule).fit(outlier, sample_weight=weights).sigma_
@@ -125,7 +119,7 @@ def test_rows_of_weight_zero_do_not_count(rule, monkeypatch):
     assert Gaussian(rule).fit(outlier, sample_weight=weights).sigma_ < 100
 
 
-def test_a_median_of_zero_beside_points_that_differ_is_refused():
+def test_a_median_of_zero_raises_if_points_differ():
     X = np.concatenate([np.zeros((75, 2)), 1000 * np.random.default_rng(0).random((25, 2))])
     with pytest.raises(ValueError, match="more than half of the pairs coincide"):
         Gaussian("median").fit(X)

@@ -92,7 +92,7 @@ def test_derivative_at_zero(case):
             step = Decimal(10) ** -40
             slope = (case.profile(step) - case.profile(Decimal(0))) / step
         assert at_zero == pytest.approx(float(slope), rel=1e-9 if at_zero else 0)
-    both = kernel.profile_derivative(np.array([0.0, SCALE**2 / 4]))  # no warning, no nan beside it
+    both = kernel.profile_derivative(np.array([0.0, SCALE**2 / 4]))  # no warning, no NaN
     assert both[0] == at_zero
     assert np.isfinite(both[1])
 
@@ -197,11 +197,11 @@ def test_squared_distances_against_longdouble(dtype):
 
 
 @pytest.mark.parametrize("sigma", [1e-160, "mean", "median"])
-def test_scales_whose_squares_underflow_are_refused(sigma):
+def test_scales_whose_squares_underflow_raise(sigma):
     X = np.array([[0.0], [1e-160], [3e-160]])
     with pytest.raises(ValueError, match=r"square underflows in float64; rescale"):
         Gaussian(sigma=sigma).fit(X)
-    if isinstance(sigma, str):  # a rule minds the precision of the data
+    if isinstance(sigma, str):  # a rule depends on the precision of the data
         X = (np.arange(6.0)[:, None] * 1e-25).astype(np.float32)
         with pytest.raises(ValueError, match=r"square underflows in float32; rescale"):
             Gaussian(sigma=sigma).fit(X)
@@ -209,7 +209,7 @@ def test_scales_whose_squares_underflow_are_refused(sigma):
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1e160), Matern(0.7, 1e160), Exponential(1e160)])
-def test_scales_whose_squares_overflow_are_refused(kernel):
+def test_scales_whose_squares_overflow_raise(kernel):
     for use in (lambda: kernel.fit(np.eye(3)), lambda: kernel.profile(1.0)):
         with pytest.raises(ValueError, match="so large that its square overflows"):
             use()
@@ -231,8 +231,8 @@ def test_far_points(case):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @every_radial
-def test_near_points_far_from_the_mean_of_the_data_are_not_the_same(case, dtype):
-    """Measured from the mean, they coincide to rounding."""
+def test_near_points_far_from_the_mean_are_distinct(case, dtype):
+    """Relative to the mean, they coincide to rounding."""
     near = SCALE * 1e-9
     X = np.array([[0.0, 0.0], [near, 0.0], [1e9, 1e9]], dtype=dtype)
     kernel = case.make()
@@ -244,7 +244,7 @@ def test_near_points_far_from_the_mean_of_the_data_are_not_the_same(case, dtype)
 
 @pytest.mark.parametrize("nu", [0.05, 0.1, 0.25])
 def test_rough_matern_kernels_at_tiny_distances(nu):
-    """1 - k is Γ(1-ν)/Γ(1+ν) (u/2)^2ν there, and no more."""
+    """1 - k is Γ(1-ν)/Γ(1+ν) (u/2)^2ν there."""
     d = np.logspace(-150, -60, 10)
     half = math.sqrt(2 * nu) * d / 2
     expected = math.gamma(1 - nu) / math.gamma(1 + nu) * half ** (2 * nu)
@@ -293,7 +293,7 @@ def test_float32_has_the_values_of_float64_at_every_scale(make):
 
 @of_scale
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_points_are_like_themselves_at_every_scale(make, dtype):
+def test_coincident_points_have_value_one_at_every_scale(make, dtype):
     X = np.array([[0.0], [0.0], [1.0], [3e10]], dtype=dtype)
     for sigma in SCALES:
         K = make(sigma).fit(X)(X)
@@ -321,7 +321,7 @@ def test_rational_quadratic_kernels_of_every_tail_and_scale(alpha, sigma, dtype)
     found = kernel.profile(d2)
     np.testing.assert_allclose(found, expected, atol=tolerance(dtype), rtol=tolerance(dtype))
     lacking = in_decimal(lambda s: 1 - exact(s), d2)
-    normal = lacking > 1e-30  # below it the oracle has not digits enough
+    normal = lacking > 1e-30  # below it the oracle has too few digits
     np.testing.assert_allclose(kernel.one_minus(d2)[normal], lacking[normal], rtol=tolerance(dtype))
     assert not np.any(np.isnan(kernel.profile_derivative(d2)))
 

@@ -1,4 +1,4 @@
-"""Compiled elementwise halves of a block: inner products to distances, distances to values."""
+"""Compiled elementwise loops: inner products to distances, distances to kernel values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _UNDERFLOW = -708.0
 
 @compiled_part
 def _exp(x: float) -> float:
-    """exp(x) for x <= 0, in straight-line code that the compiler turns into vector code.
+    """Return exp(x) for x <= 0, in straight-line code that the compiler vectorises.
 
     exp(x) = 2^n exp(r) with n the integer nearest x / ln 2, |r| <= ln(2)/2, and exp(r) by its
     Taylor polynomial of degree 13 (remainder below 5e-18). The error is within 2 units in the last
@@ -77,8 +77,8 @@ def distances_from_products(
 ) -> None:
     """Turn inner products into squared distances, in place: ‖x‖² + ‖y‖² - 2<x, y>.
 
-    Where the result is below `threshold` times ‖x‖² + ‖y‖² the subtraction has lost digits, and
-    the distance is computed again from the differences: coincident points get exactly 0.
+    If the result is below `threshold` times ‖x‖² + ‖y‖², it is computed again from the
+    differences: coincident points get exactly 0.
     """
     for i in range(block.shape[0]):
         norm = left_norms[i]
@@ -104,10 +104,9 @@ def complements_from_products(
 ) -> None:
     """Turn the parts of products u*v of unit vectors into 1 - |u*v|² and |u*v|², in place.
 
-    Rows of `left` and columns of `right` are (Re u, Im u). Where 1 - |u*v|² is up to `threshold`
-    the subtraction has lost digits, and it is computed again as ‖v - u (u*v)‖²; up to `rounding`
-    nothing is left but the rounding of u and v themselves, and it is 0. Both are of the precision
-    of the block: with numbers of two, the compiler makes no vector code.
+    Rows of `left` and columns of `right` are (Re u, Im u). If 1 - |u*v|² is at most `threshold`, it
+    is computed again as ‖v - u (u*v)‖²; at most `rounding`, it is 0. Both limits have the precision
+    of the block: with mixed precision the compiler does not vectorise.
     """
     one = real.dtype.type(1)
     wider = threshold + threshold  # the loops below may round the same sum in different ways
@@ -117,7 +116,7 @@ def complements_from_products(
         for j in range(real.shape[1]):
             square = real[i, j] * real[i, j] + imaginary[i, j] * imaginary[i, j]
             cancelled += one - square <= threshold
-        # a whole row in vector code takes less than an eighth of the same pair by pair
+        # a whole row, vectorised, takes less than an eighth of the time of single pairs
         many = 8 * cancelled > real.shape[1]
         if many:
             _remainders_of_row(real[i], imaginary[i], left[i], right, remainders)
@@ -150,7 +149,7 @@ def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
 
 @compiled_part
 def _remainders_of_row(x: Any, y: Any, u: Any, right: Any, out: Any) -> None:
-    """Fill ‖v_j - u (x_j + iy_j)‖² for all columns v_j."""
+    """Compute ‖v_j - u (x_j + iy_j)‖² for all columns v_j."""
     k = len(u) // 2
     out[:] = 0
     for m in range(k):
@@ -201,5 +200,5 @@ def spherical(block: Any, rate: float) -> None:
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
             t = min(rate * math.sqrt(block[i, j]), 1.0)
-            rest = 1.0 - t  # as a product: it is not negative at the edge of the support
+            rest = 1.0 - t  # as a product, which is never negative
             block[i, j] = 0.5 * rest * rest * (2.0 + t)

@@ -1,4 +1,4 @@
-"""Points made ready for many kernel blocks."""
+"""Prepared points for kernel blocks, and norms of rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def finite_squared_norms(X: Any) -> Array:
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
         if np.isnan(norms[row]):
             raise RowError(
-                "Row {0} has NaN: leave it out, or fill it in. Where there is none in the data, "
-                "their differences overflow; rescale them.",
+                "Row {0} has NaN: leave it out, or fill it in. If the data have none, their "
+                "differences overflow; rescale them.",
                 row,
             )
         raise RowError(
@@ -71,17 +71,17 @@ def largest_entry(X: Any) -> float:
 
 
 def least_accurate(dtype: Any) -> float:
-    """Return the least size of kernel values that have all their digits, and a reciprocal."""
+    """Return the least kernel value with full precision and a finite reciprocal."""
     return 1e4 * float(np.finfo(dtype).tiny)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Coordinates and what was computed once from each point; sliced by rows like an array."""
+    """Coordinates and quantities computed from each point; sliced by rows like an array."""
 
     coordinates: Any  # ndarray, sparse array, or another Prepared for wrapped kernels
     per_point: Any = None  # ndarray of squared norms, inverse lengths, …
-    given: Any = None  # the points before their origin was moved, which rounds them
+    given: Any = None  # the points before the origin was moved
 
     def __len__(self) -> int:
         if isinstance(self.coordinates, Prepared):

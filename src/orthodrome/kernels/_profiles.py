@@ -1,4 +1,4 @@
-"""Kernels that are functions of a squared distance, of vectors or of shapes."""
+"""Profiles and squared distances of kernels that are functions of a distance."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .shapes import VeroneseWhitney, squared_sines
 
 
 def has_profile(kernel: Kernel) -> bool:
-    """Return whether a kernel is a function of a squared distance that is known here."""
+    """Return whether a kernel is a known function of a squared distance."""
     return isinstance(kernel, (Radial, ExtrinsicGaussian, VeroneseWhitney))
 
 
 def profile_of(kernel: Kernel) -> Radial:
-    """Return the radial kernel whose profile, of the distances of `squares_of`, is this kernel.
+    """Return the radial kernel whose profile at the distances of `squares_of` is this kernel.
 
-    For shapes the squared distance is 1 - |u*v|², that of full Procrustes.
+    For shapes the squared distance is 1 - |u*v|², the full Procrustes distance.
     """
     if isinstance(kernel, Radial):
         return kernel
@@ -28,11 +28,11 @@ def profile_of(kernel: Kernel) -> Radial:
         return kernel.kernel_
     if isinstance(kernel, VeroneseWhitney):
         return Gaussian(kernel.sigma_ / np.sqrt(2 * kernel._factor))
-    raise TypeError(f"{type(kernel).__name__} is no function of a distance.")
+    raise TypeError(f"{type(kernel).__name__} is not a function of a distance.")
 
 
 def squares_of(kernel: Kernel, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-    """Return squared distances between points that such a kernel has prepared."""
+    """Return squared distances between points prepared by such a kernel."""
     if isinstance(kernel, VeroneseWhitney):
         return squared_sines(a, b, out)[0]
     return squared_distances(a, b, out)

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from .._core.checks import RowError, check_positive, refuse_masked
+from .._core.checks import RowError, as_array, check_positive
 from .._core.types import Array, Floats
 from .._core.unit import SAME_LENGTH
 
 
 def squared_radius(diagonal: Array, expected: float | None = None, *, what: str = "X") -> float:
-    """Return the common squared length of points in feature space, or raise if there is none.
+    """Return the common squared length of points in feature space, or raise.
 
     Parameters
     ----------
     diagonal : ndarray of shape (n,)
         k(x, x) of each point.
     expected : float, optional
-        The squared length that they must have; default: whichever they share.
+        The required squared length. Default: their mean.
     what : str, default="X"
         The name of the data in messages.
     """
@@ -36,8 +36,8 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
         row = int(fault[0])
         raise RowError(
             f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(fault)} such rows): a point "
-            "of no length has no direction and lies on no sphere. Leave these rows out, or choose "
-            "a kernel with k(x, x) > 0, such as Gaussian.",
+            "of zero length has no direction. Leave these rows out, or choose a kernel with "
+            "k(x, x) > 0, such as Gaussian.",
             row,
         )
     radius = float(np.mean(values))
@@ -47,10 +47,10 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
-        beside = f"{values[other]:.8g} at row {{1}}" if expected is None else f"not {radius:.8g}"
+        rest = f"{values[other]:.8g} at row {{1}}" if expected is None else f"not {radius:.8g}"
         raise RowError(
-            f"k(x, x) must be the same for all points, which then lie on a sphere; it is "
-            f"{values[worst]:.8g} at row {{0}} of {what} and {beside}. "
+            f"k(x, x) must be the same for all points, so that they lie on a sphere; it is "
+            f"{values[worst]:.8g} at row {{0}} of {what} and {rest}. "
             "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length.",
             worst,
             other,
@@ -60,11 +60,7 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
 
 def _as_vector(diagonal: Any, what: str) -> Floats:
     """Return k(x, x) of at least one point as float64, or raise."""
-    refuse_masked(diagonal, "k(x, x)", what)
-    try:
-        values = np.asarray(diagonal)
-    except ValueError:  # lists of unlike lengths
-        values = np.empty((0, 0))
+    values = as_array(diagonal, "k(x, x)", what)
     if values.ndim != 1 or not len(values) or values.dtype.kind not in "fiu":
         raise ValueError(
             f"k(x, x) of {what} must be real numbers in one dimension, one for each point and at "

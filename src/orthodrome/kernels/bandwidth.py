@@ -1,4 +1,4 @@
-"""Bandwidth rules: a scale for a radial kernel, from the data, without N² memory."""
+"""Bandwidth rules: scales from the data, without N² memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import scipy.sparse
 from .._core.checks import check_integer, check_numbers, check_positive, check_sample_weight
 from .._core.types import Array, Floats, Indices
 
-# Below this many distinct pairs the median is exact; above, it is that of a seeded subsample.
+# Up to this many pairs the median is exact; above, it is the median of a seeded subsample.
 _MAX_PAIRS = 2_000_000
 _SEED = 0
 _LARGEST_WEIGHT = 1e100
 
 
 class Moments(NamedTuple):
-    """Moments of all rows for a scale: their mean, and the mean of ‖x_i - x_j‖² over all pairs.
-
-    Up to `rounding` the latter may be rounding.
-    """
+    """The mean of all rows, and the mean of ‖x_i - x_j‖² over all pairs with its rounding error."""
 
     mean: Floats
     squared_distance: float
@@ -30,12 +27,11 @@ class Moments(NamedTuple):
 
 
 def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
-    r"""Mean of ‖x_i - x_j‖² over all N² ordered pairs, i = j included, weighted.
+    r"""Return the weighted mean of ‖x_i - x_j‖² over all N² pairs, i = j included.
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2 = 2 \operatorname{tr} \operatorname{cov}_p(x),
 
-    so that it costs O(N d). Counting the pairs i = j makes a weight of 2 equal to the row
-    written twice.
+    computed in O(N d). With the pairs i = j, a weight of 2 is equivalent to repeating the row.
 
     Parameters
     ----------
@@ -60,7 +56,7 @@ def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
 
 
 def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
-    """Return what :func:`mean_squared_distance` does, of validated data; it may be infinite."""
+    """Return the mean squared distance of validated data, which may be infinite."""
     n_samples = X.shape[0]
     p = (
         np.full(n_samples, 1.0 / n_samples)
@@ -71,14 +67,14 @@ def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
         if _all_equal(X[np.flatnonzero(p)]):
             return 0.0
         center = np.asarray(X.T @ p).ravel()
-        # E‖x - c‖² = E‖x‖² - ‖c‖²: the centred data would not be sparse any more
+        # E‖x - c‖² = E‖x‖² - ‖c‖²: centred data would not be sparse
         squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
         return float(max(2.0 * (p @ squares - center @ center), 0.0))
     # measured from a row of the data, so that coincident points are exactly 0 apart
     reference = X[np.argmax(p > 0)]
     parts = [slice(start, start + 4096) for start in range(0, n_samples, 4096)]
     center, total = np.zeros(X.shape[1]), 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks whether it is finite
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check the result
         for rows in parts:
             center += p[rows] @ np.subtract(X[rows], reference, dtype=np.float64)
         for rows in parts:
@@ -94,7 +90,7 @@ def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
 
 
 def _all_equal(X: Any) -> bool:
-    """Return whether all rows of a sparse array are the same."""
+    """Return whether all rows of a sparse array are equal."""
     return not (X.max(axis=0) - X.min(axis=0)).count_nonzero()
 
 
@@ -103,11 +99,10 @@ def median_distance(
     n_samples: int,
     sample_weight: Floats | None = None,
 ) -> float:
-    """Weighted median of the distances over pairs of two different rows.
+    """Return the weighted median of the distances over pairs of rows.
 
-    A row of weight w stands for w copies, so that a pair of rows counts w_i w_j times; the pairs
-    of one row with its own copies, w(w - 1)/2 of them at distance 0, count too. Above two million
-    pairs the median is that of pairs drawn with a fixed seed.
+    A row of weight w means w copies: a pair of rows counts w_i w_j times, and the w(w - 1)/2 pairs
+    of copies count with distance 0. Above two million pairs, a sample with a fixed seed is used.
 
     Parameters
     ----------
@@ -123,7 +118,7 @@ def median_distance(
     check_integer(n_samples, "n_samples", "median_distance")
     weights = check_sample_weight(sample_weight, n_samples, "median_distance")
     w = np.ones(n_samples) if weights is None else weights
-    if w.max() > _LARGEST_WEIGHT:  # pairs count by products of weights, of which only ratios matter
+    if w.max() > _LARGEST_WEIGHT:  # or products of weights would overflow
         w = w / w.max() * _LARGEST_WEIGHT
     kept = np.flatnonzero(w > 0)
     if len(kept) * (len(kept) - 1) // 2 <= _MAX_PAIRS:
@@ -140,7 +135,7 @@ def median_distance(
         np.minimum(np.searchsorted(cumulative, rng.random(_MAX_PAIRS), side="right"), n_samples - 1)
         for _ in "ij"
     )
-    # the same row twice: two of its copies with probability (w - 1)/w, else one copy, no pair
+    # the same row twice: two copies with probability (w - 1)/w, else one copy, which is no pair
     different = i != j
     own = i[~different]
     copies = rng.random(len(own)) < (w[own] - 1) / w[own]
@@ -149,7 +144,7 @@ def median_distance(
 
 
 def _weighted_median(values: Array, counts: Floats) -> float:
-    """Median of values repeated `counts` times, as ``np.median`` of the repeated values."""
+    """Return ``np.median`` of values repeated `counts` times."""
     total = counts.sum()
     if total <= 0:
         return 0.0
@@ -163,7 +158,7 @@ def _weighted_median(values: Array, counts: Floats) -> float:
 
 
 def number_as_scale(kernel: Any) -> float:
-    """Return ``kernel.sigma``, which must be a number that may be a scale."""
+    """Return ``kernel.sigma``, or raise unless it is a valid number."""
     owner = type(kernel).__name__
     scale = check_positive(kernel.sigma, "sigma", owner)
     _check_scale(scale, kernel.sigma, owner, np.float64)
@@ -171,10 +166,7 @@ def number_as_scale(kernel: Any) -> float:
 
 
 def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
-    """Raise where the square of a scale, or its reciprocal, is not a normal number.
-
-    A rule takes the scale from distances, which have the precision of the data.
-    """
+    """Raise if the square of a scale over- or underflows, for a rule in the data's precision."""
     precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
     if 0 < scale < 10 * math.sqrt(precision.tiny):
         raise ValueError(
@@ -193,12 +185,12 @@ def scale_by_rule(
     median: Callable[[], float],
     resolution: float = 0.0,
 ) -> float:
-    """Turn ``kernel.sigma`` into a number, for distances of any kind.
+    """Return ``kernel.sigma`` as a number, for distances of any kind.
 
     Parameters
     ----------
     kernel : Kernel
-        It has ``sigma``: a number, "mean" or "median".
+        A kernel with ``sigma``: a number, "mean" or "median".
     dtype : dtype
         The precision of the data.
     mean_square : callable
@@ -206,7 +198,7 @@ def scale_by_rule(
     median : callable
         Returns the median distance.
     resolution : float, default=0
-        A mean or median up to this is rounding, and 0.
+        A mean or median up to this counts as 0.
     """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):

@@ -1,9 +1,9 @@
-"""The kernel contract: a parameter object that evaluates blocks and never an N x N matrix.
+"""The base class of kernels: parameter objects that evaluate blocks.
 
-A kernel has two faces. The public one takes what a user has: ``kernel(X, Y)``, ``kernel.diag(X)``.
-The inner one serves Gram operators, which evaluate many blocks of the same data: ``prepare(X)``
-does once what depends on one point only (norms, embeddings), ``evaluate(a, b)`` fills a block from
-two prepared (and sliced) sets.
+A kernel has two faces. The public one takes data: ``kernel(X, Y)``, ``kernel.diag(X)``. The inner
+one serves Gram operators, which evaluate many blocks of the same data: ``prepare(X)`` computes once
+what depends on single points (norms, embeddings), ``evaluate(a, b)`` computes a block from two
+prepared (and sliced) sets.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ class Kernel(BaseEstimator):
     unit_norm : bool
         Whether k(x, x) = 1 for every x, so that the feature vectors lie on the unit sphere.
     positive_definite : bool
-        Whether every Gram matrix is positive semidefinite. Where this depends on the dimension of
-        the data it is set by ``fit``, and is False before.
+        Whether every Gram matrix is positive semidefinite. If this depends on the dimension of the
+        data, it is set by ``fit``, and False before.
     accepts_sparse : bool
-        Whether SciPy sparse matrices and arrays are taken.
+        Whether SciPy sparse matrices and arrays are accepted.
     threadsafe : bool
         Whether blocks may be evaluated in several threads at once.
     takes_vectors : bool
-        Whether a point is a row of numbers and nothing else, so that a list of two-dimensional
-        arrays can only be a list of batches.
+        Whether a point is always a row of numbers, so that a list of two-dimensional arrays is a
+        list of batches.
     has_coordinates : bool
-        Whether k(x, e_j), with the unit vectors e_j, are coordinates of x in feature space: the
-        kernel is their inner product.
+        Whether k(x, e_j), with the unit vectors e_j, are coordinates of x in feature space, whose
+        inner product is the kernel.
     hermitian : bool
-        Whether values are complex, k(y, x) the conjugate of k(x, y). Few methods take such kernels.
+        Whether values are complex, with k(y, x) the conjugate of k(x, y). Few methods support this.
     """
 
     unit_norm: bool = False
@@ -75,11 +75,11 @@ class Kernel(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data; some kernels take other kinds than arrays of numbers.
+            The data; some kernels take arrays of other shapes.
         y : None
-            Not used. A kernel has no target, and anything but None raises a TypeError.
+            Ignored; anything but None raises a TypeError.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice.
+            Weights; a weight of 2 is equivalent to repeating the row.
 
         Returns
         -------
@@ -96,10 +96,13 @@ class Kernel(BaseEstimator):
 
     def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
         """Resolve the parameters from data that ``validate`` has already returned."""
-        self.n_features_in_ = int(X.shape[1])  # as scikit-learn counts, also beyond two dimensions
         self._resolve(X, sample_weight)
+        self.n_features_in_ = self._count_features(X)
         self.fitted_ = True
         return self
+
+    def _count_features(self, X: Any) -> int:
+        return int(X.shape[1])  # as scikit-learn counts, also beyond two dimensions
 
     def fit_sampled(
         self,
@@ -112,13 +115,12 @@ class Kernel(BaseEstimator):
         Parameters
         ----------
         sample : validated data
-            Rows that stand for all of them.
+            A representative sample of the rows.
         sample_weight : ndarray of shape (n_samples,), optional
             Their weights.
         moments : callable
-            ``moments(center)`` returns the moments of all rows, which takes a pass over them; the
-            nearer the center is to their mean, the more digits they have. Kernels that have no use
-            for moments take all from the sample.
+            ``moments(center)`` returns the moments of all rows in one pass over them, more
+            accurately the nearer the center is to their mean. Most kernels use only the sample.
         """
         return self.fit_validated(sample, sample_weight)
 
@@ -128,7 +130,7 @@ class Kernel(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples_X, n_samples_Y)
-            The block, float32 where all the data are float32, else float64.
+            The block, float32 if all data are float32, else float64.
         """
         kernel = self._ready(X)
         a = kernel.prepare(kernel.validate(X, reset=False))
@@ -143,7 +145,7 @@ class Kernel(BaseEstimator):
         return kernel.diagonal(kernel.prepare(kernel.validate(X, reset=False)))
 
     def set_params(self, **params: Any) -> Kernel:
-        """Set parameters; what ``fit`` had made of the old ones is forgotten."""
+        """Set parameters and discard the fitted attributes."""
         super().set_params(**params)
         if params:
             flags = ("unit_norm", "positive_definite")
@@ -152,9 +154,9 @@ class Kernel(BaseEstimator):
         return self
 
     def resolved(self) -> Kernel:
-        """Return an unfitted copy with numbers where ``fit`` has found them for rules.
+        """Return an unfitted copy whose rules are replaced by the fitted numbers.
 
-        It survives ``clone``, as in grid search, with the same values.
+        ``clone`` keeps these values.
         """
         params = {}
         for name, given in self.get_params(deep=False).items():
@@ -163,10 +165,9 @@ class Kernel(BaseEstimator):
         return type(self)(**params)
 
     def rescaled(self, sigma: float) -> Kernel:
-        """Return a copy of a fitted kernel that has a scale with another scale, fitted as well.
+        """Return a fitted copy with another scale.
 
-        It is what ``fit`` makes of the same data with that number for ``sigma``, without another
-        look at them.
+        It equals a kernel with this number for ``sigma`` fitted to the same data.
 
         Examples
         --------
@@ -184,10 +185,10 @@ class Kernel(BaseEstimator):
     # ------------------------------------------------------------------ inner face
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Return X checked and in the form that ``prepare`` takes.
+        """Validate X and return it in the form that ``prepare`` takes.
 
-        `estimator` is the estimator on whose behalf the check is made: its name appears in the
-        messages and its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
+        With an `estimator`, its name appears in error messages, and its ``n_features_in_`` and
+        ``feature_names_in_`` are set or compared.
         """
         owner = self if estimator is None else estimator
         refuse_unread(X, owner)
@@ -205,11 +206,11 @@ class Kernel(BaseEstimator):
         return X
 
     def prepare(self, X: Any) -> Prepared:
-        """Do once what depends on single points; the result can be sliced like an array."""
+        """Compute what depends on single points; the result can be sliced like an array."""
         return Prepared(coordinates=_contiguous(X))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block k(a_i, b_j); `out` is a buffer of the right shape that may be used."""
+        """Compute the block k(a_i, b_j); `out` is an optional buffer."""
         raise NotImplementedError
 
     def diagonal(self, points: Prepared) -> Array:
@@ -217,19 +218,19 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return validated data as vectors of which sums make sense, and the way back to data."""
+        """Return validated data as vectors that can be averaged, and a function back to data."""
         shape = X.shape[1:]
         return X.reshape(len(X), -1), lambda vectors: vectors.reshape(-1, *shape)
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        """Set the fitted attributes; nothing to do where no parameter depends on the data."""
+        """Set the attributes that depend on the data, if there are any."""
 
     def _rescale(self) -> None:
-        """Set again what depends on ``sigma``, which is a number now."""
+        """Set the attributes that depend on ``sigma``, which is now a number."""
         self.sigma_ = number_as_scale(self)
 
     def _ready(self, X: Any) -> Kernel:
-        """Return a fitted kernel: this one, or a copy that needs no data-dependent parameter."""
+        """Return a fitted kernel: this one, or a fitted copy if no parameter is a rule."""
         if getattr(self, "fitted_", False):
             return self
         needed = self._unresolved()
@@ -242,7 +243,7 @@ class Kernel(BaseEstimator):
         return kernel.fit(X)
 
     def _unresolved(self) -> str:
-        """Name the parameter that only ``fit`` can turn into a number, '' if there is none."""
+        """Return the parameter that is a rule, as text, or ''."""
         sigma = getattr(self, "sigma", None)
         return f"sigma={sigma!r}" if isinstance(sigma, str) else ""
 
@@ -251,24 +252,26 @@ class Kernel(BaseEstimator):
 
 
 class ArrayKernel(Kernel):
-    """A kernel whose datum is an array, such as landmarks or a matrix.
+    """A kernel of arrays, such as landmarks or matrices.
 
-    A subclass supplies ``_as_arrays(X)``, which returns them checked, samples first.
+    A subclass supplies ``_as_arrays(X)``, which validates them, samples first.
     """
 
     accepts_sparse = False
     takes_vectors = False
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Return the arrays, checked; a data frame keeps the names of its columns."""
+        """Validate arrays, and the column names of a data frame."""
         owner = self if estimator is None else estimator
         refuse_unread(X, owner)
         arrays = self._as_arrays(X)
         size = math.prod(arrays.shape[1:])
         known = getattr(owner, "n_features_in_", size)
         if not reset and known != size:
-            has, before = self._sizes(arrays.shape[1], known)
-            raise ValueError(f"X has {has}, but {type(owner).__name__} was fitted to {before}.")
+            raise ValueError(
+                f"X has samples of shape {arrays.shape[1:]}, {size} numbers, but "
+                f"{type(owner).__name__} was fitted to samples of {known} numbers."
+            )
         named = hasattr(X, "columns") and len(X.columns) == size
         validate_data(owner, X if named else arrays.reshape(len(arrays), -1), reset=reset)
         return arrays
@@ -276,15 +279,8 @@ class ArrayKernel(Kernel):
     def _as_arrays(self, X: Any) -> Array:
         raise NotImplementedError
 
-    def _sizes(self, k: int, known: int) -> tuple[str, str]:
-        """Describe data of length k, and data of so many numbers in all, for a message."""
-        raise NotImplementedError
-
-    def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
-        """Resolve the parameters from data that ``validate`` has already returned."""
-        super().fit_validated(X, sample_weight)
-        self.n_features_in_ = math.prod(X.shape[1:])
-        return self
+    def _count_features(self, X: Any) -> int:
+        return math.prod(X.shape[1:])
 
 
 def resolve_gamma(kernel: Any, X: Any) -> float:
@@ -295,7 +291,7 @@ def resolve_gamma(kernel: Any, X: Any) -> float:
 
 
 def _check_format(X: Any, owner: str) -> None:
-    """Raise where indices of a sparse array lie outside: SciPy's products would read there."""
+    """Raise if indices of a sparse array are out of range: SciPy's products do not check."""
     try:
         X.check_format(full_check=True)
     except ValueError as error:
@@ -312,7 +308,7 @@ def block_dtype(a: Prepared, b: Prepared) -> np.dtype[Any]:
 
 
 def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> Array:
-    """Evaluate a whole block tile by tile, in threads."""
+    """Evaluate a block tile by tile, in threads."""
     block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
 
     def write(i: int, j: int, tile: Array) -> None:
@@ -324,11 +320,11 @@ def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> Array:
 
 
 def symmetric_block(kernel: Kernel, a: Prepared) -> Array:
-    """Evaluate k(X, X): the tiles on and above the diagonal, each written twice."""
+    """Evaluate k(X, X) from the tiles on and above the diagonal."""
     block = np.empty((len(a), len(a)), dtype=a.dtype)
 
     def write(i: int, j: int, tile: Array) -> None:
-        if i == j:  # a kernel may sum the two halves in another order
+        if i == j:  # the two halves may be rounded differently
             tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
         else:
             block[j : j + TILE, i : i + TILE] = tile.T.conj()
@@ -346,7 +342,7 @@ def _visit_tiles(
     corners: list[tuple[int, int]],
     write: Callable[[int, int, Array], None],
 ) -> None:
-    """Evaluate the tiles with these corners, in threads, and hand each to `write`."""
+    """Evaluate the tiles with these corners, in threads, and pass each to `write`."""
     dtype = block_dtype(a, b)
 
     def visit(share: int, n_shares: int) -> None:

@@ -35,7 +35,7 @@ class DistanceGaussian(Kernel):
         )
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
-        """Return the mean of ρ² over all pairs, 0 where all points coincide."""
+        """Return the mean of ρ² over all pairs, 0 if all points coincide."""
         raise NotImplementedError
 
     def _median(self, X: Any, sample_weight: Floats | None) -> float:
@@ -48,7 +48,7 @@ class DistanceGaussian(Kernel):
 
 
 class ExtrinsicGaussian(DistanceGaussian):
-    """The kernel of straight distances between points embedded in a vector space.
+    """The kernel of Euclidean distances between embedded points.
 
     A subclass supplies ``_embed(X)``, shape (n, n_coordinates).
     """
@@ -69,7 +69,7 @@ class ExtrinsicGaussian(DistanceGaussian):
         self.kernel_ = self.kernel_.rescaled(self.sigma_ / np.sqrt(2.0))
 
     def _resolution(self, vectors: Array) -> float:
-        """Return up to which distance embedded points are the same."""
+        """Return the distance up to which embedded points are equal."""
         return 0.0
 
     def prepare(self, X: Any) -> Prepared:
@@ -77,5 +77,5 @@ class ExtrinsicGaussian(DistanceGaussian):
         return self.kernel_.prepare(self._embed(X))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         return self.kernel_.evaluate(a, b, out)

@@ -1,4 +1,4 @@
-"""The kernel of Log maps: the sphere of another kernel, seen from one of its points."""
+"""The kernel of Log maps at a reference point of another kernel's sphere."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from .wrappers import Wrapper, fresh_inner
 
 
 class Geodesic(Wrapper):
-    r"""The kernel whose distances are those along the sphere of another kernel, from a reference.
+    r"""The kernel of Log maps at a reference on the sphere of another kernel.
 
-    Feature vectors of unit length lie on a sphere. Seen from the point :math:`\tilde y` there, the
-    inner products of their Log maps are a kernel,
+    Feature vectors of unit length lie on a sphere. The inner products of their Log maps at a point
+    :math:`\tilde y` of the sphere are a kernel,
 
     .. math:: k^{\tilde y}(x, y) = g(x)\, \bigl(k(x, y) - c(x)\, c(y)\bigr)\, g(y), \qquad
         c(x) = \langle \Phi(x), \tilde y \rangle = \cos\theta(x), \quad
         g = \theta / \sin\theta .
 
-    Its diagonal is θ², the squared distance from the reference, and the reference itself is mapped
-    to 0. (The paper says in passing that the kernel is arccos k at the reference; that contradicts
+    Its diagonal is θ², the squared geodesic distance from the reference, which itself is
+    mapped to 0. (The paper also mentions arccos k as the kernel at the reference; that contradicts
     its own g and would not be positive definite.)
 
-    The reference is a parameter: take the pre-image of the Karcher mean,
+    A good reference is the pre-image of the Karcher mean,
     :func:`orthodrome.preimage.karcher_mean_preimage`, or the mean itself as an expansion,
     :func:`orthodrome.sphere.karcher_mean`.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        A kernel with the same k(x, x) for all x, which is divided out; its parameters are reached
-        as ``kernel__sigma`` and so on.
+        A kernel with the same k(x, x) for all x, which is divided out; its parameters are
+        ``kernel__sigma`` and so on.
     reference : array-like of shape (n_features,) or (m, n_features)
         A point x̃, so that ỹ = Φ(x̃). With `coefficients`: m points.
     coefficients : array-like of shape (m,), optional
@@ -79,25 +79,25 @@ class Geodesic(Wrapper):
         self.coefficients = coefficients
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        self._take_place(fresh_inner(self).fit_validated(X, sample_weight))
+        self._set_inner(fresh_inner(self).fit_validated(X, sample_weight))
 
     @classmethod
     def of_fitted(
         cls, kernel: Kernel, reference: ArrayLike, coefficients: ArrayLike | None = None
     ) -> Geodesic:
-        """Return the geodesic kernel of a kernel that is fitted already, and stays as it is.
+        """Return the geodesic kernel of a fitted kernel.
 
-        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. The
-        parameter ``kernel`` has numbers where that kernel had rules, so that ``clone`` keeps them.
+        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. Rules
+        in the parameter ``kernel`` are replaced by numbers, which ``clone`` keeps.
         """
         made = cls(kernel.resolved(), reference, coefficients)
         made.n_features_in_ = kernel.n_features_in_
-        made._take_place(kernel)
+        made._set_inner(kernel)
         made.fitted_ = True
         return made
 
-    def _take_place(self, kernel: Kernel) -> None:
-        """Look from the reference on the sphere of a fitted kernel."""
+    def _set_inner(self, kernel: Kernel) -> None:
+        """Set the fitted inner kernel, and prepare the reference for it."""
         if kernel.hermitian:
             raise ValueError(
                 f"Geodesic measures angles, and {type(kernel).__name__} has complex values; take a "
@@ -130,12 +130,12 @@ class Geodesic(Wrapper):
         if not square > 64 * np.finfo(block.dtype).eps * float(np.abs(xi).sum()) ** 2 / m:
             raise ValueError(
                 "The reference of Geodesic has no length: the points cancel under these "
-                "coefficients, and there is no direction to look from."
+                "coefficients."
             )
         return xi / np.sqrt(square)
 
     def prepare(self, X: Any) -> Prepared:
-        """Prepare for the inner kernel and look at each point from the reference."""
+        """Prepare for the inner kernel and compute angles from the reference."""
         points = self.kernel_.prepare(X)
         squared_radius(self.kernel_.diagonal(points), self._radius_)
         complements = self._complements(points)
@@ -146,11 +146,10 @@ class Geodesic(Wrapper):
             warn_user(
                 f"{n_far} of {len(points)} points lie more than a quarter of a great circle from "
                 "the reference of Geodesic, where Log maps stretch the sphere most; take a "
-                "reference nearer to them, or a kernel without negative values.",
-                UserWarning,
+                "reference nearer to them, or a kernel without negative values."
             )
         angles, stretches = angles_from_complements(complements)
-        stretches[angles == 0] = 0.0  # the reference itself is mapped to 0, to the last bit
+        stretches[angles == 0] = 0.0  # the reference itself is mapped to exactly 0
         return Prepared(points, np.column_stack([complements, stretches, angles]))
 
     def _complements(self, points: Prepared) -> Array:
@@ -163,7 +162,7 @@ class Geodesic(Wrapper):
         return np.clip(1 - cosines, 0.0, 2.0).astype(points.dtype)
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         u, v = a.per_point[:, 0], b.per_point[:, 0]
         if has_profile(self.kernel_):
             # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
@@ -182,5 +181,5 @@ class Geodesic(Wrapper):
 
 
 def _sums(u: Array, v: Array) -> Array:
-    """Return u_i + v_j - u_i v_j, the same to the last bit if both change places."""
+    """Return u_i + v_j - u_i v_j, exactly symmetric in u and v."""
     return np.add.outer(u, v) - np.multiply.outer(u, v)

@@ -1,4 +1,4 @@
-"""Names of kernels, and the one place that turns what a user writes into a kernel object."""
+"""Names of kernels, and their conversion to kernel objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import Kernel
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
-#: Every name that ``kernel=`` takes. scikit-learn's names mean scikit-learn's kernels.
+#: Names for ``kernel=``. scikit-learn's names mean scikit-learn's kernels.
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": radial.Gaussian,
     "exponential": radial.Exponential,
@@ -72,7 +72,7 @@ def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
 
 
 def as_fitted_kernel(kernel: Any, X: Any) -> Kernel:
-    """Return a kernel object that is fitted: as it is, or a clone fitted to X.
+    """Return a fitted kernel unchanged, else a clone fitted to X.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class _DotProduct(Kernel):
     """A kernel that is a function of the inner product, k(x, y) = f(<x, y>)."""
 
     def prepare(self, X: Any) -> Prepared:
-        """Take the rows as they are; those whose kernel values would overflow are an error."""
+        """Check that no kernel value overflows."""
         bound = finite_squared_norms(X).max(keepdims=True)  # no |<x, y>| is larger
         if not all(np.all(np.isfinite(self._values(end))) for end in (bound, -bound)):
             raise ValueError(
@@ -46,7 +46,7 @@ class _DotProduct(Kernel):
         return super().prepare(X)
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block f(<a_i, b_j>)."""
+        """Compute the block f(<a_i, b_j>)."""
         block = _products(a, b, out)
         self._apply(block)
         return block
@@ -61,7 +61,7 @@ class _DotProduct(Kernel):
         """Replace inner products by f of them, in place."""
 
     def _values(self, products: Array) -> Array:
-        """Return f of inner products as they could occur, for the check of the range."""
+        """Return f of possible inner products, for the check of overflow."""
         values = products.copy()
         self._apply(values)
         return values
@@ -87,7 +87,7 @@ class Linear(_DotProduct):
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         if 0 < largest_entry(X) < math.sqrt(least_accurate(X.dtype)):
             raise ValueError(
-                f"The values of X are so small, {largest_entry(X):g} at the most, that their "
+                f"The values of X are so small, {largest_entry(X):g} at most, that their "
                 f"squares underflow in {X.dtype}; rescale the data."
             )
 
@@ -144,7 +144,7 @@ class Polynomial(_WithGamma):
             block **= self.degree
 
     def _values(self, products: Array) -> Array:
-        # a fractional degree is for products that are not negative, as evaluate will see
+        # with a fractional degree, evaluate raises for negative products
         if self.degree != round(self.degree):
             products = np.abs(products)
         return super()._values(products)
@@ -214,12 +214,12 @@ class Cosine(_DotProduct):
 
 
 class _Elementwise(Kernel):
-    """A kernel whose block is made by a scikit-learn function of two arrays."""
+    """A kernel whose blocks are computed by a scikit-learn function."""
 
     accepts_sparse = False
 
     def diagonal(self, points: Prepared) -> Array:
-        """Return the constant value on the diagonal: a function of distance 0."""
+        """Return the constant value at distance 0."""
         return np.full(len(points), 1.0 if self.unit_norm else 0.0, dtype=points.dtype)
 
 
@@ -253,7 +253,7 @@ class Laplacian(_Elementwise):
         self.gamma_ = resolve_gamma(self, X)
 
     def prepare(self, X: Any) -> Prepared:
-        """Give sparse points the 32-bit indices that scikit-learn's distances need."""
+        """Convert sparse indices to 32 bits, which scikit-learn's distances need."""
         if scipy.sparse.issparse(X):
             if X.nnz > np.iinfo(np.int32).max:
                 raise ValueError(
@@ -265,7 +265,7 @@ class Laplacian(_Elementwise):
         return super().prepare(X)
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block exp(-γ ‖a_i - b_j‖₁)."""
+        """Compute the block exp(-γ ‖a_i - b_j‖₁)."""
         block = manhattan_distances(a.coordinates, b.coordinates)
         block *= -self.gamma_
         return np.exp(block, out=block).astype(block_dtype(a, b), copy=False)
@@ -289,7 +289,7 @@ class AdditiveChi2(_Elementwise):
     positive_definite = False
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check X as every kernel does, and that no value is negative."""
+        """Validate X and check that no value is negative."""
         X = super().validate(X, estimator=estimator, reset=reset)
         if np.any(X < 0):
             row, column = (int(index[0]) for index in np.nonzero(X < 0))
@@ -300,13 +300,13 @@ class AdditiveChi2(_Elementwise):
         return X
 
     def prepare(self, X: Any) -> Prepared:
-        """Take the rows as they are, if their squares do not overflow."""
+        """Check that no square overflows."""
         finite_squared_norms(X)
         # scikit-learn's compiled loop does not take read-only arrays
         return super().prepare(np.require(X, requirements=["C", "W"]))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         return additive_chi2_kernel(a.coordinates, b.coordinates).astype(
             block_dtype(a, b), copy=False
         )
@@ -342,6 +342,6 @@ class Chi2(AdditiveChi2):
         check_positive(self.gamma, "gamma", "Chi2")
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         block = chi2_kernel(a.coordinates, b.coordinates, gamma=self.gamma)
         return block.astype(block_dtype(a, b), copy=False)

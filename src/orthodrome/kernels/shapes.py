@@ -1,4 +1,4 @@
-r"""Kernels of planar shapes: functions of :math:`|u^* v|`, whatever the rotation.
+r"""Kernels of planar shapes: functions of :math:`|u^* v|`, invariant to rotation.
 
 Landmarks are complex (n, k), real (n, k, 2) or flat (n, 2k); see :mod:`orthodrome.spaces`.
 """
@@ -29,41 +29,38 @@ from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 # Rows of a block when all pairs are summed: 4 million entries at 2,000 points.
 _ROWS = 2048
 
-# 1 - |u*v|² up to these is computed from the vectors: what is left of the difference would have a
-# relative error of the machine's epsilon over this, 2e-12 in float64 and 1e-5 in float32.
+# 1 - |u*v|² up to these is computed from the vectors: cancellation would leave a relative error of
+# 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.01}
 
-# √(1 - |u*v|²) up to so many epsilons is rounding of the pre-shapes.
+# √(1 - |u*v|²) up to this many epsilons is rounding of the pre-shapes.
 _ROUNDING = 8
 
 
 class ShapeKernel(ArrayKernel):
-    """A kernel whose data are landmarks, in any of their forms."""
+    """A kernel of landmarks, in any of their forms."""
 
     def _as_arrays(self, X: Any) -> Array:
-        """Return landmarks as real ones of shape (n, k, 2)."""
+        """Return landmarks of shape (n, k, 2)."""
         return as_points(X)
 
-    def _sizes(self, k: int, known: int) -> tuple[str, str]:
-        return f"{k} landmarks", f"specimens of {known // 2}"
-
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return pre-shapes turned to a mean, as vectors, and the way back to landmarks."""
+        """Return pre-shapes rotated to a mean, as vectors, and a function back to landmarks."""
         u = complex_preshapes(X)
         u = rotated_to(u, self._center_of(u))
         return np.concatenate([u.real, u.imag], axis=1), _landmarks
 
     def _center_of(self, u: Array) -> Array:
-        """Return the pre-shape that others are turned to."""
+        """Return the pre-shape that others are rotated to."""
         return mean_preshape(u)
 
     def prepare(self, X: Any) -> Prepared:
-        """Take pre-shapes u, as vectors (Re u, Im u) and turned by a right angle."""
+        """Return pre-shapes as vectors, and rotated by a right angle."""
         return prepared_preshapes(complex_preshapes(X))
 
 
 def prepared_preshapes(u: Array) -> Prepared:
-    """Return complex pre-shapes as vectors (Re u, Im u), and as those turned by a right angle."""
+    """Return complex pre-shapes as vectors (Re u, Im u) and (Im u, -Re u)."""
     return Prepared(
         np.concatenate([u.real, u.imag], axis=1), np.concatenate([u.imag, -u.real], axis=1)
     )
@@ -72,7 +69,7 @@ def prepared_preshapes(u: Array) -> Prepared:
 def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[Array, Array]:
     """Return 1 - |u*v|² and |u*v|² for all pairs, accurate also for near shapes.
 
-    Two real matrix products; only where their difference from 1 has lost digits, the vectors.
+    They are computed by two real matrix products; where digits cancel, from the vectors.
     """
     dtype = block_dtype(a, b)
     left, right, turned = (
@@ -81,7 +78,6 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
     columns = np.ascontiguousarray(right.T)
     block = np.matmul(left, columns, out=out)
     other = left @ turned.T
-    # of mixed precision, the rounding is that of the coarser one
     coarse = min(a.dtype, b.dtype, key=lambda precision: precision.itemsize)
     rounding = (_ROUNDING * float(np.finfo(coarse).eps)) ** 2
     limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding)
@@ -131,7 +127,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     _factor = 2.0
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         block = squared_sines(a, b, out)[0]
         _loops.gaussian(block, self._factor / self.sigma_**2)
         return block
@@ -173,12 +169,12 @@ class FullProcrustes(VeroneseWhitney):
 
 
 class RiemannianShape(ShapeKernel, DistanceGaussian):
-    r"""A Gaussian of distances along shape space; **not positive definite**, for comparison.
+    r"""A Gaussian of geodesic distances in shape space; **not positive definite**.
 
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\arccos^2 |u^* v|}{\sigma^2}\Bigr)
 
-    Gram matrices may have negative eigenvalues; methods here that need none take the positive part
-    or say what is wrong. A warning is given when it is fitted.
+    For comparison. Gram matrices may have negative eigenvalues; methods use the positive
+    part or raise an error. ``fit`` warns.
 
     Parameters
     ----------
@@ -207,7 +203,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
         )
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         block = _squared_angles(*squared_sines(a, b, out))
         _loops.gaussian(block, 1 / self.sigma_**2)
         return block
@@ -220,14 +216,14 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 
 
 class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
-    r"""The Gaussian kernel of pre-shapes turned to the mean shape.
+    r"""The Gaussian kernel of pre-shapes rotated to the mean shape.
 
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\|\hat u - \hat v\|^2}{\sigma^2}\Bigr), \qquad
         \hat u = u\, \frac{u^* \mu}{|u^* \mu|},
 
-    with the extrinsic mean μ of the data that the kernel is fitted to. This embeds shapes in
-    :math:`\mathbb{C}^k` where they are not orthogonal to μ. The paper names a complex Gaussian
-    kernel and does not define it: this is our definition, and no reproduction is claimed.
+    with the extrinsic mean μ of the data that the kernel is fitted to. This embeds the shapes that
+    are not orthogonal to μ in :math:`\mathbb{C}^k`. The paper names a complex Gaussian kernel
+    without a definition; this one is ours.
 
     Parameters
     ----------
@@ -259,23 +255,23 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
         return as_complex(self.mean_[None])[0]
 
     def _resolution(self, vectors: Array) -> float:
-        # what turning leaves of the distance between two specimens of one shape
+        # rounding of the distance between two specimens of one shape
         return 64 * float(np.finfo(vectors.dtype).eps)
 
     def _embed(self, X: Any) -> Array:
         return self.as_vectors(X)[0]
 
     def prepare(self, X: Any) -> Prepared:
-        """Turn pre-shapes to the mean, then prepare for the kernel of vectors."""
+        """Rotate pre-shapes to the mean, then prepare for the kernel of vectors."""
         return ExtrinsicGaussian.prepare(self, X)
 
 
 class HermitianLinear(ShapeKernel):
-    r"""The complex inner product of pre-shapes, :math:`k(z, w) = u^* v`, which has complex values.
+    r"""The complex inner product of pre-shapes, :math:`k(z, w) = u^* v`.
 
-    Only classifiers that measure the distance from the span of a class take it: spans of complex
-    vectors do not change when a specimen is turned. Kernel ridge regression with it is the naive
-    ridge regression classifier of pre-shapes.
+    Only classifiers by the distance from the span of a class accept it: spans of complex vectors do
+    not change when a specimen is rotated. Kernel ridge regression with it is the naive ridge
+    regression classifier of pre-shapes.
 
     Examples
     --------
@@ -290,11 +286,11 @@ class HermitianLinear(ShapeKernel):
     hermitian = True
 
     def prepare(self, X: Any) -> Prepared:
-        """Take pre-shapes, as complex numbers."""
+        """Return complex pre-shapes."""
         return Prepared(complex_preshapes(X))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         return np.matmul(a.coordinates.conj(), b.coordinates.T, out=out)
 
     def diagonal(self, points: Prepared) -> Array:
@@ -319,7 +315,7 @@ def _mean_complement(X: Any, sample_weight: Floats | None) -> float:
 
 
 def _mean_squared_angle(points: Prepared, sample_weight: Floats | None) -> float:
-    """Return the mean of arccos²|u*v| over all pairs, a few rows at a time."""
+    """Return the mean of arccos²|u*v| over all pairs, by blocks of rows."""
     p = np.ones(len(points)) if sample_weight is None else sample_weight
     p = p / p.sum()
     total = 0.0
@@ -350,6 +346,6 @@ def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> fl
 
 
 def paired_sines(u: Array, v: Array) -> Array:
-    """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate however near they are."""
+    """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate also for near ones."""
     products = np.einsum("ij,ij->i", u.conj(), v)
     return np.minimum(np.linalg.norm(v - u * products[:, None], axis=1), 1.0)

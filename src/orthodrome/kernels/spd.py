@@ -20,7 +20,7 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
 
     .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{\sigma^2}\Bigr)
 
-    It is positive definite, and unchanged by a rotation of all matrices, by a common factor, and by
+    It is positive definite, and invariant to a rotation of all matrices, to a common factor and to
     inverting all.
 
     Parameters
@@ -49,18 +49,15 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     """
 
     def _as_arrays(self, X: Any) -> Array:
-        """Return matrices of shape (n, d, d), each symmetric and positive definite.
+        """Return symmetric positive definite matrices of shape (n, d, d).
 
-        Flat rows of all entries, shape (n, d²), are taken for such matrices: the form in which
-        estimators that know only rows, such as scikit-learn's ``SVC``, pass them on.
+        Flat rows of all entries, shape (n, d²), are accepted: estimators for rows, such as
+        scikit-learn's ``SVC``, pass matrices in this form.
         """
         return check_spd(_unflattened(X))
 
-    def _sizes(self, k: int, known: int) -> tuple[str, str]:
-        return f"matrices of {k} x {k} = {k * k} entries", f"matrices of {known}"
-
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return logarithms as vectors, and the way back by exponentials."""
+        """Return logarithms as vectors, and a function back to matrices."""
         return self._embed(X), lambda vectors: spd_exp(symmetric_matrices(vectors))
 
     def _embed(self, X: Any) -> Array:
@@ -68,10 +65,10 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
 
 
 def _unflattened(X: Any) -> Any:
-    """Return rows of d² entries as matrices; anything else as it is."""
+    """Return rows of d² entries as matrices, other data unchanged."""
     try:
         shape = np.shape(X)
-    except ValueError:  # ragged: the check of matrices says so
+    except ValueError:  # ragged: check_spd raises
         return X
     d = math.isqrt(shape[1]) if len(shape) == 2 and not scipy.sparse.issparse(X) else 0
     return np.asarray(X).reshape(-1, d, d) if d and d * d == shape[1] else X

@@ -1,4 +1,4 @@
-"""Kernels made of other kernels, of functions, and of a matrix that is already there."""
+"""Kernels made from other kernels, from functions and from precomputed matrices."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .base import Kernel, block_dtype
 
 
 def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
-    """Raise if parameters of a kernel, ``kernel__name``, are to be set where there is none."""
+    """Raise if ``kernel__name`` is to be set while the kernel is not an object."""
     nested = [name for name in params if name.startswith("kernel__")]
     kernel = params.get("kernel", holder.kernel)
     if nested and not isinstance(kernel, Kernel):
-        from .names import as_kernel  # the registry lists this module's kernels too
+        from .names import as_kernel  # names imports this module
 
         raise ValueError(
             f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
-            f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() to begin with."
+            f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() first."
         )
 
 
 class KernelHolder:
-    """Mixin of kernels that have another one as a parameter."""
+    """Mixin of kernels with an inner kernel as a parameter."""
 
     kernel: Any
 
@@ -41,12 +41,12 @@ class KernelHolder:
 
 
 def _of_inner(name: str) -> Any:
-    """Return a property: the flag of that name of the inner kernel."""
+    """Return a property that reads this attribute of the inner kernel."""
     return property(lambda self: getattr(inner_kernel(self), name))
 
 
 class Wrapper(KernelHolder, Kernel):
-    """A kernel on the same data as the one inside it, whose demands on them are its own.
+    """A kernel on the same data as its inner kernel.
 
     A subclass sets ``kernel_``, the fitted inner kernel.
     """
@@ -58,19 +58,15 @@ class Wrapper(KernelHolder, Kernel):
     takes_vectors = _of_inner("takes_vectors")
     hermitian = _of_inner("hermitian")
 
-    def fit_validated(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
-        """Resolve the parameters from data that ``validate`` has already returned."""
-        super().fit_validated(X, sample_weight)
-        # landmarks and matrices have more numbers than the array has columns
-        self.n_features_in_ = self.kernel_.n_features_in_
-        return self
+    def _count_features(self, X: Any) -> int:
+        return int(self.kernel_.n_features_in_)
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the vectors of the inner kernel, and its way back."""
+        """Return the vectors of the inner kernel, and its function back to data."""
         return inner_kernel(self).as_vectors(X)
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Check X as the inner kernel does."""
+        """Validate X as the inner kernel does."""
         return inner_kernel(self, fitted=not reset).validate(
             X, estimator=self if estimator is None else estimator, reset=reset
         )
@@ -80,7 +76,7 @@ class Wrapper(KernelHolder, Kernel):
 
 
 class Normalized(Wrapper):
-    r"""Any kernel divided by the lengths of the feature vectors, so that they lie on the sphere.
+    r"""A kernel normalised to unit length of the feature vectors.
 
     .. math:: \bar k(x, y) = \frac{k(x, y)}{\sqrt{k(x, x)\, k(y, y)}}
 
@@ -112,7 +108,7 @@ class Normalized(Wrapper):
         self.positive_definite = self.kernel_.positive_definite
 
     def prepare(self, X: Any) -> Prepared:
-        """Prepare for the inner kernel and take the inverse lengths; a zero length is an error."""
+        """Prepare for the inner kernel and compute inverse lengths; zero lengths raise."""
         points = self.kernel_.prepare(X)
         diagonal = self.kernel_.diagonal(points)
         if not np.all(diagonal >= least_accurate(diagonal.dtype)):
@@ -126,20 +122,18 @@ class Normalized(Wrapper):
         return Prepared(points, 1 / np.sqrt(diagonal))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
         block *= np.multiply.outer(a.per_point, b.per_point)  # k(x, y) = k(y, x) to the last bit
         return block
 
     def diagonal(self, points: Prepared) -> Array:
         """Return ones."""
-        return np.ones(len(points), dtype=points.per_point.dtype)  # real, whatever the values are
+        return np.ones(len(points), dtype=points.per_point.dtype)  # real, also for complex kernels
 
 
 class Embedded(KernelHolder, Kernel):
-    """A kernel on what a function makes of the data: any manifold embedded in a vector space.
-
-    k(x, y) = kernel(function(x), function(y)).
+    """A kernel of embedded data, k(x, y) = kernel(function(x), function(y)).
 
     Parameters
     ----------
@@ -177,7 +171,7 @@ class Embedded(KernelHolder, Kernel):
     def _embed(self, X: Any, inner: Kernel, reset: bool) -> Any:
         if not callable(self.function):
             raise ValueError(f"function of Embedded must be callable; got {self.function!r}.")
-        # a copy: what the function writes to must be neither the caller's nor a model's
+        # a copy: the function may write to its argument
         embedded = inner.validate(self.function(np.array(X)), reset=reset)
         if embedded.shape[0] != X.shape[0]:
             raise ValueError(
@@ -197,7 +191,7 @@ class Embedded(KernelHolder, Kernel):
         return self.kernel_.prepare(self._embed(X, self.kernel_, reset=False))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block."""
+        """Compute the block."""
         return self.kernel_.evaluate(a, b, out)
 
     def diagonal(self, points: Prepared) -> Array:
@@ -211,8 +205,8 @@ class Embedded(KernelHolder, Kernel):
 class FromCallable(Kernel):
     """A kernel given as a function of two arrays, ``function(X, Y) -> block``.
 
-    The function is taken to be symmetric, k(x, y) = k(y, x), and is called from one thread at a
-    time. Nothing is known of its definiteness, so the flag says False.
+    The function must be symmetric, k(x, y) = k(y, x), and is called from one thread at a time.
+    ``positive_definite`` is False, since nothing is known about it.
 
     Parameters
     ----------
@@ -235,12 +229,12 @@ class FromCallable(Kernel):
         self.function = function
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block by one call of the function."""
+        """Compute the block by one call of the function."""
         if not callable(self.function):
             raise ValueError(
                 f"function of FromCallable must be callable(X, Y); got {self.function!r}."
             )
-        # copies: what the function does with its arguments does not change the caller's data
+        # copies: the function may write to its arguments
         block: Any = self.function(a.coordinates.copy(), b.coordinates.copy())
         refuse_masked(block, "The block", "a callable kernel")
         block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
@@ -252,7 +246,7 @@ class FromCallable(Kernel):
             )
         if block.dtype.kind not in "fiub" or not np.all(np.isfinite(block)):
             raise ValueError("A callable kernel returned values that are not finite real numbers.")
-        # a copy: wrappers change blocks in place, and the array may be the function's own
+        # a copy: wrappers change blocks in place
         return np.array(block, dtype=block_dtype(a, b))
 
     def diagonal(self, points: Prepared) -> Array:
@@ -266,10 +260,10 @@ class FromCallable(Kernel):
 
 
 class Precomputed(Kernel):
-    """The kernel of data that are already a Gram matrix.
+    """The kernel of a precomputed Gram matrix, ``kernel="precomputed"``.
 
-    ``fit`` takes the (n, n) matrix of the training set, later calls the (m, n) matrix of new
-    points against it. Estimators make it of ``kernel="precomputed"``.
+    ``fit`` takes the (n, n) matrix of the training set, later calls take the (m, n) matrix of new
+    points against it.
     """
 
     accepts_sparse = False
@@ -283,7 +277,7 @@ class Precomputed(Kernel):
             if 0 < largest_entry(X) < least_accurate(X.dtype):
                 raise ValueError(
                     f"The values of a precomputed Gram matrix are so small, {largest_entry(X):g} "
-                    f"at the most, that they underflow in {X.dtype}; rescale it."
+                    f"at most, that they underflow in {X.dtype}; rescale it."
                 )
         return X
 
@@ -303,21 +297,20 @@ class Precomputed(Kernel):
 
 
 def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
-    """Return the kernel inside a wrapper as an object, with `fitted` the fitted one if any."""
-    from .names import as_kernel  # the registry lists the wrappers' module too
+    """Return the inner kernel as an object, the fitted one if there is one and `fitted`."""
+    from .names import as_kernel  # names imports this module
 
     inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(
         wrapper.kernel, type(wrapper).__name__
     )
     if isinstance(inner, Precomputed):
         raise ValueError(
-            f"{type(wrapper).__name__} cannot wrap 'precomputed', which has no points to work on; "
-            "change the matrix itself, for instance K / np.sqrt(np.outer(K.diagonal(), "
-            "K.diagonal()))."
+            f"{type(wrapper).__name__} cannot wrap 'precomputed', which has no points; change the "
+            "matrix, for instance K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))."
         )
     return inner
 
 
 def fresh_inner(wrapper: Any) -> Kernel:
-    """Return an unfitted copy of the kernel inside a wrapper, with its present parameters."""
+    """Return an unfitted copy of the inner kernel."""
     return clone(inner_kernel(wrapper, fitted=False))

@@ -1,4 +1,4 @@
-"""The contract of radial kernels, k(x, y) = h(‖x - y‖²), and their bandwidth."""
+"""The base classes of radial kernels, k(x, y) = h(‖x - y‖²), and their bandwidth."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Radial(Kernel):
     """Base class of the kernels k(x, y) = h(‖x - y‖²).
 
     A subclass supplies ``profile``, ``profile_derivative`` and ``one_minus``, all of the squared
-    distance, and the flags ``cusp``, whether h'(0) is infinite, and ``decreasing``, whether h falls
-    with the distance (or stays), so that the nearer of two points is never the less similar one.
+    distance, and the flags ``cusp``, whether h'(0) is infinite, and ``decreasing``, whether h never
+    rises with the distance.
     """
 
     unit_norm = True
@@ -53,20 +53,20 @@ class Radial(Kernel):
     # ---------------------------------------------------------------- blocks
 
     def prepare(self, X: Any) -> Prepared:
-        """Move the origin to the mean of the data, for accurate distances, and take the norms.
+        """Move the origin to the mean of the data, for accurate distances, and compute norms.
 
-        Sparse points stay sparse where the kernel was fitted on sparse data (the origin is then
-        0). With dense data they become dense, since both must be measured from one origin.
+        Sparse points stay sparse if the kernel was fitted on sparse data, with the origin 0; else
+        they become dense.
         """
         if scipy.sparse.issparse(X) and not np.any(self.origin_):
             return Prepared(X.tocsr(), finite_squared_norms(X.tocsr()))
         X = X.toarray() if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
         coordinates = np.subtract(X, self.origin_, order="C", dtype=X.dtype)
-        # a point far from the origin loses digits on the way: differences are those of X
+        # moving a far point rounds it: differences are computed from X
         return Prepared(coordinates, finite_squared_norms(coordinates), given=X)
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Fill the block h(‖a_i - b_j‖²)."""
+        """Compute the block h(‖a_i - b_j‖²)."""
         block = squared_distances(a, b, out)
         self._apply_profile(block)
         return block
@@ -77,7 +77,7 @@ class Radial(Kernel):
         return np.full(len(points), at_zero, dtype=points.dtype)
 
     def _apply_profile(self, block: Array) -> None:
-        """Replace squared distances by h of them, in place; compiled where it matters."""
+        """Replace squared distances by h of them, in place."""
         block[...] = self.profile(block)
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
@@ -95,10 +95,9 @@ class Radial(Kernel):
 def _with_room(
     function: Callable[[Any, Array], Array],
 ) -> Callable[[Any, ArrayLike], Array]:
-    """Make a function of squared distances take float64 for float32 that has no room for scales.
+    """Make a function of squared distances compute in float64 if the scale does not fit float32.
 
-    There 1/σ² may be infinite, and infinity times 0 is no number. What overflows in float64 too is
-    so far away that infinity has the same value.
+    In float32 1/σ² may be infinite, and its product with 0 NaN.
     """
 
     @wraps(function)
@@ -135,7 +134,7 @@ class ScaledRadial(Radial):
         sample_weight: Floats | None,
         moments: Callable[[Floats], Moments],
     ) -> Kernel:
-        """Resolve the parameters: sigma="mean" from moments of all rows, the rest of the sample."""
+        """Resolve sigma="mean" from moments of all rows, other parameters from the sample."""
         self.fit_validated(sample, sample_weight)
         if getattr(self, "sigma", None) != "mean":
             return self
@@ -152,14 +151,14 @@ class ScaledRadial(Radial):
         return self
 
     def _near_the_mean(self, sample: Any) -> Floats:
-        """Return the row nearest to the origin, from which coincident points are exactly 0 away."""
+        """Return the row nearest to the origin; coincident points are at distance 0 from it."""
         if scipy.sparse.issparse(sample):
             return self.origin_
         distances = np.linalg.norm(sample - self.origin_, axis=1)
         return np.asarray(sample[int(np.argmin(distances))], dtype=np.float64)
 
     def _scale(self) -> float:
-        """Return sigma as a number, whether or not the kernel was fitted."""
+        """Return sigma as a number, of a fitted or unfitted kernel."""
         if hasattr(self, "sigma_"):
             return float(self.sigma_)
         if isinstance(self.sigma, str):
@@ -167,9 +166,9 @@ class ScaledRadial(Radial):
         return number_as_scale(self)
 
     def _fits_float32(self, largest: float) -> bool:
-        """Return whether squared distances up to `largest` may be measured by the scale in float32.
+        """Return whether squared distances up to `largest` can be scaled in float32.
 
-        With all numbers between 1e-30 and 1e30 there is room for a few factors more.
+        Numbers between 1e-30 and 1e30 leave room for a few more factors.
         """
         scale = self._scale()
         return 1e-15 < scale < 1e15 and largest <= 1e30 * min(scale, 1.0) ** 2
@@ -178,11 +177,10 @@ class ScaledRadial(Radial):
 def resolve_sigma(
     kernel: Any, X: Any, sample_weight: Floats | None, *, resolution: float = 0.0
 ) -> float:
-    """Turn ``kernel.sigma`` into a number: itself, or by the rule "mean" or "median".
+    """Return ``kernel.sigma`` as a number: itself, or by the rule "mean" or "median".
 
-    Data whose points all coincide have no scale; any gives the same kernel values, and 1 is
-    taken. A median of 0 is an error if some points differ. Distances up to `resolution` are
-    taken to be 0.
+    If all points coincide, the scale is 1. A median of 0 is an error if some points differ.
+    Distances up to `resolution` count as 0.
     """
     return scale_by_rule(
         kernel,

@@ -11,19 +11,18 @@ from ..._core.types import Array, Floats, Indices
 from .. import _loops
 from .._prepared import Prepared
 
-# Relative error of a squared distance that is still computed from inner products: the machine
-# epsilon over this. 1e-4 keeps 12 digits in float64; 0.05 keeps 5 in float32, which is less than
-# the rounding of kernel values near 1.
+# Squared distances below this, relative to the squared norms, are computed from differences. 1e-4
+# keeps 12 digits in float64; 0.05 keeps 5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.05}
 
 
 def _threshold(a: Prepared, b: Prepared) -> float:
-    """Return the threshold for two sets: of mixed precision, that of the coarser one."""
+    """Return the threshold for the less precise of two sets."""
     return max(_CANCELLATION[a.dtype], _CANCELLATION[b.dtype])
 
 
 def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-    """Squared distances between two sets of prepared points, accurate also for near ones."""
+    """Return squared distances between prepared points, accurate also for near ones."""
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         return _sparse_squared_distances(a, b)
     dtype = np.result_type(a.dtype, b.dtype)
@@ -50,7 +49,7 @@ def _sparse_squared_distances(a: Prepared, b: Prepared) -> Array:
 
 
 def paired_squared_distances(A: Any, B: Any, i: Indices, j: Indices) -> Floats:
-    """Squared distances between row i_k of A and row j_k of B, from differences, in float64."""
+    """Return squared distances between row i_k of A and row j_k of B, from differences."""
     squares = np.empty(len(i))
     for start in range(0, len(i), 65536):
         part = slice(start, start + 65536)

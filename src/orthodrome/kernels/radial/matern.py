@@ -135,7 +135,7 @@ class Matern(ScaledRadial):
     def _argument(self, d2: ArrayLike) -> tuple[Array, float]:
         nu = _checked_order(self.nu)
         u = np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale())
-        # a polynomial of u that overflows, times an exponential that is 0, would be NaN
+        # or an infinite polynomial of u times exp(-u) = 0 would be NaN
         return (np.minimum(u, _NOTHING_LEFT) if nu <= 2.5 else u), nu
 
     def _root_factor(self, nu: float) -> float:
@@ -158,7 +158,7 @@ class Matern(ScaledRadial):
 
 
 def _checked_order(nu: Any) -> float:
-    """Return ν, ∞ where that makes no difference; raise unless it is positive and has a Γ(ν)."""
+    """Return ν, or ∞ if that makes no difference; raise unless it is valid."""
     order = check_positive(nu, "nu", "Matern", infinite=True)
     if order < _LEAST_ORDER:
         raise ValueError(f"nu of Matern must be at least {_LEAST_ORDER:g}; got {nu!r}.")
@@ -166,9 +166,9 @@ def _checked_order(nu: Any) -> float:
 
 
 def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
-    """2^(1-ν)/Γ(ν) u^order K_order(u) times a factor, for the orders ν and ν - 1.
+    """Return 2^(1-ν)/Γ(ν) u^order K_order(u) times a factor, for the orders ν and ν - 1.
 
-    As a product: the logarithms of its factors are large numbers, whose rounding would be felt.
+    A sum of logarithms would lose digits to rounding.
     """
     if order > _LARGE_ORDER:
         logarithm = _log_matern(np.minimum(u, _FAR * order), order)
@@ -179,7 +179,7 @@ def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
         bessel = scipy.special.kve(order, u)
         decay = np.exp(-half)  # twice, since exp(-u) underflows too early
         values = constant * (factor * half**order * decay) * (bessel * decay)
-    if order > 0:  # K overflows, or u^order underflows, where only the first terms are left
+    if order > 0:  # K overflows or u^order underflows: the first terms of the series
         limit = factor * (constant * math.gamma(order) / 2)
         bend = 1 - half * half / (order - 1) if order > 1 else 1.0
         values = np.where(bessel < _MOST_BESSEL, values, limit * bend)
@@ -193,16 +193,16 @@ _LEAST_ORDER = 1e-300  # Γ overflows soon below
 # Beyond this order ν - 1 is ν in floats, and the values differ from those of the Gaussian limit by
 # less than 0.3/ν, which is below the rounding of 1.
 _GAUSSIAN_ORDER = 2.0**53
-# Beyond so many times a large order the kernel has long been 0, and squares would overflow.
+# Beyond this multiple of a large order the kernel is 0, and squares would overflow.
 _FAR = 1e8
-# So it is here, up to the large orders.
+# Beyond this the kernel is 0 for orders that are not large.
 _NOTHING_LEFT = 2e3
 _MOST_BESSEL = 1e300
 
 
 @lru_cache(maxsize=1)
 def _debye_polynomials() -> list[Polynomial]:
-    """u_0 … u_8 of Debye's expansion, by the recurrence DLMF 10.41.9."""
+    """Return u_0 … u_8 of Debye's expansion, by the recurrence DLMF 10.41.9."""
     p = Polynomial([0.0, 1.0])
     polynomials = [Polynomial([1.0])]
     for _ in range(8):
@@ -214,9 +214,9 @@ def _debye_polynomials() -> list[Polynomial]:
 
 
 def _log_matern(u: Array, nu: float) -> Array:
-    """Logarithm of 2^(1-ν)/Γ(ν) u^ν K_ν(u) for large ν, by Debye's uniform expansion of K_ν.
+    """Return log(2^(1-ν)/Γ(ν) u^ν K_ν(u)) for large ν, by Debye's uniform expansion of K_ν.
 
-    Taken relative to u = 0, where the value is 1, so that no large logarithms are subtracted.
+    It is computed relative to u = 0, where the value is 1, so that no large logarithms cancel.
     """
     z = np.asarray(u, dtype=np.float64) / nu
     w = np.hypot(1.0, z)
@@ -226,15 +226,15 @@ def _log_matern(u: Array, nu: float) -> Array:
 
 
 def _debye_sum(p: Array, nu: float) -> Array:
-    """Σ_k (-1)^k u_k(p) / ν^k."""
+    """Return Σ_k (-1)^k u_k(p) / ν^k."""
     terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(_debye_polynomials()))
     return np.sum(list(terms), axis=0)
 
 
 def _matern_integral(u: Array, nu: float, near: float) -> Array:
-    """1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt, by Gauss-Legendre quadrature for u < near.
+    """Return 1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt for u < near, by Gauss-Legendre quadrature.
 
-    t = u x^m with m so large that the integrand, which behaves like t^min(1, 2ν-1), is smooth.
+    With t = u x^m and m large enough, the integrand, which behaves like t^min(1, 2ν-1), is smooth.
     """
     m = max(1.0, math.ceil(2.0 / nu))
     nodes, weights = np.polynomial.legendre.leggauss(64)
