@@ -1,4 +1,4 @@
-"""No test of this room leaves the machine, and none sees or fills the user's cache."""
+"""Fixtures that keep tests off the network and out of the user's cache."""
 
 import hashlib
 import socket
@@ -56,6 +56,19 @@ def register(monkeypatch):
         return entry
 
     return register_entry
+
+
+@pytest.fixture
+def place(tmp_path, register):
+    """Write a file under tmp_path and make it the only registered data set."""
+
+    def place_file(name, content, reader="table", **facts):
+        file = tmp_path / register(name, content, reader, **facts).path
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        return file
+
+    return place_file
 
 
 def hash_of(content, entry):

@@ -11,16 +11,6 @@ from real_data import load_or_skip, real_folder
 pandas = pytest.importorskip("pandas", reason="as_frame needs pandas")
 
 
-@pytest.fixture
-def place(tmp_path, register):
-    def place_file(name, content, reader="table", **facts):
-        file = tmp_path / register(name, content, reader, **facts).path
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(content)
-
-    return place_file
-
-
 def both(tmp_path):
     return load("small", data_home=tmp_path), load("small", data_home=tmp_path, as_frame=True)
 

@@ -1,4 +1,4 @@
-"""Loaders: on small files written here, and over the real folder where there is one."""
+"""Loaders, on small files written here and on the real data if they are there."""
 
 import io
 import json
@@ -15,7 +15,7 @@ import pytest
 from orthodrome.datasets import available, cache_folder, load, path
 from orthodrome.datasets._fingerprint import arrays_sha256
 from orthodrome.datasets._registry import registry
-from real_data import real_folder
+from real_data import load_or_skip, real_folder
 
 RAW_MOTION = {".asf", ".amc"}  # what the motion sets are computed from
 
@@ -23,201 +23,167 @@ RAW_MOTION = {".asf", ".amc"}  # what the motion sets are computed from
 # Small files --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def place(tmp_path, register):
-    """Write a file under tmp_path and make it the only registered data set."""
-
-    def place_file(name, content, reader="table", **facts):
-        file = tmp_path / register(name, content, reader, **facts).path
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(content)
-        return file
-
-    return place_file
-
-
-def npz_bytes(**arrays):
+def npz(**arrays):
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
-SMALL_TABLE = b"length,width,class\n1.5,2,b\n,3,a\n4,,b\n"
+TABLE = b"length,width,class\n1.5,2,b\n,3,a\n4,,b\n"
+CATEGORIES = b"purpose,age,class\nA410,20,1\nA49,30,2\nA40,40,1\n,50,1\n"
+LEAVES = b"plant,class,age,x1,y1,x2,y2\np1,A,3,0,1,2,3\np2,B,4,4,5,6,7\n"
+PIXELS = np.arange(12, dtype=np.uint8).reshape(3, 4)
+SPLIT = {"X_train": PIXELS, "y_train": [7, 3, 3], "X_test": PIXELS[:2] + 20, "y_test": [3, 7]}
+OBJECTS = {"X": np.array([{}, {}], dtype=object)}
+
+#: A file, facts of its entry, and the fields that must be read from it.
+LAYOUTS = {
+    "table": (
+        ("small.csv", TABLE, "table", {}),
+        {
+            "data": np.array([[1.5, 2.0], [np.nan, 3.0], [4.0, np.nan]]),
+            "target": [1, 0, 1],
+            "target_names": ["a", "b"],
+            "feature_names": ["length", "width"],
+        },
+    ),
+    "integer labels sort as integers": (
+        ("small.csv", b"x,class\n0,10\n0,9\n0,100\n0,9\n", "table", {}),
+        {"target": [1, 0, 2, 0], "target_names": ["9", "10", "100"]},
+    ),
+    "categories": (
+        ("small.csv", CATEGORIES, "table", {"categorical_columns": ("purpose",)}),
+        {
+            "data": np.array([[2.0, 20], [1, 30], [0, 40], [np.nan, 50]]),
+            "categories": {"purpose": ("A40", "A49", "A410")},
+        },
+    ),
+    "numeric targets": (
+        ("small.csv", b"x,target_a,target_b\n1,2,3\n4,5,6\n", "table", {}),
+        {"target": np.array([[2.0, 3.0], [5.0, 6.0]]), "target_names": ["a", "b"]},
+    ),
+    "no target": (
+        ("small.csv", b"x\n1\n2\n", "table", {}),
+        {"data": np.array([[1.0], [2.0]]), "target": None},
+    ),
+    "landmark table": (
+        ("small.csv", LEAVES, "landmark_table", {"extra_columns": ("plant", "age")}),
+        {
+            "data": np.arange(8.0).reshape(2, 2, 2),
+            "landmarks": np.arange(8.0).reshape(2, 2, 2),
+            "plant": ["p1", "p2"],
+            "age": [3, 4],
+            "target": [0, 1],
+            "target_names": ["A", "B"],
+        },
+    ),
+    "split images": (
+        ("small.npz", npz(**SPLIT), "split_images", {"image_shape": (2, 2)}),
+        {
+            "data": np.concatenate([PIXELS, PIXELS[:2] + 20]),
+            "images": np.concatenate([PIXELS, PIXELS[:2] + 20]).reshape(5, 2, 2),
+            "is_test": [False, False, False, True, True],
+            "X_train": PIXELS,
+            "X_test": PIXELS[:2] + 20,
+            "y_train": [1, 0, 0],
+            "y_test": [0, 1],
+            "feature_names": ["pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1"],
+        },
+    ),
+    "pen strokes keep rows and labels together": (
+        ("small.npz", npz(X=PIXELS, y=[5, 6, 5], is_test=[1, 0, 0]), "pen_strokes", {}),
+        {
+            "data": PIXELS[[1, 2, 0]].astype(float),
+            "X_train": PIXELS[1:].astype(float),
+            "X_test": PIXELS[:1].astype(float),
+            "target": [1, 0, 0],
+            "landmarks": PIXELS[[1, 2, 0]].reshape(3, 2, 2).astype(float),
+        },
+    ),
+    "landmarks without labels": (
+        ("small.npz", npz(X=np.zeros((4, 2, 3))), "landmarks", {}),
+        {
+            "data": np.zeros((4, 2, 3)),
+            "target": None,
+            "feature_names": ["x1", "y1", "z1", "x2", "y2", "z2"],
+        },
+    ),
+}
 
 
-def test_table_with_missing_values(place, tmp_path):
-    file = place("small.csv", SMALL_TABLE)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_fields_of_a_file(layout, place, tmp_path):
+    (name, content, reader, facts), expected = LAYOUTS[layout]
+    file = place(name, content, reader, **facts)
     bunch = load("small", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.data, [[1.5, 2.0], [np.nan, 3.0], [4.0, np.nan]])
-    assert bunch.data.dtype == np.float64
-    assert bunch.target.tolist() == [1, 0, 1]
-    assert bunch.target_names.tolist() == ["a", "b"]
-    assert bunch.feature_names == ["length", "width"]
+    for field, value in expected.items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(bunch[field], value, err_msg=field)
+            assert bunch[field].dtype == value.dtype, field
+        else:
+            found = bunch[field]
+            assert (found.tolist() if isinstance(found, np.ndarray) else found) == value, field
+    for view in {"X_train", "X_test", "landmarks", "images"} & bunch.keys():
+        assert np.shares_memory(bunch[view], bunch.data), view
     assert bunch.filename == str(file)
     for fact in ("Small set", "written by a test", "https://example.org/small"):
         assert fact in bunch.DESCR
-
-
-def test_return_X_y_gives_the_same_arrays(place, tmp_path):
-    place("small.csv", SMALL_TABLE)
-    bunch = load("small", data_home=tmp_path)
     X, y = load("small", data_home=tmp_path, return_X_y=True)
     np.testing.assert_array_equal(X, bunch.data)
     np.testing.assert_array_equal(y, bunch.target)
 
 
-def test_integer_labels_sort_as_integers(place, tmp_path):
-    place("small.csv", b"x,class\n0,10\n0,9\n0,100\n0,9\n")
-    bunch = load("small", data_home=tmp_path)
-    assert bunch.target_names.tolist() == ["9", "10", "100"]
-    assert bunch.target.tolist() == [1, 0, 2, 0]
-
-
-def test_category_columns_become_positions_with_a_mapping(place, tmp_path):
-    content = b"purpose,age,class\nA410,20,1\nA49,30,2\nA40,40,1\n,50,1\n"
-    place("small.csv", content, categorical_columns=("purpose",))
-    bunch = load("small", data_home=tmp_path)
-    assert bunch.categories == {"purpose": ("A40", "A49", "A410")}
-    np.testing.assert_array_equal(bunch.data[:, 0], [2.0, 1.0, 0.0, np.nan])
-    np.testing.assert_array_equal(bunch.data[:, 1], [20.0, 30.0, 40.0, 50.0])
-
-
-def test_numeric_targets(place, tmp_path):
-    place("small.csv", b"x,target_a,target_b\n1,2,3\n4,5,6\n")
-    bunch = load("small", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.target, [[2.0, 3.0], [5.0, 6.0]])
-    assert bunch.target_names == ["a", "b"]
-
-
-def test_table_without_target(place, tmp_path):
-    place("small.csv", b"x\n1\n2\n")
-    X, y = load("small", data_home=tmp_path, return_X_y=True)
-    assert X.shape == (2, 1)
-    assert y is None
-
-
-def test_landmark_table_with_extra_columns(place, tmp_path):
-    content = b"plant,class,age,x1,y1,x2,y2\np1,A,3,0,1,2,3\np2,B,4,4,5,6,7\n"
-    place("small.csv", content, reader="landmark_table", extra_columns=("plant", "age"))
-    bunch = load("small", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.landmarks, np.arange(8.0).reshape(2, 2, 2))
-    assert bunch.data is bunch.landmarks
-    assert bunch.plant.tolist() == ["p1", "p2"]
-    assert bunch.age.tolist() == [3, 4]
-    assert bunch.target_names[bunch.target].tolist() == ["A", "B"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"x,class\n", "small.csv needs a header and at least one row"),
-        (b"x,class\n1,a\n2\n", "row 3: expected 2 fields as in the header, found 1"),
-        (b"x,class\n1,a\nten,b\n", "row 3, column 'x': 'ten' is not a number"),
-        (b"x,class\n1,a\n2,\n", "row 3: the class label is empty"),
-    ],
-)
-def test_malformed_tables_name_the_place(place, tmp_path, content, message):
-    place("small.csv", content)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        load("small", data_home=tmp_path)
-
-
-def test_split_images(place, tmp_path):
-    train = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    content = npz_bytes(X_train=train, y_train=[7, 3, 3], X_test=train[:2] + 20, y_test=[3, 7])
-    place("small.npz", content, reader="split_images", image_shape=(2, 2))
-    bunch = load("small", data_home=tmp_path)
-    assert bunch.data.shape == (5, 4)
-    assert bunch.data.dtype == np.uint8
-    assert bunch.images.shape == (5, 2, 2)
-    assert bunch.is_test.tolist() == [False, False, False, True, True]
-    np.testing.assert_array_equal(bunch.X_train, train)
-    np.testing.assert_array_equal(bunch.X_test, train[:2] + 20)
-    assert bunch.y_test.tolist() == [0, 1]
-    assert bunch.feature_names[1] == "pixel_0_1"
-    assert np.shares_memory(bunch.X_train, bunch.data)
-
-
-def test_pen_strokes_keep_rows_and_labels_together(place, tmp_path):
-    X = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    place("small.npz", npz_bytes(X=X, y=[5, 6, 5], is_test=[1, 0, 0]), reader="pen_strokes")
-    bunch = load("small", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.X_test, X[:1])
-    np.testing.assert_array_equal(bunch.X_train, X[1:])
-    assert bunch.target_names[bunch.target].tolist() == ["6", "5", "5"]
-    assert bunch.data.dtype == np.float64
-    np.testing.assert_array_equal(bunch.landmarks[2], [[0, 1], [2, 3]])
-
-
-def test_landmarks_without_labels(place, tmp_path):
-    place("small.npz", npz_bytes(X=np.zeros((4, 5, 3))), reader="landmarks")
-    bunch = load("small", data_home=tmp_path)
-    assert bunch.data.shape == (4, 5, 3)
-    assert bunch.target is None
-    assert bunch.feature_names[:4] == ["x1", "y1", "z1", "x2"]
-
-
-def test_pickled_arrays_are_refused(place, tmp_path):
-    place("small.npz", npz_bytes(X=np.array([{}, {}], dtype=object)), reader="landmarks")
-    with pytest.raises(ValueError, match=r"small.npz is not a readable NPZ file of plain arrays"):
-        load("small", data_home=tmp_path)
-
-
-def test_broken_and_incomplete_archives(place, tmp_path):
-    place("small.npz", b"no archive", reader="landmarks")
-    with pytest.raises(ValueError, match=r"small.npz is not a readable NPZ file"):
-        load("small", data_home=tmp_path)
-    place("small.npz", npz_bytes(Z=np.zeros(3)), reader="landmarks")
-    with pytest.raises(ValueError, match=r"lacks the arrays \['X'\]; it has \['Z'\]"):
-        load("small", data_home=tmp_path)
-
-
-def test_image(place, tmp_path):
+def test_image(place, tmp_path, monkeypatch):
     Image = pytest.importorskip("PIL.Image", reason="reading PNG files needs pillow")
-    pixels = np.arange(6, dtype=np.uint8).reshape(2, 3)
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG")
+    Image.fromarray(PIXELS).save(buffer, format="PNG")
     place("small.png", buffer.getvalue(), reader="image")
     bunch = load("small", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.image, pixels)
+    np.testing.assert_array_equal(bunch.image, PIXELS)
     assert bunch.target is None
-
-
-def test_image_without_pillow_gives_the_hint(place, tmp_path, monkeypatch):
-    place("small.png", b"", reader="image")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"pip install 'orthodrome\[image\]'"):
         load("small", data_home=tmp_path)
 
 
-# Where files are looked for -----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("small.csv", b"", "small.csv needs a header"),
+        ("small.csv", b"x,class\n", "small.csv needs a header"),
+        ("small.csv", b"x,class\n1,a\n2\n", "row 3: expected 2 .* found 1"),
+        ("small.csv", b"x,class\n1,a\nten,b\n", "row 3, column 'x': 'ten'"),
+        ("small.csv", b"x,class\n1,a\n2,\n", "row 3: .*label is empty"),
+        ("small.npz", b"no archive", "small.npz is not a readable NPZ file"),
+        ("small.npz", npz(**OBJECTS), "small.npz is not a readable NPZ file .*pickled"),
+        ("small.npz", npz(Z=np.zeros(3)), r"lacks the arrays \['X'\]; it has \['Z'\]"),
+    ],
+)
+def test_errors_of_malformed_files_name_the_place(place, tmp_path, name, content, message):
+    place(name, content, "table" if name.endswith("csv") else "landmarks")
+    with pytest.raises(ValueError, match=message):
+        load("small", data_home=tmp_path)
 
 
-def test_environment_variable_names_the_folder(place, tmp_path, monkeypatch):
-    file = place("small.csv", SMALL_TABLE)
-    monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
-    assert path("small") == file
-    assert load("small").data.shape == (3, 2)
+# Where files are searched for ---------------------------------------------------------------------
 
 
-def test_data_home_comes_before_the_environment_variable(place, tmp_path, monkeypatch):
-    elsewhere = tmp_path / "elsewhere"
-    file = place("small.csv", SMALL_TABLE)
-    monkeypatch.setenv("ORTHODROME_DATA", str(elsewhere))
-    assert path("small", data_home=str(tmp_path)) == file
-    monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
-    assert path("small", data_home=elsewhere) == file
-
-
-def test_the_cache_is_searched_last(place, tmp_path, monkeypatch, cache):
-    file = place("small.csv", SMALL_TABLE)
+def test_order_of_folders(place, tmp_path, monkeypatch, cache):
+    """`data_home` is searched first, then the environment variable's folder, then the cache."""
+    file = place("small.csv", TABLE)
     cached = cache / "folder" / "small.csv"
     cached.parent.mkdir(parents=True)
-    cached.write_bytes(SMALL_TABLE)
+    cached.write_bytes(TABLE)
+    elsewhere = tmp_path / "elsewhere"
     assert path("small") == cached
+    assert path("small", data_home=str(tmp_path)) == file
+    assert path("small", data_home=elsewhere) == cached
+    monkeypatch.setenv("ORTHODROME_DATA", str(elsewhere))
     assert path("small", data_home=tmp_path) == file
     monkeypatch.setenv("ORTHODROME_DATA", str(tmp_path))
     assert path("small") == file
+    assert path("small", data_home=elsewhere) == file
+    assert load("small").filename == str(file)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +196,7 @@ def test_the_cache_is_searched_last(place, tmp_path, monkeypatch, cache):
         ("linux", {"HOME": "/h", "ORTHODROME_CACHE": "~/mine"}, "/h/mine"),
     ],
 )
-def test_the_cache_lies_where_the_platform_wants_it(monkeypatch, platform, variables, expected):
+def test_cache_folder_of_each_platform(monkeypatch, platform, variables, expected):
     for name in ("ORTHODROME_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
@@ -241,7 +207,7 @@ def test_the_cache_lies_where_the_platform_wants_it(monkeypatch, platform, varia
 
 @pytest.mark.skipif(os.name != "posix", reason="homes of POSIX")
 def test_a_user_without_a_home(monkeypatch, tmp_path):
-    """As in a container that runs under a number which stands in no list of users."""
+    """As in a container whose user has no entry in the list of users."""
 
     def unknown(*arguments):
         raise KeyError("getpwuid(): uid not found")
@@ -256,7 +222,7 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE"])
-def test_a_home_that_nobody_knows_is_told(monkeypatch, name):
+def test_an_unknown_home_is_an_error(monkeypatch, name):
     folder = "~no-such-user/data"
     if name != "data_home":
         monkeypatch.setenv(name, folder)
@@ -276,29 +242,19 @@ def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, cache, func
         expected += ["'iris'", "data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE", "CC BY 4.0"]
         for part in expected:
             assert part in message
+        with pytest.raises(FileNotFoundError, match=r"experiments/data/convert\.py mnist'"):
+            function("mnist", data_home=folder)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_absent_set_of_another_format_names_the_script(tmp_path, monkeypatch):
-    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"experiments/data/convert\.py mnist'"):
-        load("mnist", data_home=tmp_path)
-
-
 def test_other_arrays_name_file_expected_and_found(place, tmp_path):
-    file = place("small.csv", SMALL_TABLE, arrays_sha256="0" * 64)
+    file = place("small.csv", TABLE, arrays_sha256="0" * 64)
     with pytest.raises(ValueError, match="verify=False") as caught:
         load("small", data_home=tmp_path)
     bunch = load("small", data_home=tmp_path, verify=False)
     fields = {name: bunch[name] for name in ("data", "target", "target_names")}
     for part in (str(file), "0" * 64, arrays_sha256(fields)):
         assert part in str(caught.value)
-
-
-def test_other_bytes_of_the_same_arrays_are_accepted(place, tmp_path):
-    file = place("small.csv", SMALL_TABLE)
-    file.write_bytes(b"l,w,class\r\n15e-1,2.0,b\r\n,3,a\r\n4.00,,b\r\n")
-    np.testing.assert_array_equal(load("small", data_home=tmp_path).data[0], [1.5, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -313,16 +269,19 @@ def test_other_bytes_of_the_same_arrays_are_accepted(place, tmp_path):
     ids=["last bit", "missing", "order of rows", "order of columns", "name of a class"],
 )
 def test_other_arrays_are_refused(place, tmp_path, content):
-    place("small.csv", SMALL_TABLE).write_bytes(content)
+    file = place("small.csv", TABLE)
+    file.write_bytes(content)
     with pytest.raises(ValueError, match="over the parsed arrays, found"):
         load("small", data_home=tmp_path)
     assert load("small", data_home=tmp_path, verify=False).data.shape == (3, 2)
+    file.write_bytes(b"l,w,class\r\n15e-1,2.0,b\r\n,3,a\r\n4.00,,b\r\n")  # the same arrays
+    np.testing.assert_array_equal(load("small", data_home=tmp_path).data[0], [1.5, 2.0])
 
 
 # The fingerprint ----------------------------------------------------------------------------------
 
 
-def test_fingerprint_knows_names_shapes_dtypes_and_values():
+def test_fingerprint_depends_on_names_shapes_dtypes_and_values():
     x = np.arange(6.0)
     different = [
         {"data": x},
@@ -341,7 +300,7 @@ def test_fingerprint_knows_names_shapes_dtypes_and_values():
     assert len({arrays_sha256(fields) for fields in different}) == len(different)
 
 
-def test_fingerprint_does_not_know_how_arrays_are_stored():
+def test_fingerprint_does_not_depend_on_storage():
     x = np.array([[0.0, 1.5], [np.nan, -2.0]])
     other_nan = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)[0]
     same = [
@@ -360,7 +319,7 @@ def test_fingerprint_does_not_know_how_arrays_are_stored():
     assert arrays_sha256({"data": x, "feature_names": ["a", "b"]}) == arrays_sha256({"data": x})
 
 
-def test_fingerprint_leaves_the_arrays_alone():
+def test_fingerprint_does_not_change_the_arrays():
     x = np.array([-0.0, 1.0])
     arrays_sha256({"data": x})
     assert np.signbit(x[0])
@@ -469,22 +428,15 @@ def check_target(bunch, classes, n_samples):
         assert counts == expected
 
 
-def load_real(name):
-    try:
-        return load(name, data_home=real_folder(), download_if_missing=False)
-    except FileNotFoundError:
-        pytest.skip(f"{registry()[name].path} is not in {real_folder()}; set ORTHODROME_DATA")
-
-
 @pytest.mark.parametrize(
     ("name", "n_missing"), [("vote", 392), ("heart_cleveland", 6), ("iris", 0)]
 )
 def test_real_missing_values(name, n_missing):
-    assert np.isnan(load_real(name).data).sum() == n_missing
+    assert np.isnan(load_or_skip(name).data).sum() == n_missing
 
 
 def test_real_german_credit_categories():
-    german = load_real("german_credit")
+    german = load_or_skip("german_credit")
     assert len(german.categories) == 13
     assert german.categories["purpose"][-1] == "A410"
     for name, codes in german.categories.items():
@@ -493,7 +445,7 @@ def test_real_german_credit_categories():
 
 
 def test_real_passiflora_agrees_with_its_key():
-    leaves, key = load_real("passiflora"), load_real("passiflora_species")
+    leaves, key = load_or_skip("passiflora"), load_or_skip("passiflora_species")
     assert leaves.landmarks.shape == (3319, 15, 2)
     species, counts = np.unique(leaves.species, return_counts=True)
     order = np.argsort(key.species)
@@ -505,7 +457,7 @@ def test_real_passiflora_agrees_with_its_key():
 
 @pytest.mark.parametrize("name", ["cmu_walk_02", "cmu_walk_35"])
 def test_real_motion_is_a_rigid_skeleton(name):
-    motion = load_real(name)
+    motion = load_or_skip(name)
     assert motion.frames.shape[1:] == (len(motion.joints), 3)
     bones = motion.frames[:, 1:] - motion.frames[:, motion.parents[1:]]
     lengths = np.linalg.norm(bones, axis=-1)
@@ -514,13 +466,13 @@ def test_real_motion_is_a_rigid_skeleton(name):
 
 
 def test_real_connectomes_are_positive_definite():
-    matrices = load_real("connectomes").matrices
+    matrices = load_or_skip("connectomes").matrices
     np.testing.assert_array_equal(matrices, matrices.transpose(0, 2, 1))
     assert np.linalg.eigvalsh(matrices).min() > 0
 
 
 def test_real_splits_are_the_published_ones():
     for name, n_train, n_test in [("pendigits", 7494, 3498), ("usps", 7291, 2007)]:
-        bunch = load_real(name)
+        bunch = load_or_skip(name)
         assert (len(bunch.X_train), len(bunch.X_test)) == (n_train, n_test)
         assert np.count_nonzero(bunch.is_test) == n_test
