@@ -11,7 +11,7 @@ ESTIMATORS = [
     if isinstance(found, type) and issubclass(found, KernelEstimator)
 ]
 # Checked by the kernel, or by rules that need another parameter.
-ELSEWHERE = {"kernel", "init", "ps"}
+ELSEWHERE = {"kernel", "init"}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -1,4 +1,4 @@
-"""Base class, parameter checks and context managers of all estimators with a kernel."""
+"""The base class of all estimators with a kernel, and what they share."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ __all__ = [
     "rows_renumbered",
 ]
 
-# Rows that stand for all of them, for parameters of kernels that need more than moments.
+# Size of the sample for kernel parameters that need more than moments.
 SAMPLE = 8192
 
 
 @contextmanager
 def last_fit_kept(estimator: Any) -> Iterator[None]:
-    """Leave the fitted attributes of an estimator as they were if what happens inside fails."""
+    """Restore the fitted attributes of an estimator if an exception is raised."""
     before = dict(vars(estimator))
     try:
         yield
@@ -67,7 +67,7 @@ def _is_fitted(name: str) -> bool:
 
 @contextmanager
 def rows_renumbered(numbers: Indices) -> Iterator[None]:
-    """Let an error about rows that were sorted and merged name the caller's rows."""
+    """Translate row numbers in errors about sorted and merged rows to the caller's."""
     try:
         yield
     except RowError as error:
@@ -87,8 +87,8 @@ def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
 def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
     """Return the distinct rows of positive weight, sorted, if the rows are in memory.
 
-    Others are neither sorted nor merged; they stay rows. Those of a dask array lose the ones of
-    weight 0.
+    Rows that are read in blocks are neither sorted nor merged; those of a dask array are dropped
+    if their weight is 0.
     """
     n, weights = rows.shape[0], rows.columns.get("weights")
     if isinstance(rows, ArrayRows):
@@ -146,7 +146,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return as_kernel(self.kernel, type(self).__name__)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # a fit that fails after its input was checked leaves n_features_in_ and nothing else
+        # not n_features_in_, which the check of the input sets even if the fit fails
         return hasattr(self, "kernel_")
 
     def __sklearn_tags__(self) -> Any:
@@ -170,7 +170,7 @@ class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self.n_components_
 
     def _check_coordinates(self, X: Any, dtype: Any) -> NDArray[Any]:
-        """Return coordinates that are to be mapped back, or raise."""
+        """Return the coordinates for `inverse_transform`, or raise if they are not valid."""
         owner = type(self).__name__
         coordinates = check_numbers(X, "X", owner, dtype=dtype, estimator=self)
         if coordinates.shape[1] != self.n_components_:

@@ -1,4 +1,4 @@
-"""Decide once per fit how points are represented, which solver runs, and why."""
+"""The plan of a fit: how points are represented, which solver runs, and why."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from .rows import ArrayRows, Rows
 
 __all__ = ["Plan", "Request", "make_plan"]
 
-# Components that are solved for first if a part of the variance is asked for, as in
-# `solve_components`.
+# Number of components computed first for a fraction of the variance, as in `solve_components`.
 _FIRST = 16
 
-# Use a kernel's own coordinates up to this many, and only with this many rows for each. Otherwise
-# the eigenvectors of their covariance take longer than products with the Gram matrix.
+# Limits for a kernel's own coordinates: their number, and the rows for each. Beyond them the
+# eigenvectors of the covariance take longer than products with the Gram matrix.
 _MOST_COORDINATES = 2048
 _ROWS_PER_COORDINATE = 3
 
@@ -34,20 +33,20 @@ _KRYLOV_PASSES = 10
 
 @dataclass(frozen=True)
 class Request:
-    """What an estimator asks for; the names are those of its parameters.
+    """The parameters of an estimator that decide the plan; the names are the same.
 
     Attributes
     ----------
     owner : str
         The name of the estimator, for messages.
     n_components : int, float or None
-        How many components.
+        The number of components, or the fraction of the variance.
     exact : bool
         Whether "auto" must not use coordinates.
     own : bool
         Whether "auto" may use a kernel's own coordinates.
     passes : int
-        About how many passes over the coordinates of all rows the method makes.
+        About how many passes over all coordinates the method makes.
     """
 
     owner: str
@@ -65,7 +64,7 @@ class Request:
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Request:
-        """Take the parameters of an estimator that has them; `others` are set or replaced."""
+        """Take the parameters of an estimator; `others` replace or complete them."""
         given = {"owner": type(estimator).__name__}
         for name in cls.__dataclass_fields__:
             if name in vars(estimator):
@@ -96,20 +95,20 @@ class Plan:
     name : str
         The name of the solver.
     solver : solver object
-        What finds the components.
+        The solver.
     k : int
-        How many components are computed first.
+        The number of components computed first.
     storage : str
-        Where the Gram matrix, or the vectors, live. "auto" for vectors if a tolerance decides how
-        many coordinates there are.
+        Where the Gram matrix, or the vectors, are stored. "auto" for vectors if a tolerance decides
+        the number of coordinates.
     passes : int
         About how many passes over the Gram matrix, or over the rows, the fit makes.
     memory : int
         About how many bytes the largest arrays take, without the data.
     reason : str
-        Why this solver, and why this storage.
+        The reason for this solver and this storage.
     request : Request
-        What was asked for.
+        The parameters of the estimator.
     tol : float
         The tolerance of a solver of the Gram matrix; 1e-8 for LAPACK, which has none.
     """
@@ -132,12 +131,12 @@ class Plan:
 
 
 def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
-    """Decide how a fit to these rows is done.
+    """Return the plan of a fit to these rows.
 
     Linear and cosine kernels have coordinates of their own, which are used if there are more than
-    three rows for each. Points get coordinates by anchors if `n_anchors` or ``solver="nystroem"``
-    asks for them, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and if a
-    solver of the Gram matrix is asked for, the Gram matrix is used.
+    three rows for each. Coordinates by anchors are used if `n_anchors` or ``solver="nystroem"`` is
+    given, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and with another
+    solver, the Gram matrix is used.
     """
     n, wanted = rows.shape[0], request.n_components
     few = min(int(wanted) if isinstance(wanted, numbers.Integral) else _FIRST, n)
@@ -162,14 +161,14 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     if in_blocks and not rows.lazy:
         raise ValueError(
             f"solver={request.solver!r} of {request.owner} compares all rows with all others, and "
-            "does not take rows that are read in blocks. Take solver='nystroem', or give an array "
+            "does not take rows that are read in blocks. Use solver='nystroem', or give an array "
             "in memory or a memory map."
         )
     return _on_gram(rows, kernel, found if k == few else request.resolved(n, k), k, request)
 
 
 def _use_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
-    """Return whether the kernel's own coordinates are to be used."""
+    """Return whether to use the kernel's own coordinates."""
     if not (request.own and kernel.has_coordinates and len(rows.shape) == 2):
         return False
     n, d = rows.shape

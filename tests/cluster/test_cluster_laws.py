@@ -70,16 +70,6 @@ def test_the_order_of_rows_does_not_matter(kind, options):
     np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
 
 
-@on_gram
-def test_the_order_of_a_gram_matrix_does_not_matter(kind):
-    X = np.repeat(blobs(50), 1 + np.arange(50) % 2, axis=0)
-    matrix = gaussian(X, sigma=SIGMA)
-    order = np.random.default_rng(4).permutation(len(X))
-    plain = fit(kind, matrix, kernel="precomputed")
-    permuted = fit(kind, matrix[np.ix_(order, order)], kernel="precomputed")
-    np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-
-
 @pytest.mark.parametrize("radius", [1.0, 2.5])
 @on_gram
 def test_gram_matrix_or_data(kind, radius):

@@ -20,15 +20,8 @@ from laws_cluster import (
     same_partition,
     up_to_sign,
 )
-from orthodrome import (
-    GeodesicMixture,
-    HypersphericalKMeans,
-    KernelKMeans,
-    KernelPGA,
-    KernelSpectralClustering,
-    load,
-    save,
-)
+from laws_clusterings import estimator, placed
+from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelPGA, load, save
 from orthodrome._core.canonical import canonical_rows
 from orthodrome.base import rows_of
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
@@ -52,27 +45,14 @@ k_means = pytest.mark.parametrize("kind", ["flat", "intrinsic"])
 
 def fit(kind, X, weights=None, n_clusters=K, **options):
     n_init = 3 if kind == "mixture" else 10
-    given = {"kernel": KERNEL, "solver": "nystroem", "random_state": 0, "n_init": n_init} | options
-    if kind == "flat":
-        model = KernelKMeans(n_clusters, **given)
-    elif kind == "intrinsic":
-        model = HypersphericalKMeans(n_clusters, centers="intrinsic", **given)
-    elif kind == "mixture":
-        model = GeodesicMixture(n_clusters, 2, **{"tol": 1e-6} | given)
-    else:
-        model = KernelSpectralClustering(n_clusters, laplacian=kind, **given)
-    return model.fit(X, sample_weight=weights)
+    given = {"kernel": KERNEL, "solver": "nystroem", "n_init": n_init} | options
+    given |= {"tol": 1e-6} if kind == "mixture" and "tol" not in options else {}
+    return estimator(kind, n_clusters, **given).fit(X, sample_weight=weights)
 
 
 def exact(kind):
     """The solver that does without features."""
     return "exact" if kind in ("flat", "intrinsic") else "dense"
-
-
-def placed(model, X):
-    """What the model says of points: distances, coordinates or probabilities."""
-    names = ("transform", "embed", "predict_proba")
-    return next(getattr(model, name)(X) for name in names if hasattr(model, name))
 
 
 def anchors_of(model):
@@ -342,24 +322,6 @@ def test_coordinates_that_do_not_fit_are_refused(n_modes, monkeypatch):
 
 
 # ------------------------------------------------------------------ where it is hard
-
-
-@hard
-def test_degenerate_data(kind):
-    assert fit(kind, np.full((1, 2), 3.0), n_clusters=1).labels_.tolist() == [0]
-    with pytest.warns(ConvergenceWarning, match="found 1 of"):
-        fit(kind, np.ones((7, 2)), n_clusters=2)
-    two = np.repeat([[0.0, 0.0], [1.0, 1.0]], [5, 3], axis=0)
-    ours = fit(kind, two, n_clusters=2, n_anchors=20)
-    assert ours.n_anchors_ == 2
-    assert same_partition(ours.labels_, np.repeat([0, 1], [5, 3]))
-
-
-def test_degenerate_mixtures():
-    with pytest.warns(ConvergenceWarning, match="shrank to the floor"):
-        assert fit("mixture", np.full((1, 2), 3.0), n_clusters=1).labels_.tolist() == [0]
-    two = np.repeat([[0.0, 0.0], [1.0, 1.0]], [5, 3], axis=0)
-    assert fit("mixture", two, n_clusters=1, n_anchors=20).pga_.n_anchors_ == 2
 
 
 def test_antipodes():

@@ -76,11 +76,6 @@ def test_none_is_the_rank(Estimator, solver, kernel, monomials, constant, dtype)
     assert model.explained_variance_ratio_.sum() == pytest.approx(1.0, rel=1e-5)
 
 
-@every_estimator
-def test_independent_points_span_all_but_the_mean(Estimator):
-    assert Estimator(kernel=Gaussian(sigma=1.0)).fit(training(n=25)).n_components_ == 24
-
-
 @pytest.mark.parametrize("k", [20, 21, 500])
 @every_solver
 @every_estimator
@@ -197,12 +192,3 @@ def test_score_without_variance(Estimator, kernel):
     X = np.full((10, 2), 0.1)
     with pytest.raises(ValueError, match="no variance in feature space"):
         Estimator(2, kernel=kernel).fit(X).score(X)
-
-
-@every_estimator
-def test_score_weights_are_repetitions(Estimator):
-    X, new = training(), held_out()
-    weights = np.arange(len(new)) % 3
-    model = Estimator(3).fit(X)
-    repeated = model.score(np.repeat(new, weights, axis=0))
-    assert model.score(new, sample_weight=weights) == pytest.approx(repeated)

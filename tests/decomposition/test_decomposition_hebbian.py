@@ -91,17 +91,6 @@ def test_unfinished_components_are_consistent(Estimator, gain, weights, dtype):
 
 
 @every_estimator
-def test_integer_weights_are_near_repeated_rows(Estimator):
-    X, new = training(N), held_out()
-    weights = np.random.default_rng(0).integers(0, 4, size=N)
-    weighted = fitted(Estimator, X, weights, tol=2e-3, max_iter=300)
-    repeated = fitted(Estimator, np.repeat(X, weights, axis=0), tol=2e-3, max_iter=300)
-    assert_same(weighted.eigenvalues_, repeated.eigenvalues_, 4e-3)
-    assert_same(weighted.transform(new), repeated.transform(new), 0.05)
-    assert_same(np.repeat(weighted.embedding_, weights, axis=0), repeated.embedding_, 0.05)
-
-
-@every_estimator
 def test_rows_of_weight_zero_do_not_matter(Estimator):
     """Even where they are most of the rows."""
     X, new, weights = training(600), held_out(), (np.arange(600) < 60).astype(float)
@@ -123,22 +112,6 @@ def test_a_fraction_of_the_variance(Estimator, fraction):
     assert number <= model.n_components_ <= number + 1
     assert model.explained_variance_ratio_.sum() >= fraction
     assert model.explained_variance_ratio_[:-1].sum() < fraction
-
-
-@every_estimator
-def test_lapack_solves_small_problems(Estimator):
-    X = training(100)
-    small = fitted(Estimator, X)
-    check_same_fit(small, fitted(Estimator, X, solver="dense"))
-    assert small.solver_ == "dense"
-    assert fitted(Estimator, training(N), n_components=None).solver_ == "dense"
-
-
-@every_estimator
-def test_equal_rows_have_no_components(Estimator):
-    found = fitted(Estimator, np.ones((400, 3)))
-    np.testing.assert_array_equal(found.eigenvalues_, 0)
-    np.testing.assert_allclose(found.embedding_, 0, atol=1e-12)
 
 
 # ------------------------------------------------------------------ warnings and errors
@@ -170,16 +143,6 @@ def test_the_warning_names_the_solver_and_its_tolerance(arguments, tol):
     assert float(residual) > float(tol)
     assert "max_iter" in message.split(")")[-1]
     assert caught[0].filename == __file__
-
-
-@every_estimator
-def test_a_fraction_with_a_checkpoint_is_refused(Estimator, tmp_path):
-    """It takes several runs, and the file keeps one."""
-    solver = Hebbian(checkpoint=tmp_path / "run")
-    message = "n_components of .* must be an integer with a checkpoint.* Got 0.8"
-    with pytest.raises(ValueError, match=message):
-        fitted(Estimator, training(N), n_components=0.8, solver=solver)
-    assert not list(tmp_path.iterdir())
 
 
 def test_max_iter_counts_passes_and_not_steps_to_the_mean():

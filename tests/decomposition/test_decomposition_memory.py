@@ -5,55 +5,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from laws_decomposition import assert_same, every_estimator, held_out, training
+from laws_decomposition import every_estimator, training
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Dense, Nystroem
+from orthodrome.eigen import Dense
 from orthodrome.kernels import Gaussian
 
 KERNEL = Gaussian(sigma=3.0)
-SOLVERS = {  # with the tolerance of the law
-    "krylov": ({"solver": "krylov", "tol": 1e-12}, 1e-8),
-    "hebbian": ({"solver": "hebbian", "tol": 0, "max_iter": 3}, 1e-9),
-    "unit": ({"solver": Nystroem(n_anchors=40)}, 1e-9),
-    "angles": ({"solver": Nystroem(n_anchors=40, sphere="angles")}, 1e-9),
-}
-STORAGE = [
-    {"storage": "memory"},
-    {"storage": "disk"},
-    {"storage": "recompute"},
-    {"memory_budget": "64KiB"},
-    {"memory_budget": 1},
-    {"memory_budget": "64KiB", "kernel": lambda A, B: KERNEL(A, B)},
-]
-
-
-def fitted(Estimator, solver, weights, **storage):
-    options = {"kernel": KERNEL} | SOLVERS[solver][0] | storage
-    model = Estimator(4, random_state=0, **options)
-    return model.fit(training(300), sample_weight=weights)
-
-
-#: The sphere of the features does not concern kernel PCA.
-CASES = [(KernelPGA, solver) for solver in SOLVERS]
-CASES += [(KernelPCA, solver) for solver in SOLVERS if solver != "angles"]
-
-
-@pytest.mark.parametrize("weights", [None, np.arange(300) % 3], ids=["equal", "weighted"])
-@pytest.mark.parametrize(("Estimator", "solver"), CASES)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_storage_and_budget_change_no_result(Estimator, solver, weights):
-    plain = fitted(Estimator, solver, weights)
-    for storage in STORAGE:
-        check_same(fitted(Estimator, solver, weights, **storage), plain, solver, storage)
-
-
-def check_same(other, plain, solver, storage):
-    tol = SOLVERS[solver][1]
-    assert_same(other.eigenvalues_, plain.eigenvalues_, 1e-12 if solver == "hebbian" else tol)
-    assert_same(other.embedding_, plain.embedding_, tol)
-    assert_same(other.transform(held_out()), plain.transform(held_out()), tol)
-    assert_same(other.explained_variance_ratio_, plain.explained_variance_ratio_, tol)
-    assert other.score(held_out()) == pytest.approx(plain.score(held_out()), rel=10 * tol)
 
 
 @every_estimator

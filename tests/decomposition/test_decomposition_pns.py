@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from laws_sphere import rotation, unit
 from orthodrome import KernelPCA, KernelPNS
 from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.eigen import Krylov, Nystroem
+from orthodrome.eigen import Nystroem
 from orthodrome.kernels import (
     Exponential,
     Gaussian,
@@ -187,29 +187,12 @@ def test_weights_are_repetitions_to_the_last_bit(options):
     np.testing.assert_allclose(weighted.transform(X), weighted.embedding_, atol=1e-6)
 
 
-def test_a_gram_matrix_is_its_kernel():
-    X, new, by_kernel = cloud(), cloud(10, seed=5), fitted()
-    by_matrix = KernelPNS(2, "precomputed").fit(KERNEL(X))
-    np.testing.assert_allclose(by_matrix.radii_, by_kernel.radii_, atol=1e-3)
-    np.testing.assert_allclose(
-        np.abs(by_matrix.transform(KERNEL(new, X))), np.abs(by_kernel.transform(new)), atol=1e-3
-    )
-
-
 def test_sparse_data():
     """They are not centred, so that rounding differs."""
     X, expected = scipy.sparse.csr_array(cloud()), fitted()
     found = KernelPNS(2, KERNEL).fit(X)
     np.testing.assert_allclose(found.embedding_, expected.embedding_, atol=1e-4)
     np.testing.assert_allclose(found.transform(X), expected.embedding_, atol=1e-4)
-
-
-def test_float32():
-    X = cloud().astype(np.float32)
-    model = KernelPNS(2, KERNEL).fit(X)
-    assert model.embedding_.dtype == model.transform(X).dtype == np.float32
-    exact = KernelPNS(2, KERNEL).fit(X.astype(np.float64)).explained_variance_ratio_
-    np.testing.assert_allclose(model.explained_variance_ratio_[:2], exact[:2], atol=0.01)
 
 
 # ------------------------------------------------------------------ degenerate and wrong
@@ -222,27 +205,6 @@ def test_points_around_most_of_the_circle_give_a_warning():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="take up 286 degrees of the circle"):
             KernelPNS(kernel="linear").fit(X)
-
-
-BAD = [
-    ({"n_components": 0}, "n_components of KernelPNS must be an integer >= 1"),
-    ({"p": 0.0}, "p of KernelPNS"),
-    ({"p": 3.0}, r"p of KernelPNS must be in \(0, 2\]"),
-    ({"sphere": "large"}, "sphere of KernelPNS must be one of 'small'"),
-    ({"negligible": -0.1}, "negligible of KernelPNS"),
-    ({"kernel": Polynomial()}, r"k\(x, x\)"),
-    ({"solver": "krylov"}, "solver of KernelPNS must be"),
-    ({"solver": Krylov()}, "solver of KernelPNS must be"),
-    ({"solver": None}, "solver of KernelPNS must be"),
-    ({"n_anchors": 0, "solver": "nystroem"}, "n_anchors of KernelPNS"),
-    ({"random_state": "seed"}, "random_state of KernelPNS"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD, ids=str)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        KernelPNS(**parameters).fit(cloud(10))
 
 
 def test_what_does_not_fit_is_refused_before_any_work():
@@ -291,10 +253,10 @@ def test_searches_are_counted():
     model = KernelPNS(2, KERNEL, p=1.0).fit(X)
     assert model.converged_
     assert model.n_iter_ == model.nested_spheres_.n_iter > 0
-    with pytest.warns(ConvergenceWarning, match="still moving") as caught:
+    with pytest.warns(ConvergenceWarning, match="did not converge") as caught:
         hasty = KernelPNS(2, KERNEL, p=1.0, max_iter=1).fit(X)
     assert not hasty.converged_
-    assert [found.filename for found in caught if "moving" in str(found.message)] == [__file__]
+    assert [found.filename for found in caught if "converge" in str(found.message)] == [__file__]
 
 
 # ------------------------------------------------------------------ Nyström anchors
@@ -370,19 +332,6 @@ def test_when_anchors_are_used(monkeypatch):
     monkeypatch.setattr(rule, "_KRYLOV_ROWS", 50)
     assert fit(X, solver="auto", **options).n_anchors_ is not None
     assert fit(np.tile(X[:40], (2, 1)), solver="auto", **options).n_anchors_ is None
-
-
-@pytest.mark.parametrize("counts", [[1], [7], [5, 3], [5, 3, 1]], ids=str)
-def test_few_and_repeated_points(counts):
-    places = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
-    X = np.repeat(places[: len(counts)], counts, axis=0)
-    ours, exact = (fit(X, 1 + np.arange(len(X)), solver=s) for s in ("nystroem", "dense"))
-    np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-7)
-    assert ours.n_anchors_ == len(counts)
-    np.testing.assert_allclose(exact.transform(X), exact.embedding_, atol=1e-9)
-    if len(counts) == 1:
-        np.testing.assert_allclose(exact.embedding_, 0, atol=1e-12)
-        assert exact.n_components_ == 1
 
 
 def test_antipodes():

@@ -5,7 +5,6 @@ Threads and forked processes are tested for all estimators in tests/hardening.
 
 import pickle
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,32 +13,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from laws_decomposition import assert_same, every_estimator, held_out, training
+from laws_decomposition import assert_same, every_estimator, training
 from optional import optional
 from orthodrome import KernelPCA
 from orthodrome._core.progress import ProgressBar, reporting
 from orthodrome.kernels import Gaussian
+from recording import Recorder
 
 pd = optional("pandas")
 
 # ------------------------------------------------------------------ parameters and copies
-
-
-@every_estimator
-def test_clones_and_refits(Estimator):
-    X, other = training(n=300), held_out(d=2)
-    options = {"kernel": Gaussian(sigma=2.0), "random_state": 0, "solver": "krylov"}
-    model = Estimator(3, **options).fit(X, sample_weight=np.ones(300))
-    copy = clone(model)
-    assert not hasattr(copy, "kernel_")
-    assert copy.kernel is not model.kernel
-    np.testing.assert_array_equal(
-        copy.fit_transform(X, sample_weight=np.ones(300)), model.embedding_
-    )
-    again, fresh = model.fit(other), Estimator(3, **options).fit(other)
-    np.testing.assert_array_equal(again.transform(other), fresh.transform(other))
-    assert again.n_features_in_ == 2
-    assert again.sample_weight_ is None
 
 
 @every_estimator
@@ -109,38 +92,7 @@ def test_random_state(Estimator):
     assert_same(embedding(6), expected, 1e-6)
 
 
-@pytest.mark.slow
-def test_fits_in_worker_processes():
-    X = training(n=600)
-    alone = KernelPCA(3, random_state=0).fit_transform(X)
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        results = joblib.Parallel()(
-            joblib.delayed(KernelPCA(3, random_state=0).fit_transform)(X) for _ in range(2)
-        )
-    for result in results:
-        assert_same(result, alone, 1e-8)
-
-
 # ------------------------------------------------------------------ callbacks
-
-
-class Recorder:
-    """The FitCallback protocol; records the events."""
-
-    def __init__(self):
-        self.events = []
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        self.events.append(("begin", context.task_name))
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.events.append(("end", context.task_name))
 
 
 def broken(A, B):
@@ -209,10 +161,10 @@ def test_verbose_adds_no_second_progress_bar(capsys):
 
 
 def test_reporting_leaves_other_callbacks_alone():
-    recorder, told = Recorder(), []
+    recorder, reported = Recorder(), []
     model = KernelPCA(2).set_callbacks(recorder)
-    with reporting(model, told.append):
+    with reporting(model, reported.append):
         model.fit(training(n=30))
     assert model._skl_callbacks == [recorder]
     assert recorder.events[-1] == "teardown"
-    assert told[-1] == pytest.approx(1.0)
+    assert reported[-1] == pytest.approx(1.0)

@@ -113,7 +113,7 @@ def test_a_search_that_does_not_end_gives_a_warning(monkeypatch):
         return projection_pursuit(*arguments, **options, max_iter=1)
 
     monkeypatch.setattr("orthodrome.decomposition.robust_kernel_pca.projection_pursuit", hasty)
-    with pytest.warns(ConvergenceWarning, match="still moving") as caught:
+    with pytest.warns(ConvergenceWarning, match="did not converge") as caught:
         model = RobustKernelPCA(2, KERNEL).fit(cloud())
     assert caught[0].filename == __file__
     assert not model.converged_
@@ -174,21 +174,6 @@ def test_inverse_transform_of_sparse_data():
 
 # ------------------------------------------------------------------ degenerate and wrong
 
-BAD = [
-    ({"center": "median"}, "center of RobustKernelPCA must be one of 'mean'"),
-    ({"p": 0.0}, "p of RobustKernelPCA"),
-    ({"p": 2.1}, r"p of RobustKernelPCA must be in \(0, 2\]"),
-    ({"inverse_alpha": 0.0}, "inverse_alpha of RobustKernelPCA"),
-    ({"n_components": 0}, "n_components of RobustKernelPCA"),
-    ({"center": "karcher", "kernel": Polynomial()}, r"k\(x, x\)"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD, ids=str)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RobustKernelPCA(**parameters).fit(cloud(10))
-
 
 @pytest.mark.parametrize("sigma", [1e8, 1e12])
 @every_center
@@ -204,16 +189,3 @@ def test_points_that_coincide_to_rounding_have_no_variance(center, sigma):
 def test_variance_near_rounding_gives_a_warning(Estimator):
     with pytest.warns(UserWarning, match=r"\d\d% of the variance of Gaussian .* near rounding"):
         Estimator(2, Gaussian(sigma=1e6)).fit(cloud())
-
-
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
-@every_center
-def test_extreme_scales(center, scale):
-    kernel = Normalized(Linear()) if center == "karcher" else Linear()
-    factor = 1.0 if center == "karcher" else scale
-    model, scaled = (
-        RobustKernelPCA(2, kernel, center=center).fit(A) for A in (cloud(), cloud() * scale)
-    )
-    np.testing.assert_allclose(scaled.embedding_ / factor, model.embedding_, atol=1e-8)
-    found, expected = scaled.explained_variance_ratio_, model.explained_variance_ratio_
-    np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -304,7 +304,7 @@ def test_refusals_say_what_to_do(Estimator):
         model(Estimator).fit([bad[:2000], bad[2000:]])
     with pytest.raises(ValueError, match=r"read only once.*partial_fit"):
         model(Estimator).fit(batch for batch in [X])
-    with pytest.raises(ValueError, match=r"solver='krylov'.*Take solver='nystroem'"):
+    with pytest.raises(ValueError, match=r"solver='krylov'.*Use solver='nystroem'"):
         model(Estimator, solver="krylov").fit([X])
     with pytest.raises(ValueError, match="precomputed Gram matrix as one array"):
         Estimator(2, kernel="precomputed").fit(Guarded(X))

@@ -137,9 +137,9 @@ class CenterClustering(
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
-            be the mean of the training diagonal; labels do not depend on it, but distances in
-            feature space do.
+            shape (n_samples, n_training_samples); k(x, x), which is unknown, is then taken to be
+            the mean of the training diagonal. Distances in feature space depend on it, labels do
+            not.
 
         Returns
         -------
@@ -205,71 +205,69 @@ class KernelKMeans(CenterClustering):
     .. math:: \min \sum_c \sum_{i \in c} w_i \|\Phi(x_i) - m_c\|^2, \qquad
         m_c = \frac{\sum_{i \in c} w_i \Phi(x_i)}{\sum_{i \in c} w_i}
 
-    The centres are expansions over the points, and Lloyd's iteration needs inner products only: one
-    product of the Gram matrix with a matrix of memberships for each iteration, for all clusters and
-    all starts together. With the linear kernel it is k-means.
+    The centres are expansions over the points. An iteration takes one product of the Gram matrix
+    with a matrix of memberships, for all clusters and all runs together. With the linear kernel it
+    is k-means.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        How many clusters.
+        The number of clusters.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.
     init : {"k-means++", "farthest-first", "random"} or array-like of shape (n_clusters, \
 n_features), default="k-means++"
-        How to begin: at points that are drawn far from each other (the squared distance in feature
-        space is the probability), at points each farthest from those before, at random points, or
-        at the points given.
+        The start: points drawn far apart (with the squared distance in feature space as
+        probability), points each farthest from those before, random points, or the given points.
     n_init : int, default=10
-        Starts; the one of least inertia is kept.
+        The number of runs from different starts; the one of least inertia is kept.
     max_iter : int, default=300
-        The most iterations of a start.
+        The largest number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
-        What stands for the points: the Gram matrix ("exact"), or features by a few anchors, of
-        which products cost as many anchors for each point instead of all points; no training row
-        but those is kept. :class:`orthodrome.eigen.Nystroem` has the options of these. "auto" takes
-        features where `n_anchors` is given, and beyond 200,000 different rows.
+        The representation of the points: the Gram matrix ("exact"), or features from a few anchors
+        ("nystroem"), which are faster for many points and store only the anchors (options:
+        :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
+        beyond 200,000 distinct rows.
     n_anchors : int, optional
-        For nystroem: the most anchors. Default: 512, or twice the number of clusters if that is
-        more.
+        For nystroem: the largest number of anchors. Default: 512, or twice the number of clusters
+        if that is more.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+        Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
-        nystroem: where the features live during the fit.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts, and of the anchors. With the same value the result is the same.
+        Source of the starts and of the anchors. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member when the
-        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+        The cluster of each training point. Clusters are numbered by their first member in the
+        sorted data, so that the numbers do not depend on the seed or on the order of rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_fit)
-        Coefficients of each centre over the rows of `X_fit_`. Where the data have fewer different
-        points than `n_clusters`, there are fewer clusters, and a warning.
+        Coefficients of each centre over the rows of `X_fit_`. There are fewer clusters, and a
+        warning, if the data have fewer distinct points than `n_clusters`.
     inertia_ : float
         The weighted sum of squared distances from the centres, in feature space.
     X_fit_ : ndarray, sparse array or None
-        The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and many
-        more rows than columns, the unit vectors of the inputs: `cluster_centers_` are then vectors
-        of the input space.
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
+        nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
+        unit vectors of the inputs; `cluster_centers_` are then vectors of the input space.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are.
+        With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     n_iter_ : int
-        Iterations of the best start.
+        Iterations of the best run.
     converged_ : bool
-        Whether no label changed in the last one.
+        Whether no label changed in the last iteration.
     history_ : list of dict
-        Inertia and the number of labels that changed, of each iteration of the best start.
+        Inertia and the number of changed labels in each iteration of the best run.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -280,16 +278,16 @@ n_features), default="k-means++"
 
     Notes
     -----
-    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
-    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
+    twice, to the last bit, and the order of rows does not matter.
 
-    With nystroem the points are the rows of F, :math:`K \approx FF^\top`, of the lengths that they
-    have. The centres lie in the span of the anchors, and `inertia_`, :meth:`transform` and
-    :meth:`score` are of the distances of the points themselves from them. With as many anchors
-    as the rank of the Gram matrix it is the exact method.
+    With nystroem the points are the rows of F, :math:`K \approx FF^\top`, not normalised. The
+    centres lie in the span of the anchors; `inertia_`, :meth:`transform` and :meth:`score` use the
+    distances of the points themselves. With as many anchors as the rank of the Gram matrix it is
+    the exact method.
 
-    With a kernel that is not positive definite squared distances may be negative and the iteration
-    need not end; it then stops at `max_iter`, with a warning.
+    If the kernel is not positive definite, squared distances may be negative and the iteration may
+    not converge; it then stops at `max_iter`, with a warning.
 
     References
     ----------
@@ -328,88 +326,84 @@ class HypersphericalKMeans(CenterClustering):
 
     .. math:: \min \sum_c \sum_{i \in c} w_i \arccos^2 \langle \Phi(x_i), \mu_c \rangle
 
-    A kernel with k(x, x) = 1 puts the data on a sphere. The centres μ_c are either of two:
+    A kernel with k(x, x) = 1 maps the data to a sphere. There are two kinds of centres μ_c:
 
     ``"preimage"``
-        the best inputs, μ_c = Φ(x̃_c), each a stationary point of its cluster's objective (RKHS-GEO,
+        inputs, μ_c = Φ(x̃_c), each a stationary point of the objective of its cluster (RKHS-GEO,
         Algorithm 2); for radial kernels, and for Gaussian ones of shapes and matrices. No Gram
-        matrix is needed. Where the kernel falls with the distance, the nearest centre along the
-        sphere is the nearest one in the inputs: the clusters are Voronoi cells, as those of
-        k-means, and σ decides only how little far points pull a centre. With a large σ it is
-        k-means; with a small one, a centre seeks the densest part of its cluster.
+        matrix is needed. If the kernel decreases with the distance, the clusters are Voronoi cells
+        of the inputs, as those of k-means, and σ is the scale of robustness: with a large σ it is
+        k-means; with a small one, a centre moves to the densest part of its cluster.
     ``"intrinsic"``
-        the Karcher means themselves, points of the sphere that need not have a pre-image; for every
-        kernel with constant k(x, x). Clusters may be of any shape, as with :class:`KernelKMeans`.
+        Karcher means, points of the sphere that need not have a pre-image; for every kernel with
+        constant k(x, x). Clusters may have any shape, as with :class:`KernelKMeans`.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        How many clusters.
+        The number of clusters.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), or, for intrinsic centres,
         ``"precomputed"`` or a ``callable(X, Y)``. k(x, x) must be the same for all the data; for
         intrinsic centres it is divided out if it is not 1. ``Normalized(kernel)`` makes it so.
     centers : {"preimage", "intrinsic"}, default="preimage"
-        What the centres are.
+        The kind of centres.
     init : {"k-means++", "farthest-first", "random", "bounding-box"} or array-like of shape \
 (n_clusters, n_features), default="k-means++"
-        How to begin: at points that are drawn far from each other along the sphere, at points each
-        farthest from those before, at random points, at places drawn uniformly from the bounding
-        box of the data (for pre-images of vectors; the paper says no more than "randomly", and its
-        figures are met so), or at the points given.
+        The start: points drawn far apart along the sphere, points each farthest from those before,
+        random points, places drawn uniformly from the bounding box of the data (for pre-images of
+        vectors; this reproduces the figures of the paper), or the given points.
     n_init : int, default=10
-        Starts; the one of least inertia is kept.
+        The number of runs from different starts; the one of least inertia is kept.
     max_iter : int, default=300
-        The most iterations of a start.
+        The largest number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
-        What stands for the points where centres are intrinsic (with pre-images there is no Gram
-        matrix, and nothing else to take): the Gram matrix ("exact"), or features by a few
-        anchors; no training row but those is kept. :class:`orthodrome.eigen.Nystroem` has the
-        options of these. "auto" takes features where `n_anchors` is given, and beyond 200,000
-        different rows.
+        The representation of the points for intrinsic centres: the Gram matrix ("exact"), or
+        features from a few anchors ("nystroem"), which store only the anchors (options:
+        :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
+        beyond 200,000 distinct rows. Pre-images need neither.
     n_anchors : int, optional
-        For nystroem: the most anchors. Default: 512, or twice the number of clusters if that is
-        more.
+        For nystroem: the largest number of anchors. Default: 512, or twice the number of clusters
+        if that is more.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix (intrinsic). Beyond it tiles are recomputed; results do not
-        change.
+        Memory for the Gram matrix of intrinsic centres. If it does not fit, tiles are recomputed;
+        results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
-        nystroem: where the features live during the fit.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts, and of the anchors. With the same value the result is the same.
+        Source of the starts and of the anchors. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member when the
-        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
+        The cluster of each training point. Clusters are numbered by their first member in the
+        sorted data, so that the numbers do not depend on the seed or on the order of rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_features) or (n_clusters, n_fit)
         The inputs x̃_c, in the form of the training data (landmarks of centroid size 1, or
-        matrices); for intrinsic centres the coefficients of each mean over the rows of `X_fit_`
-        (brought to unit length). Where the data have fewer different points than `n_clusters`,
-        there are fewer clusters, and a warning.
+        matrices); for intrinsic centres the coefficients of each mean over the normalised rows of
+        `X_fit_`. There are fewer clusters, and a warning, if the data have fewer distinct points
+        than `n_clusters`.
     inertia_ : float
         The weighted sum of squared distances from the centres, along the sphere.
     X_fit_ : ndarray, sparse array or None
-        The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors. With a linear or cosine kernel and many
-        more rows than columns, the unit vectors of the inputs: `cluster_centers_` are then vectors
-        of the input space.
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
+        nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
+        unit vectors of the inputs; `cluster_centers_` are then vectors of the input space.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are.
+        With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     n_iter_ : int
-        Iterations of the best start.
+        Iterations of the best run.
     converged_ : bool
-        Whether no label changed and no centre moved in the last one.
+        Whether no label changed and no centre moved in the last iteration.
     history_ : list of dict
-        Inertia and the number of labels that changed, of each iteration of the best start.
+        Inertia and the number of changed labels in each iteration of the best run.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -421,14 +415,13 @@ class HypersphericalKMeans(CenterClustering):
 
     Notes
     -----
-    A start ends when no label changes and every centre rests: intrinsic means to a gradient of
-    1e-10, or to rounding; pre-images to a step of 1e-12 of the cluster's extent.
+    A run ends when no label changes and no centre moves: intrinsic means to a gradient of 1e-10, or
+    to rounding; pre-images to a step of 1e-12 of the cluster's extent.
 
-    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
-    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
+    twice, to the last bit, and the order of rows does not matter.
 
-    With nystroem features are brought to unit length, those of new points too: all points are seen
-    as their directions in the span of the anchors.
+    With nystroem, features are normalised, also those of new points.
 
     A cluster that loses all its points gets the point that is farthest from its own centre.
 

@@ -66,62 +66,61 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         {(2\pi)^{q/2} |C|^{1/2}}, \quad t = \operatorname{Log}_\mu y
 
     is fitted by EM. :math:`\sqrt{t^\top C^{-1} t}` is the geodesic Mahalanobis distance. As every
-    component looks from its own mean, clusters may be a quarter of the sphere apart and more, where
-    a single tangent space (or kernel PCA's flat one) would bend them.
+    component has its own tangent space, clusters may be a quarter of the sphere apart or more,
+    which a single tangent space, or the flat space of kernel PCA, would distort.
 
     Parameters
     ----------
     n_components : int, default=1
-        How many components.
+        The number of components.
     n_modes : int or float in (0, 1), default=5
-        How many modes of kPGA, the paper's Q; a fraction means as many as explain that part of the
-        variance. Modes without variance are left out. With many modes the components hardly
-        overlap, memberships become 0 and 1, and EM returns what it began with.
+        The number of modes of kPGA, the paper's Q; a fraction is the part of the variance to
+        explain. Modes without variance are left out. With many modes the components hardly overlap,
+        memberships become 0 and 1, and EM returns its start.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
         ``Normalized(kernel)`` makes it so for any kernel.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        A covariance for each component, one for all, or diagonal or round ones. Directions of
-        different tangent spaces correspond by transport from the mean of all data along great
-        circles; "tied" and "diag" depend on that.
+        A full covariance for each component, one for all, or diagonal or spherical ones. "tied" and
+        "diag" compare directions of different tangent spaces by transport along great circles from
+        the mean of all data.
     mean_update : {"karcher", "likelihood"}, default="karcher"
-        What the M step makes the means: the Karcher means of the memberships, so that one component
-        is what kPGA finds, or the likeliest means (step 6 of the paper, with the true gradient).
-        They are near each other unless components are wide. The mean log-likelihood never falls by
-        more than `tol`: a step to Karcher means that would make it is taken back, and the likeliest
-        means are sought from there on. With ``"likelihood"`` it does not fall at all.
+        The means of the M step: Karcher means weighted by the memberships, so that one component is
+        the result of kPGA; or the likeliest means (step 6 of the paper, with the true gradient).
+        They are close to each other unless components are wide. The mean log-likelihood never
+        decreases by more than `tol`: if a step to Karcher means would do so, it is undone and the
+        likeliest means are used from there on. With ``"likelihood"`` it never decreases.
     assignment : {"posterior", "density"}, default="posterior"
         What labels maximise: the posterior probability w_l P(y | μ_l, C_l), or, as in the paper,
-        P(y | μ_l, C_l) without the weights.
+        the density P(y | μ_l, C_l).
     init_params : {"kernel-k-means", "k-means", "random"}, default="kernel-k-means"
-        How to begin: with the clusters of kernel k-means from points each farthest from those
-        before (the paper's way), of k-means from farthest points in the coordinates on the sphere
-        (cheap where there are many data), or of the nearest of random points.
+        The start: the clusters of kernel k-means from farthest-first points (as in the paper), of
+        k-means from farthest-first points in the coordinates on the sphere (faster for many data),
+        or of the nearest of random points.
     n_init : int, default=5
-        Starts; the likeliest mixture is kept.
+        The number of runs from different starts; the likeliest mixture is kept.
     reg_covar : float, default=1e-6
-        Eigenvalues of covariances are at least this part of the mean variance of all data along
-        the modes. Were it 0, or a part of the component's own variance, a component of one point
-        could make the likelihood as large as it likes.
+        The smallest eigenvalue of covariances, as a fraction of the mean variance of all data along
+        the modes. Without it, a component of one point would make the likelihood infinite.
     tol : float, default=1e-3
-        Stop when an iteration gains less in the mean log-likelihood of a point.
+        Stop when an iteration increases the mean log-likelihood of a point by less.
     max_iter : int, default=100
-        The most iterations of EM.
+        The largest number of iterations of EM.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        The eigensolver of kPGA. "nystroem" takes features by a few anchors, of unit length, for
-        kPGA and for kernel k-means; nothing then grows with the square of the rows, and none but
-        the anchors is kept. :class:`orthodrome.eigen.Nystroem` has its options.
+        The eigensolver of kPGA. "nystroem" uses normalised features from a few anchors for kPGA and
+        kernel k-means: cost and memory grow linearly with the rows, and only the anchors are stored
+        (options: :class:`orthodrome.eigen.Nystroem`).
     n_anchors : int, optional
-        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
-        twice the number of modes if that is more.
+        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
+        512, or twice the number of modes if that is more.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+        Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
-        nystroem: where the features live during the fit.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts and of iterative solvers. With the same value the result is the same.
+        Source of the starts and of iterative solvers. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -135,23 +134,23 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         Their covariances in their tangent spaces, with scikit-learn's shapes: (n_components,
         n_modes, n_modes), (n_modes, n_modes), (n_components, n_modes), (n_components,).
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Components are numbered by their first member when the
-        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
-        Of a dask array it is one that has not been computed.
+        The cluster of each training point. Components are numbered by their first member in the
+        sorted data, so that the numbers do not depend on the seed or on the order of rows. A lazy
+        dask array if X is a dask array.
     lower_bound_ : float
         The mean log-likelihood of a training point.
     n_iter_ : int
-        Iterations of the best start.
+        Iterations of the best run.
     converged_ : bool
         Whether it reached `tol`.
     history_ : list of dict
-        The log-likelihood of the best start before and after each iteration, and components that
-        began anew in it.
+        The log-likelihood of the best run before and after each iteration, and the components that
+        restarted in it.
     n_modes_ : int
         The number of modes.
     pga_ : KernelPGA
-        The fitted analysis, of the different rows of positive weight, sorted. With nystroem it
-        has the anchors, as `X_fit_`.
+        The fitted analysis of the distinct rows of positive weight, sorted; with nystroem, its
+        `X_fit_` are the anchors.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -159,21 +158,20 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     See Also
     --------
-    sklearn.mixture.GaussianMixture : The flat analogue, whose names and habits this follows.
+    sklearn.mixture.GaussianMixture : The flat analogue, with the same parameter names.
     HypersphericalKMeans : Hard clusters, without covariances.
 
     Notes
     -----
     The density leaves out the constant that would make it integrate to 1 over the sphere, as in
-    the paper; it is 1 to within the tails where covariances are small beside π². `score`, `bic` and
-    `aic` compare mixtures with the same kernel and the same modes; those of others live in other
-    spaces.
+    the paper; it is close to 1 if covariances are small compared with π². `score`, `bic` and `aic`
+    compare only mixtures with the same kernel and the same modes.
 
-    A component that loses all its points begins anew at the least likely one, and a warning names
-    it. So does one for components that have shrunk to the floor of `reg_covar` in all directions.
+    A component that loses all its points restarts at the least likely point. There is a warning
+    for such components, and for those that shrink to the floor of `reg_covar` in all directions.
 
-    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
-    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
+    twice, to the last bit, and the order of rows does not matter.
 
     References
     ----------

@@ -52,7 +52,7 @@ _FEATURES_TOL = 1e-10
 
 
 class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
-    r"""Spectral clustering of any size, with any kernel, that can also place new points.
+    r"""Spectral clustering with any kernel and any number of points, and with `predict`.
 
     The kernel makes a graph of the points, with the degrees
     :math:`\Delta_i = \sum_{j \ne i} K_{ij}`. Its normalised matrix
@@ -60,83 +60,82 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2}, \qquad
         N v_q = \lambda_q v_q
 
-    has eigenvectors v that are nearly constant within each group of points that hang together. The
-    points are embedded by their rows in the leading ones, where k-means finds the groups. The
-    matrix need not be made: a solver needs products with N, and these are products with K.
+    has eigenvectors v that are nearly constant within each connected group of points. The points
+    are embedded by their rows in the leading eigenvectors, and clustered by k-means. The matrix N
+    is not stored: products with N are products with K.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        How many clusters, and how many eigenvectors.
+        The number of clusters and eigenvectors.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` its values are
-        similarities, whose sums must not be negative. The scale matters: σ of about the distance
-        between neighbours follows curved groups, the default (the mean over all pairs) only round
-        ones.
+        similarities, whose sums must not be negative. σ of about the distance between neighbours
+        finds curved groups; the default, the mean distance of all pairs, finds only round ones.
     laplacian : {"njw", "kernel-pca", "ncut"}, default="njw"
-        Which eigenvectors. ``"njw"`` takes those of N and brings each row to length 1 (Ng, Jordan
-        and Weiss). ``"ncut"`` divides them by the roots of the degrees and leaves the lengths
-        (Shi and Malik: normalised cuts). ``"kernel-pca"`` takes those of the centred Gram
-        matrix, rows brought to length 1 (KHA §5.3).
+        The eigenvectors: ``"njw"`` uses those of N with normalised rows (Ng, Jordan and Weiss);
+        ``"ncut"`` divides them by the roots of the degrees (Shi and Malik: normalised cuts);
+        ``"kernel-pca"`` uses those of the centred Gram matrix with normalised rows (KHA §5.3).
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-        "nystroem" makes the graph of features by a few anchors, see the notes;
-        :class:`orthodrome.eigen.Nystroem` has its options.
+        The eigensolver; :func:`orthodrome.eigen.choose_solver` returns what "auto" uses, and why.
+        "nystroem" uses the graph of features from a few anchors, see the notes (options:
+        :class:`orthodrome.eigen.Nystroem`).
     tol : float, optional
-        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
-        For nystroem: take no more anchors once the features leave out at most tol times the
-        trace of the Gram matrix; default: take as many as asked for.
+        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: that of the solver.
+        For nystroem: add anchors until the features miss at most tol times the trace of the Gram
+        matrix; by default, use `n_anchors`.
     max_iter : int, optional
-        For iterative solvers: the most products with the Gram matrix, or passes over its rows
-        (hebbian); default: the solver's own. For nystroem: products with the matrix of features.
+        For iterative solvers: the largest number of products with the Gram matrix, or of passes
+        over its rows (hebbian); default: that of the solver. For nystroem: of products with the
+        matrix of features.
     n_anchors : int, optional
-        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
-        twice the number of clusters if that is more.
+        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
+        512, or twice the number of clusters if that is more.
     n_init : int, default=10
-        Starts of k-means; the best is kept.
+        The number of runs of k-means; the best is kept.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+        Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts of k-means and of iterative solvers. With the same value the result is
-        the same.
+        Source of the starts of k-means and of iterative solvers. An integer makes results
+        reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member when the
-        points are sorted, so that the numbers depend neither on the seed nor on the order of rows.
-        Of a dask array it is one too; its rows are not sorted, so that there the numbers of the
-        clusters may be others.
+        The cluster of each training point. Clusters are numbered by their first member in the
+        sorted data, so that the numbers do not depend on the seed or on the order of rows. A dask
+        array if X is one; its rows are not sorted, so that the numbers may differ.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         The training points embedded.
     eigenvalues_ : ndarray of shape (n_clusters,)
-        Eigenvalues of N, or of K', descending. For a graph the first is 1, and as many are near 1
-        as there are groups apart; those not above 0 tell nothing.
+        Eigenvalues of N, or of K', descending. For a graph the first is 1, and as many are close to
+        1 as there are separate groups; those not above 0 carry no information.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        The centres of the clusters in the embedding. Where the data have fewer different points
-        than `n_clusters`, there are fewer clusters and columns, and a warning.
+        The centres of the clusters in the embedding. There are fewer clusters, and a warning, if
+        the data have fewer distinct points than `n_clusters`.
     X_fit_ : ndarray, sparse array or None
-        The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors.
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
+        nystroem, the anchors.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are.
+        With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     extension_ : callable object
-        What embeds new points; see :meth:`embed`.
+        The map that embeds new points; see :meth:`embed`.
     solver_ : str
         The solver that ran.
     n_iter_ : int
-        Products with the Gram matrix that the solver made; with nystroem, that of the features.
+        The number of products with the Gram matrix, or with the matrix of features (nystroem).
     converged_ : bool
-        Whether it reached `tol`.
+        Whether the solver reached `tol`.
     residuals_ : ndarray of shape (n_clusters,)
         ‖Nv - λv‖ of each eigenvector; with nystroem, of the graph of the features.
     history_ : list of dict
@@ -151,19 +150,17 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
 
     Notes
     -----
-    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
-    of 2 is the row written twice, to the last bit, and the order of rows does not matter. (With a
-    precomputed kernel, points are equal whose rows are, to the last bit.) Since a point's
-    similarity to itself is left out, weights below 1 may leave a degree negative, which is an
-    error: ``"njw"`` and ``"ncut"`` need weights that count.
+    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
+    twice, to the last bit, and the order of rows does not matter. (With a precomputed kernel,
+    points are equal if their rows are equal to the last bit.) Since the similarity of a point to
+    itself is left out, weights below 1 may make a degree negative, which is an error: ``"njw"`` and
+    ``"ncut"`` need weights that are counts.
 
-    With nystroem the similarities are inner products of features F by anchors, of the lengths
-    that they have: :math:`K \approx F F^\top`. The graph leaves the similarity of a point to itself
-    out there too, so that with as many anchors as the rank of K it is the graph itself. N is then
-    a matrix of low rank less a diagonal one; its eigenvectors are found by products, each of which
-    takes two passes over the features, and new points need the anchors only. Where the anchors
-    show so little of a point that its degree comes out negative, and by no more than they leave
-    out, it counts as isolated.
+    With nystroem the similarities are inner products of features F, not normalised,
+    :math:`K \approx F F^\top`. With as many anchors as the rank of K the result is exact. N is a
+    matrix of low rank minus a diagonal one; a product with it takes two passes over the features,
+    and new points are compared with the anchors only. A point counts as isolated if its degree is
+    negative by no more than the error of the approximation.
 
     References
     ----------
@@ -260,7 +257,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     # ------------------------------------------------------------------ new data
 
     def embed(self, X: Data) -> NDArray[Any]:
-        r"""Embed points, new or not, where k-means has looked for clusters.
+        r"""Return the embedding of points, in which k-means finds the clusters.
 
         For a graph this is a Nyström extension: from the similarities to the training points,
         :math:`f_q(x) = \sum_j k(x, x_j) \sqrt{w_j / \Delta_j}\, v_{jq}` and their sum Δ(x),
@@ -269,20 +266,20 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
             \frac{\Delta_-(x) + k(x, x)}{\lambda_q \Delta_-(x) + k(x, x)}, \qquad
             \Delta_-(x) = \max(\Delta(x) - k(x, x), 0),
 
-        brought to length 1 for ``"njw"``, divided by :math:`\sqrt{\Delta(x)}` for ``"ncut"``. The
-        plain extension has 1/λ_q for the second factor, to which it tends for large degrees. Unlike
-        the plain one, which counts a point's similarity to itself where the graph does not, it
-        gives the training points their own place. For ``"kernel-pca"`` the coordinates are those of
-        kernel PCA, divided by the roots of the eigenvalues, and the row brought to length 1.
+        normalised for ``"njw"``, divided by :math:`\sqrt{\Delta(x)}` for ``"ncut"``. The plain
+        extension has 1/λ_q as the second factor, the limit for large degrees. Unlike it, this one
+        maps training points to their own embedding, as the graph leaves out the similarity of a
+        point to itself. For ``"kernel-pca"`` the coordinates are those of kernel PCA, divided by
+        the roots of the eigenvalues and normalised.
 
-        Points without any similarity to the training points are put at the origin.
+        Points without any similarity to the training points are mapped to the origin.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples). There k(x, x), which is not known, is taken to
-            be the mean of the training diagonal (with nystroem, what the anchors show of it).
+            shape (n_samples, n_training_samples); k(x, x), which is unknown, is then taken to be
+            the mean of the training diagonal (with nystroem, of its approximation).
 
         Returns
         -------
@@ -306,7 +303,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the cluster of each point: that of the nearest centre in the embedding.
 
-        Training points get the labels that they have, up to points half-way between centres.
+        Training points keep their labels, except for ties between centres.
 
         Parameters
         ----------

@@ -147,7 +147,7 @@ class Flat:
         )
 
     def axes_of(self, axes: Floats, origin: Origin) -> Floats:
-        """Return the axes as they are."""
+        """Return the axes unchanged."""
         return axes
 
     def embedding(self, origin: Origin, axes: Floats) -> FlatRows:

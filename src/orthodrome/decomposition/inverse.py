@@ -1,4 +1,4 @@
-"""Back from coordinates to inputs, for all decompositions that can."""
+"""Map coordinates back to inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["image_of", "inputs_of", "training_inputs"]
 
 
 def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
-    """Return the n training inputs, dense: those that were kept, or given for a Gram matrix."""
+    """Return the n training inputs, dense: the fitted ones, or those given for a Gram matrix."""
     if X_fit is not None:
         if inputs is not None:
             raise ValueError(
@@ -28,8 +28,8 @@ def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any
             )
         if is_dask_array(X_fit):
             raise ValueError(
-                "inverse_transform takes pre-images among all training rows, and those of a dask "
-                "array stay where they are. Fit with solver='nystroem': anchors are enough."
+                "inverse_transform needs all training rows in memory, and these are a dask array. "
+                "Fit with solver='nystroem', which needs the anchors only."
             )
         return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
     if inputs is None:
@@ -56,10 +56,10 @@ def inputs_of(
     fixed_point: bool = True,
     decode: RidgeMap | None = None,
 ) -> NDArray[Any]:
-    """Return inputs whose feature vectors are near the points that coordinates stand for.
+    """Return inputs whose feature vectors are near the points with given coordinates.
 
-    For radial kernels, and those of shapes and matrices that are like them, by a fixed point,
-    unless told not to; for others by ridge regression.
+    Radial kernels, and similar ones of shapes and matrices, use a fixed-point iteration; others
+    use ridge regression.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def inputs_of(
     training : ndarray of shape (n_training, ...)
         The training inputs.
     expansion : callable
-        Takes coordinates to coefficients over the training points, shape (n, n_training).
+        Maps coordinates to coefficients over the training points, shape (n, n_training).
     features : callable
-        Takes coordinates to linear ones in feature space, which inputs are regressed on.
+        Maps coordinates to the regressors of the inputs.
     embedding : ndarray of shape (n_training, k)
         Coordinates of the training inputs.
     weights : ndarray of shape (n_training,) or None
@@ -80,9 +80,9 @@ def inputs_of(
     alpha : float
         The relative penalty of the regression.
     fixed_point : bool, default=True
-        Whether radial kernels may use theirs.
+        Whether radial kernels may use the fixed-point iteration.
     decode : RidgeMap, optional
-        The regression where it was made before, of more inputs than are known here.
+        A regression that was fitted to more inputs.
 
     Returns
     -------
@@ -109,16 +109,16 @@ def inputs_of(
 def image_of(
     coordinates: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]], first: int = 0
 ) -> NDArray[Any]:
-    """Return what a function makes of coordinates, or raise where that overflows.
+    """Apply a function to coordinates; raise if the result overflows.
 
-    `first` is the number of their first row.
+    `first` is the number of the first row.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         image = function(coordinates)
     finite = np.isfinite(image).all(axis=1)
     if not finite.all():
         raise ValueError(
-            f"The coordinates in row {first + int(np.argmin(finite))} of X are so large that the "
-            f"point they stand for overflows in {image.dtype}."
+            f"The coordinates in row {first + int(np.argmin(finite))} of X are so large that "
+            f"their point overflows in {image.dtype}. Scale them down."
         )
     return image

@@ -20,49 +20,48 @@ class KernelPCA(SpectralDecomposition):
     .. math:: K' a_q = \lambda_q a_q, \qquad
         e_q(x) = \lambda_q^{-1/2} \sum_n a_{qn} \langle \Phi'(x_n), \Phi'(x) \rangle .
 
-    The matrix is held only if it fits `memory_budget`; the solver needs products with it, and
-    those are computed from tiles wherever the tiles live.
+    The matrix is stored only if it fits `memory_budget`; otherwise its tiles are recomputed for
+    each product.
 
     Parameters
     ----------
     n_components : int, float in (0, 1) or None, default=None
-        How many components. A fraction means as many as explain that part of the variance.
-        None means all with a positive eigenvalue, which takes the whole spectrum of an n x n
-        matrix.
+        The number of components. A fraction is the part of the variance to explain. None is all
+        components with a positive eigenvalue, which takes the whole spectrum of an n x n matrix.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. Names that scikit-learn has mean its kernels.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-        "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
-        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
-        all points through a few anchors: no pass over the Gram matrix, and no training row but
-        those is kept; :class:`orthodrome.eigen.Nystroem` has its options.
+        The eigensolver; :func:`orthodrome.eigen.choose_solver` returns what "auto" uses, and why.
+        "hebbian" gives a rough answer after one or two passes over the Gram matrix (options:
+        :class:`orthodrome.eigen.Hebbian`). "nystroem" approximates all points by features from a
+        few anchors: it makes no pass over the Gram matrix and stores only the anchors (options:
+        :class:`orthodrome.eigen.Nystroem`).
     tol : float, optional
         Stop when every residual ‖K'a - λa‖ is at most tol times the largest eigenvalue. Default:
-        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
-        more anchors once the features leave out at most tol times the trace of the Gram matrix;
-        default: take as many as asked for.
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: add anchors
+        until the features miss at most tol times the trace of the Gram matrix; by default, use
+        `n_anchors`.
     max_iter : int, optional
-        The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
-        (hebbian, 50).
+        The largest number of products with the Gram matrix (krylov, default 200) or of passes over
+        its rows (hebbian, default 50).
     n_anchors : int, optional
-        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
-        twice the number of components if that is more.
+        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
+        512, or twice the number of components if that is more.
     warm_start : bool, default=False
-        Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
-        more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
+        Whether `fit` on the same data continues from the last fit: hebbian runs `max_iter` more
+        passes, krylov starts from the last eigenvectors.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+        Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
-        nystroem: where the features live during the fit.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     inverse_alpha : float, default=1e-6
-        Ridge of the inverse map where the kernel is not radial, relative to the largest
+        Ridge penalty of the inverse map for kernels that are not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
-        anchors. With the same value the result is the same; without, it differs within `tol`.
+        Source of the start and the order of the passes (krylov, hebbian) or of the anchors
+        (nystroem). An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -74,8 +73,8 @@ class KernelPCA(SpectralDecomposition):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Orthonormal eigenvectors of K' (with weights, of W^½ K' W^½).
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed. Of rows that come in blocks, it and `eigenvectors_` are there
-        where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
+        The training data transformed. For rows that are read in blocks, it and `eigenvectors_` are
+        kept only if both, computed in float64, fit a quarter of `memory_budget`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues over the trace, the total variance in feature space. If the kernel is not
         positive definite, negative eigenvalues lower the trace: the ratios are too large and may
@@ -85,15 +84,14 @@ class KernelPCA(SpectralDecomposition):
     mean_ : ndarray of shape (n_samples,)
         Coefficients of the mean over `X_fit_`: the weights, divided by their sum.
     X_fit_ : ndarray, sparse array or None
-        The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the anchors. With a linear or cosine kernel and many more rows than columns,
-        the unit vectors of the inputs: `dual_coef_` and `mean_` are then vectors of the input
-        space. A copy, except for a memory map: the model needs its file as it is.
+        The training data, which new points are compared with; None for a precomputed kernel. With
+        nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
+        unit vectors of the inputs; `dual_coef_` and `mean_` are then vectors of the input space. A
+        copy, except for a memory map, whose file the model needs.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
-        entries `mean_`.
+        With nystroem, the number of anchors, and of rows of `dual_coef_` and `mean_`.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     sample_weight_ : ndarray of shape (n_samples,) or None
@@ -107,9 +105,8 @@ class KernelPCA(SpectralDecomposition):
     converged_ : bool
         Whether it reached `tol`.
     residuals_ : ndarray of shape (n_components,)
-        ‖K'a - λa‖ of each component.
-        With nystroem, the trace that the features leave out, which bounds the residuals of kernel
-        PCA.
+        ‖K'a - λa‖ of each component. With nystroem, the trace that the features miss, which bounds
+        the residuals of kernel PCA.
     history_ : list of dict
         The solver's iterations.
     n_samples_seen_ : int
@@ -123,12 +120,12 @@ class KernelPCA(SpectralDecomposition):
 
     Notes
     -----
-    Signs: each component has a positive third moment over the training data, so that they depend
-    neither on the solver nor on the order of the rows.
+    Each component has a positive third moment over the training data, so that signs do not depend
+    on the solver or on the order of the rows.
 
-    Coordinates e stand for the point :math:`\sum_n \beta_n \Phi(x_n)` of feature space with
-    :math:`\beta = p + A e`, where A is ``dual_coef_`` and p is ``mean_``;
-    `inverse_transform` looks for its pre-image.
+    The point of feature space with coordinates e is :math:`\sum_n \beta_n \Phi(x_n)` with
+    :math:`\beta = p + A e`, where A is ``dual_coef_`` and p is ``mean_``; `inverse_transform`
+    returns its pre-image.
 
     Examples
     --------

@@ -17,9 +17,9 @@ __all__ = ["KernelPGA"]
 class KernelPGA(SpectralDecomposition):
     r"""Kernel principal geodesic analysis: principal components on the sphere in feature space.
 
-    A kernel with k(x, x) = 1 puts every datum on the unit sphere of its feature space. There,
-    distances run along great circles, the mean is the point μ that minimises the squared ones
-    (the Karcher mean), and the data are seen from it in its tangent space,
+    A kernel with k(x, x) = 1 maps every datum to the unit sphere of its feature space. Distances
+    are measured along great circles, the mean is the point μ of least squared distances (the
+    Karcher mean), and the data are mapped to its tangent space,
 
     .. math:: z_n = \operatorname{Log}_\mu \Phi(x_n)
         = \frac{\theta_n}{\sin\theta_n} (\Phi(x_n) - \cos\theta_n\, \mu), \qquad
@@ -36,47 +36,44 @@ class KernelPGA(SpectralDecomposition):
     Parameters
     ----------
     n_components : int, float in (0, 1) or None, default=None
-        How many components. A fraction means as many as explain that part of the variance.
-        None means all with a positive eigenvalue, which takes the whole spectrum of an n x n
-        matrix.
+        The number of components. A fraction is the part of the variance to explain. None is all
+        components with a positive eigenvalue, which takes the whole spectrum of an n x n matrix.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data; if it
         is not 1 it is divided out. ``Normalized(kernel)`` makes it so for any kernel.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        The eigensolver; :func:`orthodrome.eigen.choose_solver` says what "auto" takes and why.
-        "hebbian" gives a usable answer after a pass or two over the Gram matrix, and few digits;
-        :class:`orthodrome.eigen.Hebbian` has its options, checkpoints among them. "nystroem" sees
-        all points through a few anchors: no pass over the Gram matrix, and no training row but
-        those is kept; :class:`orthodrome.eigen.Nystroem` has its options. Features
-        are brought to unit length, unless the object says otherwise.
+        The eigensolver; :func:`orthodrome.eigen.choose_solver` returns what "auto" uses, and why.
+        "hebbian" gives a rough answer after one or two passes over the Gram matrix (options:
+        :class:`orthodrome.eigen.Hebbian`). "nystroem" approximates all points by features from a
+        few anchors: it makes no pass over the Gram matrix and stores only the anchors (options:
+        :class:`orthodrome.eigen.Nystroem`, which can leave features unnormalised).
     tol : float, optional
         Stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue. Default:
-        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: take no
-        more anchors once the features leave out at most tol times the trace of the Gram matrix;
-        default: take as many as asked for.
-        (The mean is always found to a gradient of 1e-12, or to rounding.)
+        1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: add anchors
+        until the features miss at most tol times the trace of the Gram matrix; by default, use
+        `n_anchors`. (The mean is always found to a gradient of 1e-12, or to rounding.)
     max_iter : int, optional
-        The most products with the Gram matrix (krylov, 200 by default) or passes over its rows
-        (hebbian, 50); also the most steps to the mean, except with hebbian (200).
+        The largest number of products with the Gram matrix (krylov, default 200) or of passes over
+        its rows (hebbian, default 50); also of steps to the mean (default 200), except with
+        hebbian.
     n_anchors : int, optional
-        For nystroem, which "auto" takes where this is given: the most anchors. Default: 512, or
-        twice the number of components if that is more.
+        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
+        512, or twice the number of components if that is more.
     warm_start : bool, default=False
-        Whether a further `fit`, on the same data, goes on from where the last one ended: `max_iter`
-        more passes of hebbian as if it had never stopped, or krylov from the eigenvectors found.
-        The Karcher mean is found anew each time, within `max_iter` steps.
+        Whether `fit` on the same data continues from the last fit: hebbian runs `max_iter` more
+        passes, krylov starts from the last eigenvectors. The Karcher mean is computed again.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix. Beyond it tiles are recomputed; results do not change.
+        Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the tiles of the Gram matrix live; see :func:`orthodrome.gram.gram_operator`. For
-        nystroem: where the features live during the fit.
+        Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
+        :func:`orthodrome.gram.gram_operator`.
     inverse_alpha : float, default=1e-6
-        Ridge of the inverse map where the kernel is not radial, relative to the largest
+        Ridge penalty of the inverse map for kernels that are not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Krylov, hebbian: source of the start, and of the orders of the passes; nystroem: of the
-        anchors. With the same value the result is the same; without, it differs within `tol`.
+        Source of the start and the order of the passes (krylov, hebbian) or of the anchors
+        (nystroem). An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -89,8 +86,8 @@ class KernelPGA(SpectralDecomposition):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Orthonormal eigenvectors of P^½ T P^½.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed. Of rows that come in blocks, it and `eigenvectors_` are there
-        where both, and the float64 they are computed in, fit a quarter of `memory_budget`.
+        The training data transformed. For rows that are read in blocks, it and `eigenvectors_` are
+        kept only if both, computed in float64, fit a quarter of `memory_budget`.
     sphere_coordinates_ : ndarray of shape (n_samples, n_components + 1)
         The re-mapped points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …).
     geodesic_variance_ : float
@@ -98,7 +95,7 @@ class KernelPGA(SpectralDecomposition):
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues over `geodesic_variance_`.
     mean_ : ndarray of shape (n_samples,)
-        Coefficients of the Karcher mean μ over the training points (brought to unit length).
+        Coefficients of the Karcher mean μ over the training points, normalised.
     mean_cosines_ : ndarray of shape (n_samples,)
         ⟨Φ(x_n), μ⟩; their arccos are the distances from the mean.
     mean_drift_ : float
@@ -106,17 +103,16 @@ class KernelPGA(SpectralDecomposition):
     mean_n_iter_, mean_gradient_norm_ : int, float
         Steps to the mean, and ‖Σ p_n Log_μ Φ(x_n)‖ there.
     dual_coef_ : ndarray of shape (n_samples, n_components)
-        Coefficients of the components v_q over the training points (brought to unit length).
+        Coefficients of the components v_q over the training points, normalised.
     X_fit_ : ndarray, sparse array or None
-        The training data, which new points are compared with; None for a precomputed kernel.
-        With nystroem, the anchors. With a linear or cosine kernel and many more rows than columns,
-        the unit vectors of the inputs: `dual_coef_` and `mean_` are then vectors of the input
-        space. A copy, except for a memory map: the model needs its file as it is.
+        The training data, which new points are compared with; None for a precomputed kernel. With
+        nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
+        unit vectors of the inputs; `dual_coef_` and `mean_` are then vectors of the input space. A
+        copy, except for a memory map, whose file the model needs.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are: so many rows `dual_coef_` has then, and
-        entries `mean_`.
+        With nystroem, the number of anchors, and of rows of `dual_coef_` and `mean_`.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     sample_weight_ : ndarray of shape (n_samples,) or None
@@ -130,9 +126,8 @@ class KernelPGA(SpectralDecomposition):
     converged_ : bool
         Whether the eigensolver and the mean reached their tolerances.
     residuals_ : ndarray of shape (n_components,)
-        ‖P^½ T P^½ a - λa‖ of each component.
-        With nystroem, the trace that the features leave out, which bounds the residuals of kernel
-        PCA.
+        ‖P^½ T P^½ a - λa‖ of each component. With nystroem, the trace that the features miss, which
+        bounds the residuals of kernel PCA.
     history_ : list of dict
         The eigensolver's iterations.
     n_features_in_, feature_names_in_ :
@@ -149,21 +144,20 @@ class KernelPGA(SpectralDecomposition):
     The paper solves :math:`G\alpha = \lambda K\alpha` (13) or :math:`EK\alpha = \lambda\alpha`
     (14), which have the same spectrum as the symmetric P^½ T P^½ solved here.
 
-    Signs: each component has a positive third moment over the training data, so that they depend
-    neither on the solver nor on the order of the rows.
+    Each component has a positive third moment over the training data, so that signs do not depend
+    on the solver or on the order of the rows.
 
-    Coordinates e stand for the point of the sphere
+    The point of the sphere with coordinates e is
     :math:`\operatorname{Exp}_\mu(\sum_q e_q v_q) = \cos\|e\|\,\mu + \frac{\sin\|e\|}{\|e\|}
-    \sum_q e_q v_q`; `inverse_transform` looks for its pre-image.
+    \sum_q e_q v_q`; `inverse_transform` returns its pre-image.
+    Lengths of e beyond π wrap around the sphere.
 
-    Lengths of e beyond π go round the sphere and come back.
-
-    A row of weight 0 gets coordinates too: it must lie on the sphere like the others, and not at
-    the antipode of the mean.
+    A row of weight 0 also gets coordinates, so it must lie on the sphere and not at the antipode
+    of the mean.
 
     Distances θ from the mean come from cosines, so that θ² has an absolute error of a few units in
-    the last place of 1, about 1e-15 in float64: it is felt where a very large σ puts all points
-    close together.
+    the last place of 1, about 1e-15 in float64. It matters if a very large σ puts all points close
+    together.
 
     References
     ----------

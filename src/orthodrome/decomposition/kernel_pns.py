@@ -20,53 +20,54 @@ __all__ = ["KernelPNS"]
 
 
 class KernelPNS(ExplicitDecomposition):
-    r"""Kernel principal nested spheres, robust if asked: subspheres within subspheres.
+    r"""Kernel principal nested spheres, optionally robust.
 
-    A kernel with k(x, x) = 1 puts the data on a sphere in feature space, that of their span. The
-    subsphere nearest to them,
+    A kernel with k(x, x) = 1 maps the data to a sphere in feature space. The subsphere nearest to
+    them,
 
     .. math:: \min_{v, r} \sum_n w_n \bigl((\arccos\langle v, y_n\rangle - r)^2
         + \varepsilon\bigr)^{p/2},
 
-    may be a great one (r = π/2) or a small one, which bends with the data where geodesics do not.
-    The data are projected on it, and so on, down to a circle and the mean on it. The residuals on
-    the way, from the last to the first, are the modes of variation.
+    is a great one (r = π/2) or a small one, which follows curved data. The data are projected on
+    it, and the step is repeated down to a circle and the mean on it. The residuals, from the last
+    to the first, are the modes of variation.
 
-    The points get exact coordinates first, from the eigenvectors of the Gram matrix; then no kernel
-    is left, and the chain is that of :func:`orthodrome.sphere.nested_spheres`. Where the points are
-    too many for that, their features by a few anchors do.
+    Exact coordinates of the points come from the eigenvectors of the Gram matrix, or from features
+    by a few anchors if there are too many points; the chain of subspheres is that of
+    :func:`orthodrome.sphere.nested_spheres`.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The dimension D of the subsphere that the embedding is on; None: all. The chain is fitted
-        whole in either case.
+        The dimension D of the subsphere of the embedding; None: the largest. All levels are fitted
+        in either case.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
         ``Normalized(kernel)`` makes it so for any kernel. With ``"linear"`` and unit vectors it is
         ordinary PNS.
     p : float in (0, 2], default=2.0
-        The power of the residuals; 2 is least squares, smaller ones forgive outliers.
+        The power of the residuals: 2 is least squares, smaller powers are more robust.
     sphere : {"small", "great", "bic", "test"}, default="small"
-        What subspheres may be; see :func:`orthodrome.sphere.nested_spheres`.
+        The allowed subspheres; see :func:`orthodrome.sphere.nested_spheres`.
     negligible : float, default=0.0
-        A shortcut for many data: levels with no more than this part of the variance are cut off
-        without a search. 0 means that all levels are fitted.
+        Levels with at most this fraction of the variance are removed without a search, which is
+        faster for many data. 0: all levels are fitted.
     max_iter : int, default=2000
-        The most iterations of a search; a level takes one, or for p < 2 several.
+        The largest number of iterations of a search; a level takes one search, or several if p < 2.
     solver : {"auto", "dense", "nystroem"} or Nystroem, default="auto"
-        Where the coordinates come from: the eigenvectors of the whole Gram matrix ("dense"), or
-        features by a few anchors, brought to unit length. :class:`orthodrome.eigen.Nystroem` has
-        the options of these. "auto" takes features where `n_anchors` is given, and beyond 200,000
-        different rows.
+        The source of the coordinates: the eigenvectors of the whole Gram matrix ("dense"), or
+        normalised features from a few anchors ("nystroem"; options:
+        :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
+        beyond 200,000 distinct rows.
     n_anchors : int, optional
-        For nystroem: the most anchors, and so the most coordinates. Default: 512. The chain has
-        a level for each; `negligible` keeps it short.
+        For nystroem: the largest number of anchors, coordinates and levels. Default: 512.
+        `negligible` reduces the number of levels.
     memory_budget : str or number, default="2GiB"
-        What the Gram matrix and its factors, or the features, may take; more is an error.
+        Memory for the Gram matrix and its factors, or the features; if they do not fit, `fit`
+        raises an error.
     random_state : int, RandomState, Generator or None, default=None
-        For nystroem: source of the anchors. With the same value the result is the same.
+        For nystroem: source of the anchors. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -92,14 +93,14 @@ class KernelPNS(ExplicitDecomposition):
     n_iter_ : int
         Iterations of the searches, over all levels.
     converged_ : bool
-        Whether the search of every level ended by its tolerance; there is a warning if not.
+        Whether every search reached its tolerance; `fit` warns otherwise.
     X_fit_ : ndarray, sparse array or None
-        The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel. With nystroem, the anchors.
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
+        nystroem, the anchors.
     n_anchors_ : int or None
-        With nystroem, how many anchors there are.
+        With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
-        Which training rows they are; None where points were given.
+        The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -219,7 +220,7 @@ class KernelPNS(ExplicitDecomposition):
         return self._tangents(points) @ self._directions_
 
     def sphere_coordinates(self, X: Data) -> Floats:
-        """Return the unit vectors that data are, in the span of the training data.
+        """Return data as unit vectors in the span of the training data.
 
         Parameters
         ----------
@@ -238,7 +239,7 @@ class KernelPNS(ExplicitDecomposition):
         return points
 
     def inverse_transform(self, X: Data) -> Floats:
-        """Return the points of the subsphere that coordinates stand for.
+        """Return the points of the subsphere with given coordinates.
 
         Parameters
         ----------

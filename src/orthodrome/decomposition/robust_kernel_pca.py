@@ -23,39 +23,39 @@ __all__ = ["RobustKernelPCA"]
 
 CENTERS = ("mean", "karcher", "spatial-median")
 
-# A mean squared distance from the centre that is at most this part of the mean squared length is
-# rounding: squared distances are differences of squared lengths.
+# Mean squared distances up to this fraction of the mean squared length are rounding, as they are
+# differences of squared lengths.
 _COINCIDENT = 8 * float(np.finfo(np.float64).eps)
 
 
 class RobustKernelPCA(ExplicitDecomposition):
-    r"""Kernel PCA that far points move less: directions of largest dispersion by a power p.
+    r"""Robust kernel PCA: directions of largest dispersion with a power p.
 
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, \Phi(x_n) - c \rangle|^p
 
-    With p = 2 and the mean for the centre c it is kernel PCA. The points get exact coordinates
-    first, from the eigenvectors of the Gram matrix; the directions are those of
+    With p = 2 and the mean as the centre c it is kernel PCA. Exact coordinates of the points come
+    from the eigenvectors of the Gram matrix; the directions are those of
     :func:`orthodrome.eigen.pursuit.projection_pursuit`.
 
     Parameters
     ----------
     n_components : int or None, default=2
-        How many directions; None: as many as the data span.
+        The number of directions; None: as many as the data span.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.
     p : float in (0, 2], default=1.0
         The power.
     center : {"mean", "karcher", "spatial-median"}, default="mean"
-        What the directions go through: the mean of the feature vectors; their Karcher mean on the
-        sphere, as in the paper, for kernels with constant k(x, x); or the point of least sum of
-        distances, which far points move least.
+        The centre of the directions: the mean of the feature vectors; their Karcher mean on the
+        sphere, as in the paper, for kernels with constant k(x, x); or the spatial median, which is
+        the most robust.
     inverse_alpha : float, default=1e-6
-        The ridge of :meth:`inverse_transform` where the kernel is not radial, relative to the
+        Ridge penalty of :meth:`inverse_transform` for kernels that are not radial, relative to the
         largest variance.
     memory_budget : str or number, default="2GiB"
-        What the Gram matrix and its factors may take; more is an error.
+        Memory for the Gram matrix and its factors; if they do not fit, `fit` raises an error.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -70,14 +70,13 @@ class RobustKernelPCA(ExplicitDecomposition):
     dual_coef_ : ndarray of shape (n_fit, n_components)
         Coefficients of the directions over the rows of `X_fit_`.
     n_components_ : int
-        How many directions there are.
+        The number of directions.
     n_iter_ : int
         Iterations of the searches.
     converged_ : bool
-        Whether all searches ended by their tolerance; there is a warning if not.
+        Whether every search reached its tolerance; `fit` warns otherwise.
     X_fit_ : ndarray, sparse array or None
-        The training data of positive weight, each different row once, sorted; None for a
-        precomputed kernel.
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -90,13 +89,12 @@ class RobustKernelPCA(ExplicitDecomposition):
 
     Notes
     -----
-    Outliers that agree on a direction tilt what is found toward it for every p, since dispersions
-    add up; those that do not agree count the less, the smaller p is, but they do count.
+    Outliers in a common direction bias the result for every p, since their dispersions add up.
+    Scattered outliers count less, the smaller p is.
 
-    Signs: coordinates of the training data along each direction have a positive third moment about
-    their mean. Equal rows are merged
-    into weights and the rest is sorted before anything else, so that a weight of 2 is the row
-    written twice, to the last bit, and the order of rows does not matter.
+    Coordinates along each direction have a positive third moment about their mean. Equal rows are
+    merged into weights and sorted first, so that a weight of 2 is the row written twice, to the
+    last bit, and the order of rows does not matter.
 
     References
     ----------
@@ -163,7 +161,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.converged_ = found.converged
         if not found.converged:
             warn_user(
-                "A search for a direction was still moving when its iterations were used up.",
+                "A search for a direction did not converge; its result may be inaccurate.",
                 ConvergenceWarning,
             )
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
@@ -187,16 +185,16 @@ class RobustKernelPCA(ExplicitDecomposition):
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         """Find inputs whose feature vectors are near the given coordinates.
 
-        Coordinates e stand for the point c + Σ e_q v_q of feature space. For radial kernels its
-        pre-image is found by a fixed point, for others by ridge regression of the training inputs
-        on their coordinates.
+        The point of feature space with coordinates e is c + Σ e_q v_q. For radial kernels its
+        pre-image is found by a fixed-point iteration, for others by ridge regression of the
+        training inputs on their coordinates.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
             Coordinates.
         inputs : array-like of shape (n_training_samples, n_features), optional
-            Training inputs; needed if the kernel is precomputed, else not allowed.
+            Training inputs; required if the kernel is precomputed, otherwise not allowed.
 
         Returns
         -------
@@ -226,6 +224,6 @@ class RobustKernelPCA(ExplicitDecomposition):
 
 
 def _rank(points: Floats) -> int:
-    """Return how many directions points span, one at least."""
+    """Return the number of directions that points span, at least one."""
     values = np.linalg.svd(points, compute_uv=False) ** 2
     return max(1, int(np.count_nonzero(values > 1e-12 * values.sum())))
