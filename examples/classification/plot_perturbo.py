@@ -1,17 +1,16 @@
 """
-The class that a point perturbs the least
-=========================================
+Classify by distance to class subspaces
+=======================================
 
-The feature vectors of a class span a subspace. :class:`~orthodrome.PerTurbo` measures how far a new
-point is from the span of each class, and takes the nearest. There is nothing to train but an
-eigendecomposition of each class's own Gram matrix, and the same one tells how well every point of
-the class is explained by the others: regularisation is chosen by exact leave-one-out, for the price
-of a single fit.
+The feature vectors of a class span a subspace. :class:`~orthodrome.PerTurbo` measures the distance
+of a new point to the subspace of each class and chooses the nearest. Training is one
+eigendecomposition per class. The same decomposition gives exact leave-one-out errors, which choose
+the regularisation.
 """
 
 # %%
-# Two half-moons. The darker the blue (or the red), the surer the classifier; far from all data both
-# classes are equally far.
+# Two half-moons. Darker colours mean higher probability. Far from all data, both classes are
+# equally probable.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,17 +33,17 @@ for ax, geodesic in zip(axes, (False, True), strict=True):
     for c in (0, 1):
         color, marker = plots.palette.class_style(c)
         ax.scatter(*X[y == c].T, s=16, color=color, marker=marker, linewidth=0, label=f"class {c}")
-    name = "along the sphere" if geodesic else "straight"
+    name = "geodesic" if geodesic else "plain"
     ax.set(
-        title=f"{name}: α = {model.alpha_:.2g}, {model.loo_score_:.1%} right, left out",
+        title=f"{name}: α = {model.alpha_:.2g}, leave-one-out {model.loo_score_:.1%}",
         xlabel="first coordinate",
     )
 axes[0].set_ylabel("second coordinate")
 axes[1].legend()
 
 # %%
-# α is chosen by leave-one-out on its own; the scale of the kernel by an ordinary grid search.
-# Wines, as they come, in units that have nothing to do with each other:
+# Leave-one-out chooses α. The kernel scale can be chosen by a grid search. The wines are not
+# standardised here, so the search covers a wide range of scales.
 
 X, y = load_wine(return_X_y=True)
 train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
@@ -56,6 +55,6 @@ for geodesic in (False, True):
     ).fit(train, y_train)
     print(
         f"geodesic={geodesic}: σ = {search.best_params_['kernel__sigma']:.0f}, "
-        f"{search.score(test, y_test):.1%} of the test wines right"
+        f"{search.score(test, y_test):.1%} accuracy on test wines"
     )
 plt.show()

@@ -1,15 +1,15 @@
 """
-Scale and ridge by leave-one-out
-================================
+Bandwidth and ridge by leave-one-out
+====================================
 
-:class:`~orthodrome.KernelRidgeRegressionClassifier` needs two numbers, the scale of the kernel and
-the ridge. Both can be chosen by exact leave-one-out, which costs one eigendecomposition for each
-class and scale, whatever the number of ridges and of points.
+:class:`~orthodrome.KernelRidgeRegressionClassifier` has two parameters: the kernel bandwidth and
+the ridge. Exact leave-one-out chooses both. It costs one eigendecomposition per class and
+bandwidth, for any number of ridges.
 """
 
 # %%
-# Wines, standardised. Every square of the picture is a full leave-one-out run: each wine classified
-# by all the others.
+# Standardised wines. Each cell of the figure is a full leave-one-out run: each wine is classified
+# by all others.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,20 +27,23 @@ scaled = StandardScaler().fit_transform(X)
 model = KernelRidgeRegressionClassifier(
     Gaussian(), sigmas=np.geomspace(0.5, 20, 18), alphas=np.geomspace(1e-6, 10, 22)
 ).fit(scaled, y)
-print(f"σ = {model.kernel_.sigma_:.2g}, λ = {model.alpha_:.2g}: {model.loo_score_:.1%} right")
+print(
+    f"σ = {model.kernel_.sigma_:.2g}, λ = {model.alpha_:.2g}: "
+    f"leave-one-out accuracy {model.loo_score_:.1%}"
+)
 
 _, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
 drawn = ax.pcolormesh(model.sigmas_, model.alphas_, model.loo_scores_.T, cmap="cividis")
 ax.plot(model.kernel_.sigma_, model.alpha_, "*", color="white", markeredgecolor="black", ms=16)
 ax.set(
-    xscale="log", yscale="log", xlabel="scale of the kernel, σ", ylabel="ridge, λ",
-    title="Wines: the share that is right when left out (star: the choice)",
+    xscale="log", yscale="log", xlabel="bandwidth σ", ylabel="ridge λ",
+    title="Leave-one-out accuracy of wines (star: chosen)",
 )  # fmt: skip
-plt.colorbar(drawn, ax=ax, label="right")
+plt.colorbar(drawn, ax=ax, label="accuracy")
 
 # %%
-# The best of so many runs looks better than it is. In five folds with the choice made inside, and
-# beside a support vector machine whose parameters are searched by folds of their own:
+# The best of many leave-one-out runs is optimistic. Cross-validation with the choice inside each
+# fold is fair. For comparison, a support vector machine with a grid search.
 
 candidates = {
     "kernel ridge, leave-one-out": make_pipeline(
@@ -53,17 +56,17 @@ candidates = {
     ),
 }
 for name, candidate in candidates.items():
-    print(f"{name}: {cross_val_score(candidate, X, y, cv=5).mean():.1%} right")
+    print(f"{name}: {cross_val_score(candidate, X, y, cv=5).mean():.1%} accuracy")
 
 # %%
-# What is left of a wine after each class has explained what it can. The class with the least wins;
-# the probabilities come from the same numbers.
+# The residual of a wine is what a class cannot explain. The class with the smallest residual wins.
+# Probabilities come from the same numbers.
 
 residuals = model.class_residuals(scaled[[0, 70, 150]])
 for kind, row, probability in zip(
     y[[0, 70, 150]], residuals, model.predict_proba(scaled[[0, 70, 150]]), strict=True
 ):
     left, probable = np.array2string(row, precision=1), np.round(probability, 2)
-    print(f"a wine of kind {kind}: left over {left}, probable {probable}")
+    print(f"a wine of kind {kind}: residuals {left}, probabilities {probable}")
 
 plt.show()

@@ -2,17 +2,17 @@
 A Gaussian mixture on the sphere
 ================================
 
-:class:`~orthodrome.GeodesicMixture` fits Gaussians on the sphere in feature space. Each looks at
-the data from its own mean, in its own tangent space. A mixture in a single flat space has to put up
-with what that space makes of clusters that are far from its origin.
+:class:`~orthodrome.GeodesicMixture` fits Gaussians on the sphere in feature space, each in the
+tangent space of its own mean. A mixture in a single flat space distorts clusters that are far from
+its origin.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# Three clusters at right angles to each other on the sphere itself (the linear kernel leaves them
-# where they are), each long and thin. Seen from the mean of all they are bent. One Gaussian of
-# scikit-learn's mixture covers a bent cluster badly; along the sphere they are straight.
+# Three long, thin clusters at right angles to each other on the unit sphere. The linear kernel
+# leaves them where they are. In the tangent space of the overall mean they are bent, and one
+# Gaussian per cluster fits them badly. On the sphere they are straight.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,10 +37,12 @@ X = np.concatenate(X)
 model = GeodesicMixture(3, n_modes=2, kernel="linear", random_state=0).fit(X)
 tangent = model.pga_.transform(X)
 flat = GaussianMixture(3, n_init=5, random_state=0).fit(tangent)
-print(f"on the sphere: {clustering_error(y, model.labels_):.1%} misplaced")
-print(f"in one tangent space: {clustering_error(y, flat.predict(tangent)):.1%} misplaced")
+print(f"on the sphere: {clustering_error(y, model.labels_):.1%} in the wrong cluster")
+print(
+    f"in one tangent space: {clustering_error(y, flat.predict(tangent)):.1%} in the wrong cluster"
+)
 widths = [np.sqrt(np.linalg.eigvalsh(c)[0]) for c in model.covariances_]
-print("widths of the components (0.06 in truth):", np.round(widths, 3))
+print("widths of the components (true value 0.06):", np.round(widths, 3))
 widths = [np.sqrt(np.linalg.eigvalsh(c)[0]) for c in flat.covariances_]
 print("and in one tangent space:", np.round(widths, 3))
 
@@ -57,20 +59,21 @@ plots.clusters(
     tangent,
     flat.predict(tangent),
     ax=right,
-    title="A flat mixture in the tangent space of the mean",
+    title="Flat mixture in one tangent space",
 )
 
 # %%
-# With a Gaussian kernel the sphere is that of feature space. A mixture has probabilities, densities
-# and criteria: here the Bayesian information criterion for the number of components of the wines,
-# of which there are three kinds.
+# With a Gaussian kernel, the sphere is in feature space. The Bayesian information criterion (BIC)
+# chooses the number of components for the wines, which come from three cultivars.
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 models = {k: GeodesicMixture(k, random_state=0).fit(X) for k in range(1, 7)}
 bic = [model.bic(X) for model in models.values()]
 best = models[1 + int(np.argmin(bic))]
-print(f"{best.n_components} components, {clustering_error(y, best.labels_):.1%} misplaced")
+print(
+    f"{best.n_components} components, {clustering_error(y, best.labels_):.1%} in the wrong cluster"
+)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 left.plot(list(models), bic, "o-", color=plots.palette.COLORS[0])
 left.set(xlabel="components", ylabel="BIC (lower is better)", title="Wines")
@@ -79,12 +82,14 @@ plots.clusters(
     best.labels_,
     proba=best.predict_proba(X),
     ax=right,
-    title="The best, in kernel PGA's coordinates",
+    title="Best mixture, kernel PGA coordinates",
 )
 plt.show()
 
 # %%
-# New points can be drawn from it: their pre-images are wines that might have been.
+# The mixture can be sampled. Pre-images of samples are new wines.
 
 wines, kinds = best.sample(300, random_state=0)
-print(f"{np.mean(best.predict(wines) == kinds):.0%} of new wines are taken for what they are")
+print(
+    f"{np.mean(best.predict(wines) == kinds):.0%} of sampled wines are assigned to their component"
+)

@@ -2,16 +2,16 @@
 k-means on the sphere of a kernel
 =================================
 
-A Gaussian kernel puts every datum on a sphere in feature space. k-means there has centres that are
-Karcher means, the points of least mean squared distance along the sphere. A mean of inputs is drawn
-away by every outlier. The distance along the sphere ends at a right angle, however far a point is,
-so that far points hardly count.
+A Gaussian kernel places every row on a sphere in feature space. k-means on this sphere uses Karcher
+means as centres: the points with the smallest mean squared geodesic distance. An outlier pulls an
+ordinary mean without limit. On the sphere its distance is at most a right angle, so that it hardly
+counts.
 """
 
 # %%
-# One centre first. Two thirds of these points lie in a crescent, the others are strewn about. The
-# surface is the mean squared distance along the sphere from each place of the plane to all points:
-# with a small σ it follows the crescent, with a large one it is a bowl about the mean.
+# One centre first. Two thirds of the points lie in a crescent; the others are scattered. The
+# surface shows the mean squared geodesic distance from each place of the plane to all points. With
+# a small σ it follows the crescent. With a large σ it is a bowl around the mean.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,10 +30,10 @@ for ax, sigma in zip(axes, (0.25, 0.6, 5.0), strict=True):
     plots.karcher_objective(Gaussian(sigma=sigma), X, ax=ax, title=f"σ = {sigma}")
 
 # %%
-# Four groups, and outliers. k-means gives its centres to the outliers as well;
-# :class:`~orthodrome.HypersphericalKMeans` with a σ of the size of a group does not. (With this
-# kernel and centres that are inputs, each point belongs to the nearest centre, as in k-means: σ
-# decides where the centres are.)
+# Four groups with outliers. k-means spends centres on the outliers.
+# :class:`~orthodrome.HypersphericalKMeans` with a σ of about the size of a group does not. With
+# this kernel each point still belongs to the nearest centre, as in k-means; σ decides where the
+# centres are.
 
 X, y = make_blobs(300, centers=[[-4, 0], [0, 4], [4, 0], [0, -4]], cluster_std=0.7, random_state=0)
 X = np.vstack([X, rng.uniform(-25, 25, size=(40, 2))])
@@ -46,14 +46,14 @@ figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     model.fit(X)
     error = clustering_error(y, model.labels_[: len(y)])
-    print(f"{name}: {error:.1%} of the points of the groups misplaced")
+    print(f"{name}: {error:.1%} of the grouped points in the wrong cluster")
     plots.clusters(X, model.labels_, centers=model.cluster_centers_, ax=ax)
-    ax.set_title(f"{name}: {error:.1%} misplaced")
+    ax.set_title(f"{name}: {error:.1%} wrong")
 
 # %%
-# Centres that are inputs make clusters with straight borders. The true Karcher means, which need
-# not have a pre-image, and the flat means of :class:`~orthodrome.KernelKMeans` do not: points of
-# one cluster need only be similar to each other on average.
+# Centres that are inputs give clusters with straight borders. Intrinsic Karcher means and the means
+# of :class:`~orthodrome.KernelKMeans` do not: the points of a cluster need only be similar on
+# average.
 
 models = {
     "intrinsic centres": HypersphericalKMeans(4, kernel, centers="intrinsic", random_state=0),
@@ -61,5 +61,5 @@ models = {
 }
 for name, model in models.items():
     error = clustering_error(y, model.fit(X).labels_[: len(y)])
-    print(f"{name}: {error:.1%} misplaced, inertia {model.inertia_:.1f}")
+    print(f"{name}: {error:.1%} wrong, inertia {model.inertia_:.1f}")
 plt.show()

@@ -1,17 +1,16 @@
 """
-Groups that are not round
-=========================
+Curved and nested groups
+========================
 
-K-means cuts the plane by straight lines. Spectral clustering asks instead which points hang
-together: similar points are neighbours in a graph, and its eigenvectors are nearly constant on each
-group of the graph. Three ways to use eigenvectors, and what each makes of rings and half-moons.
+k-means separates groups by straight lines. Spectral clustering connects similar points in a graph;
+eigenvectors of the graph are nearly constant on each connected group. This example compares three
+ways to use eigenvectors, on rings and half-moons.
 """
 
 # %%
-# σ is about the distance between neighbours here: points across the gap have no similarity to speak
-# of, and the graph falls into its groups. ``"njw"`` and ``"ncut"`` take eigenvectors of that graph,
-# ``"kernel-pca"`` those of the centred Gram matrix. These are directions of large variance, which
-# need not be groups.
+# σ is about the distance between neighbours, so that points across the gap are not connected.
+# ``"njw"`` and ``"ncut"`` use eigenvectors of the graph; ``"kernel-pca"`` uses those of the centred
+# Gram matrix, which are directions of large variance and not necessarily groups.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,8 +32,8 @@ for laplacian in ("njw", "ncut", "kernel-pca"):
     )
 
 # %%
-# The variation of information says how far a clustering is from the truth: 0 is the truth itself,
-# and two clusterings into halves that have nothing to do with each other are 2 log 2 = 1.39 apart.
+# Variation of information measures the distance between a clustering and the true classes: 0 is
+# perfect, and 2 log 2 = 1.39 is what two unrelated halves give.
 
 figure, grid = plt.subplots(
     len(data), len(methods), figsize=(12, 6), layout="constrained", sharex="row", sharey="row"
@@ -51,12 +50,12 @@ for axes, (name, (X, y)) in zip(grid, data.items(), strict=True):
     axes[0].set_ylabel(f"{name}\nsecond coordinate")
 for ax in grid[-1]:
     ax.set_xlabel("first coordinate")
-figure.suptitle("Clusters, and their variation of information from the truth (nats)")
+figure.suptitle("Clusters, and their variation of information from the true classes (nats)")
 
 # %%
-# Why it works: the second eigenvector of the graph has one value on each half-moon, and k-means has
-# an easy time. The first component of kernel PCA is large on the end of one moon, where many points
-# are similar to each other, and tells hardly anything about the rest.
+# Why it works: the second eigenvector of the graph has one value on each half-moon, which is easy
+# for k-means. The first component of kernel PCA is large only at the end of one moon, where many
+# points are similar.
 
 X, y = data["half-moons"]
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.2), layout="constrained", sharey=True)
@@ -68,8 +67,8 @@ for ax, (method, column) in zip(axes, {"ncut": 1, "kernel-pca": 0}.items(), stri
 axes[0].set_ylabel("second coordinate")
 
 # %%
-# New points get their place in the embedding by the Nyström extension, from their similarities to
-# the training points, and then the cluster of the nearest centre. The border follows the gap.
+# New points are embedded by the Nyström extension, from their similarities to the training points,
+# and assigned to the nearest centre. The border follows the gap.
 
 model = methods["njw"].fit(X)
 x1, x2 = np.meshgrid(np.linspace(-1.6, 2.6, 300), np.linspace(-1.1, 1.6, 200))

@@ -1,16 +1,15 @@
 """
-Cleaning an image by its patches
-================================
+Denoise an image by its patches
+===============================
 
-A noisy photograph is cut into small overlapping patches. Kernel PCA of the patches finds what they
-have in common; each patch is replaced by the pre-image of its projection on the leading components,
-and the patches are put together again. The noise level, the scale of the kernel and the number of
-components are estimated from the noisy image.
+A noisy photograph is cut into small overlapping patches. Kernel PCA finds what the patches have in
+common. Each patch is replaced by the pre-image of its projection on the leading components, and the
+patches are averaged. The noise level, the bandwidth and the number of components are estimated from
+the image.
 """
 
 # %%
-# A brick wall that comes with scikit-image, at half its size, with Gaussian noise that is as strong
-# as the image.
+# A brick wall that ships with scikit-image, at half its size. The noise is as strong as the image.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,8 +23,8 @@ noise = 25 * np.random.default_rng(0).standard_normal(clean.shape)
 noisy = np.clip(np.rint(clean + noise), 0, 255).astype(np.uint8)
 
 # %%
-# The denoiser takes the image as it is, and returns the same dtype. What it chose is in its
-# attributes. (It learns from 1000 patches by default; 400 are quicker, and a little worse.)
+# The denoiser takes the image and returns the same dtype. Its attributes report what it chose. It
+# learns from 1,000 patches by default; 400 are faster and slightly worse.
 
 denoiser = PatchDenoiser(max_train=400, random_state=0)
 cleaned = denoiser.denoise(noisy)
@@ -33,10 +32,10 @@ print(f"noise level {denoiser.noise_:.1f}, {denoiser.n_components_} components,"
 print(f"sigma {denoiser.sigma_:.0f}, {denoiser.blend_:.0%} of the change made")
 
 # %%
-# Linear PCA is the same with another kernel, and scikit-image's non-local means what one would take
-# without thinking of kernels. Here, where the same joints come back all over a very noisy image,
-# kernel PCA is the best of the three; for most photographs non-local means is, and it is hundreds
-# of times faster (``experiments/kha/denoising.md``).
+# For comparison: linear PCA, which is the same with another kernel, and non-local means of scikit-
+# image. Kernel PCA is best here, because the same joints repeat in a very noisy image. On most
+# photographs non-local means is better, and hundreds of times faster
+# (``experiments/kha/denoising.md``).
 
 linear = PatchDenoiser(kernel="linear", max_train=400, random_state=0).denoise(noisy)
 means = denoise_nl_means(

@@ -1,14 +1,14 @@
 """
-Cleaning a motion by its frames
-===============================
+Denoise a motion by its frames
+==============================
 
-Every frame of a motion, the positions of all joints, is a point; a walk is a curve that comes back
-to itself with every step. Kernel PCA follows the curve, and pre-images bring noisy frames back to
-it. Linear PCA finds a flat space that holds the curve, and keeps all the noise inside it.
+Each frame of a motion is a point: the positions of all joints. A walk is a curve that repeats with
+every step. Kernel PCA follows the curve, and pre-images move noisy frames back to it. Linear PCA
+finds a flat space that contains the curve, and keeps all noise inside that space.
 """
 
 # %%
-# A made-up walk on the spot: hips and shoulders stay, limbs of two bones swing from them.
+# A simulated walk on the spot: hips and shoulders stay, and limbs of two bones swing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,8 +46,8 @@ bones += [(0, 3), (6, 9)]  # hips to shoulders
 noisy = walk + 0.05 * np.random.default_rng(0).standard_normal(walk.shape)
 
 # %%
-# The noise level is estimated from differences in time, all else by the error it would lead to.
-# Linear PCA is the same with another kernel.
+# The noise level is estimated from differences in time, and the other parameters by an estimate of
+# the error. Linear PCA is the same with another kernel.
 
 cleaned = {}
 for name, kernel in [("linear PCA", "linear"), ("kernel PCA", "gaussian")]:
@@ -60,7 +60,7 @@ for name, kernel in [("linear PCA", "linear"), ("kernel PCA", "gaussian")]:
 print(f"estimated noise {denoiser.noise_:.3f}, sigma {denoiser.sigma_:.2f}")
 
 # %%
-# One frame from the side, and the way of a foot; the original in grey.
+# One frame from the side, and the path of a foot. The original is grey.
 
 figure, axes = plt.subplots(
     2, 3, figsize=(8, 6.4), layout="constrained", sharey="row", sharex="row"

@@ -1,14 +1,14 @@
 """
-Kernel PCA while you wait
-=========================
+Kernel PCA, pass by pass
+========================
 
-The Kernel Hebbian Algorithm looks at one sample after the other and improves its components a
-little each time. After one or two passes over the data they are good enough to look at, or to
-cluster with; nothing has to be tuned, and a run can be stopped and continued at any time.
+The Kernel Hebbian Algorithm looks at one sample at a time and improves its components a little each
+time. After one or two passes over the data they are good enough for a picture or a clustering. No
+gain has to be tuned, and a run can be stopped and continued at any time.
 """
 
 # %%
-# The handwritten digits of scikit-learn, and the exact components to compare with.
+# The handwritten digits of scikit-learn, and the exact components for comparison.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -25,9 +25,9 @@ exact = leading(K, 10)
 minimal = reconstruction_error(K, (exact.vectors / exact.values**0.5).T)
 
 # %%
-# The four members of the family, pass by pass. The error is that of rebuilding the Gram matrix from
-# ten components, above the smallest that is possible. Going on with ``initial=`` is the same as
-# never having stopped. The last curve starts from a pilot, the best components within the span of
+# The four members of the family, pass by pass. The error is the excess of reconstructing the Gram
+# matrix from ten components over the smallest possible error. A run continued with ``initial=``
+# equals an uninterrupted one. The last curve starts from the best components within the span of
 # some of the points.
 
 runs = {
@@ -57,8 +57,8 @@ plots.curves(
 )
 
 # %%
-# As a solver of kernel PCA: it stops by itself when its own estimate of the error is small. The
-# embedding after that (left) is hard to tell from the exact one (right).
+# As a solver of kernel PCA, it stops when its own estimate of the error is small. The embedding
+# (left) looks like the exact one (right).
 
 quick = KernelPCA(2, solver="hebbian", random_state=0).fit(X)
 full = KernelPCA(2).fit(X)
@@ -74,5 +74,5 @@ for ax, model, name in ((axes[0], quick, "Hebbian"), (axes[1], full, "exact")):
     )  # fmt: skip
 
 # %%
-# For many digits this is the wrong tool: block Krylov, the default for large data, needs few
-# products and reaches rounding. What the passes give is an answer early, with little memory.
+# For speed, use block Krylov, the default for large data: it needs few products and converges to
+# rounding. The Hebbian family gives an early answer with little memory.

@@ -1,14 +1,14 @@
 """
-Cleaning digits by pre-images
-=============================
+Denoise digits by pre-images
+============================
 
-A noisy image is projected on the leading components of clean ones; what the components do not
-hold, the noise above all, is left out. The way back from feature space is a *pre-image*: the image
-whose feature vector is nearest to the projection.
+A noisy image is projected on the leading components of clean images. This removes most of the
+noise. The way back from feature space is a *pre-image*: the image whose feature vector is nearest
+to the projection.
 """
 
 # %%
-# Clean digits to learn from, and noisy ones to clean.
+# Clean digits for training, and noisy ones to clean.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,8 +24,8 @@ train, test, _, y_test = train_test_split(
 noisy = test + 0.25 * np.random.default_rng(0).standard_normal(test.shape)
 
 # %%
-# With the linear kernel ``inverse_transform`` is PCA's; with a radial kernel it finds pre-images.
-# The Gaussian kernel can use more components before they let the noise through.
+# With the linear kernel, ``inverse_transform`` is that of PCA. With a radial kernel, it finds pre-
+# images. The Gaussian kernel can use more components before noise passes through.
 
 cleaned = {}
 for kernel, n_components in [("linear", 16), ("gaussian", 64)]:
@@ -43,7 +43,7 @@ figure = plt.figure(figsize=(6, 4), layout="constrained")
 plots.images(rows, shape=(8, 8), limits=(0, 1), figure=figure)
 
 # %%
-# The mean squared error against the originals.
+# The mean squared error, compared with the originals.
 
 for name, images in {"noisy": noisy, **cleaned}.items():
     print(f"{name:>8}: {np.mean((images - test) ** 2):.4f}")

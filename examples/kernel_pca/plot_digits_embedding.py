@@ -2,9 +2,9 @@
 Kernel PCA and PCA of digits
 ============================
 
-Kernel PCA with the linear kernel is PCA. With a Gaussian kernel whose bandwidth is the root mean
-squared distance, the picture of the digits changes little, and the variance is spread over more
-components. A kernel is no magic: look before you use one.
+Kernel PCA with the linear kernel is PCA. With a Gaussian kernel and the default bandwidth, the
+picture of the digits changes little, and the variance is spread over more components. A kernel does
+not always help: compare before you use one.
 """
 
 # %%
@@ -23,7 +23,7 @@ models = {
 }
 
 # %%
-# The first two components, each point an image.
+# The first two components. Each point is an image.
 
 _, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -37,15 +37,15 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     )
 
 # %%
-# How much of the variance each component explains. The two are not comparable as figures of merit:
-# each is a fraction of the variance in a feature space of its own.
+# The variance explained by each component. The two figures cannot be compared: each is a fraction
+# of the variance in its own feature space.
 
 _, axes = plt.subplots(1, 2, figsize=(9.5, 3.4), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     plots.spectrum(model, ax=ax, title=name)
 
 # %%
-# Which solver ran, and how often it multiplied with the Gram matrix.
+# The solver, and its number of products with the Gram matrix.
 
 for name, model in models.items():
     print(f"{name}: {model.solver_}, {model.n_iter_} products")

@@ -2,13 +2,12 @@
 Kernel PGA of digits
 ====================
 
-A polynomial kernel does not put data on a sphere; divided by √(k(x, x) k(y, y)) it does, and that
-is what ``Normalized`` is for. On that sphere the digits lie far enough from their mean for the
-curvature to matter: a little.
+A polynomial kernel does not place data on a sphere. ``Normalized`` divides it by √(k(x, x) k(y,
+y)), and then it does. The digits lie far enough from their mean that curvature matters, a little.
 """
 
 # %%
-# The data are 8 x 8 images of handwritten digits that ship with scikit-learn. Both methods get the
+# The data are 8 x 8 images of handwritten digits that ship with scikit-learn. Both methods use the
 # same kernel.
 
 import matplotlib.pyplot as plt
@@ -30,7 +29,7 @@ angles = np.degrees(np.arccos(models["kernel PGA"].mean_cosines_))
 print(f"distance from the mean: {angles.min():.0f}° to {angles.max():.0f}°")
 
 # %%
-# The first two components, each point an image.
+# The first two components. Each point is an image.
 
 _, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -54,8 +53,8 @@ plots.sphere(
 )
 
 # %%
-# Which of the κ nearest neighbours in feature space are kept by ten components? The area under the
-# curve sums it up: 1 is perfect, 0 is random. The gain is real and small.
+# The fraction of the κ nearest neighbours in feature space that ten components preserve. The area
+# summarises the curve: 1 is perfect, 0 is random. The gain is real but small.
 
 kept = {
     name: neighborhood_preservation(X, model.embedding_, kernel=kernel)
@@ -74,8 +73,7 @@ for name, quality in kept.items():
     print(f"{name:>20}: area {neighborhood_area(quality):.3f}")
 
 # %%
-# Coordinates have pre-images: what the first geodesic shows, from one end through the mean to the
-# other.
+# Pre-images along the first geodesic, from one end through the mean to the other.
 
 model = models["kernel PGA"]
 ends = np.abs(model.embedding_[:, 0]).max()

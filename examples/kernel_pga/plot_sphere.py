@@ -10,9 +10,9 @@ the mean on the sphere (the Karcher mean), along great circles.
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# 200 directions in 100 dimensions, from a von Mises-Fisher law on a sphere of two dimensions. With
-# the linear kernel the feature space is the space of the data, so the right answer is known: two
-# dimensions.
+# 200 directions in 100 dimensions, drawn from a von Mises-Fisher distribution on a two-dimensional
+# sphere. With the linear kernel, feature space is the space of the data, so the right answer is
+# known: two dimensions.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,14 +27,14 @@ curved = KernelPGA(kernel="linear").fit(X)
 print(f"kernel PCA: {flat.n_components_} components, kernel PGA: {curved.n_components_}")
 
 # %%
-# How much of the variance each component explains. Kernel PCA needs one more, for the curvature.
+# The variance explained by each component. Kernel PCA needs a third one, for the curvature.
 
 _, axes = plt.subplots(1, 2, figsize=(9.5, 3.4), layout="constrained")
 plots.spectrum(flat, ax=axes[0], title="Kernel PCA")
 plots.spectrum(curved, ax=axes[1], title="Kernel PGA")
 
 # %%
-# The sphere that kernel PGA found. The star is the mean, and the principal geodesics are the great
+# The sphere that kernel PGA found. The star is the mean. The principal geodesics are the great
 # circles through it along which the data vary most. Colours are distances from the mean.
 
 angles = np.degrees(np.arccos(curved.mean_cosines_))
@@ -46,8 +46,8 @@ plots.sphere(
 )
 
 # %%
-# In two dimensions, kernel PCA brings what is far from the mean too near to it; kernel PGA keeps
-# every distance from the mean.
+# In two dimensions, kernel PCA moves distant points towards the mean. Kernel PGA preserves every
+# distance from the mean.
 
 _, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for ax, (name, model) in zip(axes, {"Kernel PCA": flat, "Kernel PGA": curved}.items(), strict=True):
@@ -62,8 +62,8 @@ for ax, (name, model) in zip(axes, {"Kernel PCA": flat, "Kernel PGA": curved}.it
     ax.set_aspect("equal", adjustable="datalim")
 
 # %%
-# Which of the κ nearest neighbours are kept? Coordinates of kernel PGA can be compared straight, as
-# in the picture, or along the sphere that they stand for.
+# The fraction of the κ nearest neighbours that are preserved. Coordinates of kernel PGA can be
+# compared by straight distances, or along the sphere that they represent.
 
 kept = {
     "kernel PCA": neighborhood_preservation(X, flat.embedding_[:, :2]),

@@ -1,18 +1,18 @@
 """
-What a bandwidth does
-=====================
+What the bandwidth does
+=======================
 
-A radial kernel with k(x, x) = 1 puts every datum on a sphere, and its scale σ decides how far
-around the sphere the data reach. With a large σ they huddle in a small cap that is nearly flat, and
-every method is close to its linear relative. With a small one all of them are at right angles to
-each other, and nothing is near anything. What is of use lies between.
+A radial kernel with k(x, x) = 1 places every row on a sphere. Its scale σ decides how far around
+the sphere the data spread. With a large σ they lie in a small, nearly flat cap, and every method is
+close to its linear version. With a small σ all points are at right angles to each other, and none
+has neighbours. Useful values lie between.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# The radial kernels over the distance, each with σ = 1. Those with a corner at 0 (exponential,
-# spherical) tell very near points apart; the wave has negative values.
+# Radial kernels by distance, with σ = 1. Kernels with a corner at 0 (exponential, spherical)
+# separate very close points. The wave kernel has negative values.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -48,9 +48,9 @@ plots.curves(
 )
 
 # %%
-# Digits under Gaussian kernels. The rule ``sigma="mean"`` is the root of the mean squared distance;
-# here σ is a multiple of it. The angles from the Karcher mean say how far around the sphere the
-# data reach: 90° is as far as they get with this kernel.
+# Digits with Gaussian kernels. The default ``sigma="mean"`` is the root of the mean squared
+# distance; σ is a multiple of it here. The angles from the Karcher mean say how far the data
+# spread. With this kernel they are at most 90°.
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:600], y[:600]
@@ -72,8 +72,8 @@ for ax, factor in zip(axes, factors, strict=True):
 axes[0].set_ylabel("Component 2")
 
 # %%
-# With a small σ a picture may show a few points that are near each other, and all others as one
-# heap. How many components hold half of the variance tells it as well.
+# With a small σ, a picture may show a few similar points, and all others in one heap. The number of
+# components with half of the variance shows the same.
 
 for factor in factors:
     model = KernelPCA(0.5, Gaussian(factor * scale), random_state=0).fit(X)

@@ -1,14 +1,14 @@
 """
-A model in a file
-=================
+Save and load a model
+=====================
 
-A model that is saved by ``orthodrome.save`` can be loaded by ``orthodrome.load`` elsewhere, and
-loading runs nothing that the file says. This is not so for pickle.
+``orthodrome.save`` writes a file without code, and ``orthodrome.load`` executes nothing from it.
+This is safer than pickle.
 """
 
 # %%
-# Wines, their kernel PGA, and the file: a zip archive of numbers and a description, without code.
-# It holds the training rows, since a kernel method compares new points with them.
+# Kernel PGA of wines, and its file: a zip archive of numbers and a description. It contains the
+# training rows, because a kernel method compares new points with them.
 
 import tempfile
 import zipfile
@@ -33,7 +33,7 @@ members = zipfile.ZipFile(file).namelist()
 print(f"{file.stat().st_size / 1024:.0f} KiB, {len(members)} members, the first {members[0]}")
 
 # %%
-# Loaded, it gives the same numbers.
+# The loaded model gives the same numbers.
 
 loaded, notes = load(file, with_notes=True)
 difference = np.abs(loaded.transform(test) - model.transform(test)).max()
@@ -48,8 +48,8 @@ plots.embedding(
 )
 
 # %%
-# What could not be loaded is refused when it is saved, and a file that was changed when it is
-# loaded.
+# An object that could not be loaded is rejected when it is saved. A changed file is rejected when
+# it is loaded.
 
 try:
     save(KernelPGA(2, kernel=lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(2))), file)

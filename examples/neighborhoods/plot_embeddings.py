@@ -1,17 +1,17 @@
 """
-Which picture keeps the neighbours?
-===================================
+Which picture preserves the neighbours?
+=======================================
 
 Every embedding in two dimensions loses something. Neighbourhood preservation counts, for every
 point and every κ, how many of its κ nearest neighbours in the data are among the κ nearest in the
-picture. The curves of several methods beside each other say what each of them is good for.
+picture. The curves show what each method is good for.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# Five pictures of the same digits, each with its colour and marker: PCA, two on the sphere of a
-# Gaussian kernel, and two of scikit-learn's that follow neighbours.
+# Five pictures of the same digits: PCA, two methods on the sphere of a Gaussian kernel, and two
+# neighbour methods of scikit-learn.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -38,8 +38,8 @@ for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
     ax.set(title=name, xticks=[], yticks=[])
 
 # %%
-# To the left of the curves are the nearest few neighbours, to the right the order of everything.
-# The area weighs all sizes alike: 1 is perfect, 0 is random.
+# The left of the curves shows the nearest few neighbours, the right the overall arrangement. The
+# area weighs all sizes equally: 1 is perfect, 0 is random.
 
 kept = {name: neighborhood_preservation(X, Z) for name, Z in embeddings.items()}
 plots.neighborhood(
@@ -55,9 +55,9 @@ for name, curve in kept.items():
     )
 
 # %%
-# The co-ranking matrix is the whole story: how many pairs have rank k in the data and l in the
-# picture. A perfect picture has all on the diagonal; above it are pairs torn apart, below it pairs
-# that were pushed together.
+# The co-ranking matrix counts the pairs with rank k in the data and rank l in the picture. A
+# perfect picture has all pairs on the diagonal. Pairs above it were torn apart; pairs below it were
+# pushed together.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
 for ax, name in zip(axes, ("PCA", "t-SNE"), strict=True):

@@ -1,15 +1,15 @@
 """
-Circles within spheres, among outliers
-======================================
+Circles among outliers
+======================
 
-Principal nested spheres go down by one dimension at a time: the subsphere nearest to the data, the
-data projected on it, and so on to a circle and a point on it. A subsphere may be a great one, as
-the geodesics of kernel PGA are, or a small one, which bends with the data. With p = 2 the nearest
-one is that of least squares; smaller p forgive outliers.
+Principal nested spheres reduce the dimension one by one. Each level fits the nearest subsphere and
+projects the data onto it, down to a circle and a point. A subsphere may be a great one, like the
+geodesics of kernel PGA, or a small one, which bends with the data. p = 2 is least squares; a
+smaller p is less sensitive to outliers.
 """
 
 # %%
-# Directions near a small circle of the sphere S², of which one in five is anywhere.
+# Directions near a small circle on the sphere S². One in five is an outlier.
 
 import warnings
 
@@ -37,7 +37,7 @@ circles = {}
 for p in (2.0, 1.0):
     chain = nested_spheres(points, p=p)
     circles[f"p = {p:g}"] = chain.raised(circle)
-    print(f"p = {p:g}: radius {chain.radii[0]:.3f}, of the circle that it came from 0.700")
+    print(f"p = {p:g}: radius {chain.radii[0]:.3f}, true radius 0.700")
 
 plots.sphere(
     points,
@@ -50,9 +50,9 @@ plots.sphere(
 )
 
 # %%
-# Every kernel with constant k(x, x) puts data on a sphere. Its modes of variation, from the circle
-# on, hold more of the variance than as many principal components do; but where the data fill more
-# than half of that last circle, as here, its share counts the way round as well. Great subspheres
+# Every kernel with constant k(x, x) places data on a sphere. The first modes of nested spheres
+# explain more variance than as many principal components. However, where the data fill more than
+# half of the last circle, as here, the way around the circle counts as variance. Great subspheres
 # do not wrap.
 
 X, y = load_iris(return_X_y=True)
@@ -73,7 +73,7 @@ plots.curves(
 )
 
 # %%
-# The embedding in two dimensions: the data projected on the last subsphere of two dimensions, seen
+# The embedding in two dimensions: the data projected on the last two-dimensional subsphere, seen
 # from the mean.
 
 species = load_iris().target_names[y]
@@ -82,8 +82,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     plots.embedding(model.embedding_[:, :2], species, ax=ax, title=name)
 
 # %%
-# The way back: coordinates along the first mode of the great subspheres are points of the sphere
-# again, and forward and back is the identity.
+# Coordinates along the first mode map back to points of the sphere. Forward and back is the
+# identity.
 
 great = models["nested spheres, great"]
 scores = great.residuals_
@@ -91,9 +91,8 @@ back = great.nested_spheres_.points(scores)
 print(f"forward and back: {np.abs(back - great.sphere_coordinates_).max():.0e}")
 
 # %%
-# Robust kernel PCA is the straight relative: directions of largest dispersion with p < 2. A
-# direction planted among gross outliers, each in a direction of its own, is lost by squares and
-# kept by p = 1.
+# Robust kernel PCA is the straight counterpart: directions of largest dispersion with p < 2. A
+# planted direction among scattered gross outliers is lost with p = 2 and found with p = 1.
 
 Z = 0.1 * rng.standard_normal((200, 100))
 Z[:, 0] += 2 * rng.standard_normal(200)

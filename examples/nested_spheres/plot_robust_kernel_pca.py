@@ -1,14 +1,14 @@
 """
-Kernel PCA that spoilt images move less
-=======================================
+Robust kernel PCA of corrupted images
+=====================================
 
-Squares make far points count most. :class:`~orthodrome.RobustKernelPCA` maximises a smaller power
-of the projections instead, so that a few spoilt images do not take the components for themselves.
+With squares, distant points count most. :class:`~orthodrome.RobustKernelPCA` maximises a smaller
+power of the projections, so that a few corrupted images do not determine the components.
 """
 
 # %%
-# Handwritten zeros and ones, among which every twelfth image is spoilt: its pixels are bright or
-# dark at random.
+# Handwritten zeros and ones. Every twelfth image is corrupted: its pixels are bright or dark at
+# random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,18 +19,18 @@ from orthodrome import KernelPCA, RobustKernelPCA, plots
 X, y = load_digits(n_class=2, return_X_y=True)
 X = X / 16
 rng = np.random.default_rng(0)
-spoilt = np.zeros(len(X), dtype=bool)
-spoilt[::12] = True
+corrupted = np.zeros(len(X), dtype=bool)
+corrupted[::12] = True
 noisy = X.copy()
-noisy[spoilt] = 3.0 * rng.integers(0, 2, size=(spoilt.sum(), X.shape[1]))
-print(f"{spoilt.sum()} of {len(X)} images are spoilt")
+noisy[corrupted] = 3.0 * rng.integers(0, 2, size=(corrupted.sum(), X.shape[1]))
+print(f"{corrupted.sum()} of {len(X)} images are corrupted")
 
 # %%
-# With the linear kernel feature space is image space, and a component can be looked at: what it
-# adds to the mean. Beside the component of the clean images, that of all images by squares (p = 2)
-# and by p = 1, about the spatial median, which spoilt images move less than the mean.
+# With the linear kernel, feature space is image space, and a component can be shown as an image.
+# From left to right: the component of the clean images, that of all images with p = 2, and with p =
+# 1 around the spatial median, which corrupted images move less than the mean.
 
-clean = KernelPCA(1, "linear").fit(X[~spoilt])
+clean = KernelPCA(1, "linear").fit(X[~corrupted])
 models = {
     "p = 2, mean": RobustKernelPCA(1, "linear", p=2.0).fit(noisy),
     "p = 1, spatial median": RobustKernelPCA(1, "linear", p=1.0, center="spatial-median").fit(
@@ -55,21 +55,21 @@ for ax, (name, model) in zip(axes, {"clean images": clean, **models}.items(), st
     ax.set(title=f"{name}\ncosine {cosine:.2f}", xticks=[], yticks=[])
 
 # %%
-# The same in coordinates: zeros and ones fall apart along the component where spoilt images do not
-# have it.
+# The same in coordinates: zeros and ones separate along a component that is not determined by
+# corrupted images.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.4), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    Z = model.transform(X[~spoilt])[:, 0]
+    Z = model.transform(X[~corrupted])[:, 0]
     for digit in (0, 1):
         color, _ = plots.palette.class_style(digit)
-        ax.hist(Z[y[~spoilt] == digit], bins=30, color=color, alpha=0.7, label=f"digit {digit}")
-    ax.set(title=name, xlabel="coordinate of the images that are not spoilt")
+        ax.hist(Z[y[~corrupted] == digit], bins=30, color=color, alpha=0.7, label=f"digit {digit}")
+    ax.set(title=name, xlabel="coordinate of the images that are not corrupted")
 axes[0].set_ylabel("images")
 axes[0].legend()
 
 # %%
-# It is no cure for everything: outliers that agree with each other are a direction of the data, for
-# every p.
+# This does not solve everything. Outliers that all point in the same direction are a direction of
+# the data, for every p.
 
 plt.show()

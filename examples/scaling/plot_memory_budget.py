@@ -2,13 +2,12 @@
 A memory budget instead of a Gram matrix
 ========================================
 
-The Gram matrix of N points has N² entries. It is held if it fits ``memory_budget``; beyond that its
-tiles are computed anew for every product, and the result is the same, to the tolerance of the
-solver. What would be done can be asked before.
+The Gram matrix of N rows has N² entries. It is stored if it fits ``memory_budget``. Otherwise its
+tiles are recomputed for every product, with the same result, to the tolerance of the solver.
 """
 
 # %%
-# What the rules say for growing numbers of points, without doing any work.
+# What a fit would do for growing numbers of rows, without doing it.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +24,7 @@ for n in (500, 5_000, 20_000, 100_000):
     print(f"N = {n:>7,}: {choose_solver(n, 10).solver}, {storage}: {reason}")
 
 # %%
-# The same fit with the matrix in memory, on disk, and nowhere.
+# The same fit with the matrix in memory, on disk, and recomputed.
 
 X = make_von_mises_fisher(2000, n_dimensions=20, sphere_dimension=5, random_state=0)
 models = {
@@ -37,8 +36,8 @@ for storage, model in models.items():
     print(f"{storage:>9}: {model.n_iter_} products, embedding within {same:.0e}")
 
 # %%
-# How the block Krylov solver gets there: the residual after each product with the matrix, which is
-# a product with more vectors where more components are asked for.
+# How the block Krylov solver converges: the residual after each product with the matrix. More
+# components need more vectors per product.
 
 curves = {}
 for k in (1, 5, 20):

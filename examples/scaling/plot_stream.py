@@ -1,16 +1,15 @@
 """
-Batches that are never all there
-================================
+Fit batches one by one
+======================
 
-Rows come in batches: from a file that does not fit the memory, from a sensor, from a simulation.
-``partial_fit`` of kernel PCA keeps a few anchors among the first rows, and of all rows the mean
-and the covariance of their features by them. ``fit`` passes over batches several times, and finds
-the Karcher mean too.
+Rows come in batches: from a large file, a sensor or a simulation. ``partial_fit`` of kernel PCA
+keeps a few anchors among the first rows, and the mean and covariance of all rows seen through them.
+``fit`` passes over batches several times, and can also find the Karcher mean.
 """
 
 # %%
-# A source of batches: points near a closed curve in ten dimensions. The second half of them comes
-# from another part of the curve.
+# A source of batches: points near a closed curve in ten dimensions. The second half comes from
+# another part of the curve.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,8 +40,8 @@ class Curve:
 batches = Curve(n_batches=40, size=500)
 
 # %%
-# One batch after the other. The variances follow what comes in, and after the last batch they are
-# those of a fit to all rows with the same anchors and the same kernel.
+# One batch after the other. After the last batch, the variances equal those of a fit to all rows
+# with the same anchors and kernel.
 
 model = KernelPCA(4, n_anchors=40, random_state=0)
 ratios = []
@@ -65,14 +64,14 @@ curved = KernelPGA(3, solver=Nystroem(n_anchors=80, random_state=0)).fit(batches
 print(f"{curved.mean_n_iter_} steps to the Karcher mean, each a pass over the batches")
 
 # %%
-# The part of the variance after each batch, and the curve in two components.
+# The fraction of variance after each batch, and the curve in two components.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
 plots.curves(
     range(1, batches.n_batches + 1),
     {f"component {q + 1}": [ratio[q] for ratio in ratios] for q in range(4)},
     xlabel="Batches",
-    ylabel="Part of the variance",
+    ylabel="Fraction of variance",
     ax=left,
 )
 plots.embedding(curved.embedding_[::10, :2], ax=right)

@@ -1,14 +1,14 @@
 """
-Covariance matrices
-===================
+Classify covariance matrices
+============================
 
-Symmetric positive definite matrices, such as the covariances of a brain's signals, form a curved
-space too. The log-Euclidean kernel takes them as they are, shape (n, d, d), into any estimator.
+Symmetric positive definite matrices, such as the covariances of EEG signals, form a curved space.
+The log-Euclidean kernel takes them as arrays of shape (n, d, d) and works with any estimator.
 """
 
 # %%
-# Signals of six channels in which two rhythms may sound; the class is which of them is louder. Each
-# recording gives one covariance matrix.
+# Signals of six channels with two rhythms. The class says which rhythm is stronger. Each recording
+# gives one covariance matrix.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,11 +34,11 @@ X = np.einsum("nct,ndt->ncd", signals, signals) / 250
 print(f"{len(X)} matrices of shape {X[0].shape}")
 
 means = np.stack([log_euclidean_mean(X[y == kind]) for kind in (0, 1)])
-print(f"between the two means: {log_euclidean_distance(means)[0, 1]:.2f}")
+print(f"distance between the class means: {log_euclidean_distance(means)[0, 1]:.2f}")
 
 # %%
-# The same kernel object in a classifier of this library and in scikit-learn's support vector
-# machine, which wants rows; beside them, the entries of the matrices as plain features.
+# The same kernel object in our classifier and in scikit-learn's support vector machine, which needs
+# rows. For comparison, the matrix entries as plain features.
 
 flat = X.reshape(len(X), -1)
 sigma = LogEuclidean().fit(X).sigma_
@@ -48,13 +48,13 @@ models = {
     "support vectors, entries": (make_pipeline(StandardScaler(), SVC()), flat),
 }
 for name, (model, data) in models.items():
-    print(f"{name}: {cross_val_score(model, data, y, cv=5).mean():.1%} right")
+    print(f"{name}: {cross_val_score(model, data, y, cv=5).mean():.1%} accuracy")
 
 # %%
-# Two groups without labels, and a picture.
+# Two clusters without labels, and a picture.
 
 mixture = GeodesicMixture(2, kernel="log_euclidean", n_modes=2, random_state=0).fit(X)
-print(f"a mixture errs on {clustering_error(y, mixture.labels_):.1%}")
+print(f"mixture: {clustering_error(y, mixture.labels_):.1%} in the wrong cluster")
 
 embedding = KernelPGA(2, kernel="log_euclidean", random_state=0).fit(X)
 plots.embedding(

@@ -2,13 +2,13 @@
 Ellipses along a geodesic
 =========================
 
-A covariance matrix is an ellipse. Pre-images of points along a component of kernel PGA are
-matrices again, so that a component can be looked at. And a mean of matrices depends on what one
-means by it: the plain mean is fatter than any of them.
+A covariance matrix can be drawn as an ellipse. Pre-images of points along a component of kernel PGA
+are matrices again, so that a component can be drawn. The example also compares means of matrices:
+the arithmetic mean has a larger area than any of the matrices.
 """
 
 # %%
-# Ellipses of one area that turn and stretch together.
+# Ellipses of equal area that turn and stretch together.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,8 +57,8 @@ areas = np.sqrt(np.linalg.det(along))
 print(f"areas along the component: {areas.min():.2f} to {areas.max():.2f}")
 
 # %%
-# The embedding is an arc: the turn, which is one number, goes around. Each point is coloured by
-# how much its ellipse is turned.
+# The embedding is an arc, because the rotation angle is one number that goes around. Colours show
+# the rotation.
 
 plots.embedding(
     model.embedding_,

@@ -2,17 +2,16 @@
 Shapes from landmarks
 =====================
 
-Landmarks on a leaf, a skull or a wing say what shape it has, once place, size and rotation are
-taken out of them. The kernels of ``orthodrome.kernels`` for shapes do so, and put every estimator
-on Kendall's shape space. Landmarks come as arrays of shape (n, k, 2), as complex numbers, as flat
-rows x1, y1, x2, y2, …, or from a TPS file.
+Landmarks on a leaf, a skull or a wing describe its shape, once position, size and rotation are
+removed. Shape kernels do this for every estimator. Landmarks come as arrays of shape (n, k, 2),
+complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 """
 
 # sphinx_gallery_thumbnail_number = 3
 
 # %%
-# Three kinds of outlines with ten landmarks, moved, turned and scaled at random, through a TPS
-# file, as digitising software writes it. The classes are in its IDs.
+# Three kinds of outlines with ten landmarks, moved, rotated and scaled at random. They are written
+# to a TPS file and read again. The classes are in the IDs.
 
 import tempfile
 from pathlib import Path
@@ -38,21 +37,21 @@ print(f"{len(X)} specimens of {X.shape[1]} landmarks; the first is {found.ids[0]
 plots.shapes(X, y, n_columns=3, figure=plt.figure(figsize=(8.4, 3.0)))
 
 # %%
-# A mean shape is one specimen of size 1. The kernel ridge regression classifier takes the class
-# from whose shapes a new one can be combined best; the kernel's scale and the ridge are chosen by
-# exact leave-one-out.
+# A mean shape is one specimen of size 1. The kernel ridge regression classifier chooses the class
+# whose shapes combine best to the new one. Leave-one-out chooses bandwidth and ridge.
 
 means = np.stack([extrinsic_mean(X[y == kind]) for kind in "ABC"])
-print(f"from the mean of A to that of B: {procrustes_distance(means)[0, 1]:.3f}")
+print(f"distance of the mean shapes of A and B: {procrustes_distance(means)[0, 1]:.3f}")
 
 classifier = KernelRidgeRegressionClassifier("veronese_whitney", sigmas="auto")
 scores = cross_val_score(classifier, X, y, cv=5)
 classifier.fit(X, y)
-print(f"{scores.mean():.1%} right in five folds")
-print(f"left out one by one: {classifier.loo_score_:.1%}, λ = {classifier.alpha_:g}")
+print(f"{scores.mean():.1%} accuracy in five folds")
+print(f"leave-one-out: {classifier.loo_score_:.1%}, λ = {classifier.alpha_:g}")
 
 # %%
-# Kernel PGA of shapes, and what a mode means: pre-images of points along it are shapes again.
+# Kernel PGA of shapes. Pre-images of points along a mode are shapes, which show what the mode
+# means.
 
 model = KernelPGA(3, kernel="veronese_whitney", random_state=0).fit(X)
 plots.embedding(
