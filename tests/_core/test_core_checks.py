@@ -1,6 +1,7 @@
 """Checks of parameters, weights, matrices and labels, and reports of status and progress."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,96 +26,63 @@ from orthodrome._core.status import Status, warn_unless_converged
 
 MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
 
-# check, options, accepted values, rejected values, requirement in the message
+POSITIVE = {
+    "or zero": partial(check_positive, or_zero=True),
+    "maximum": partial(check_positive, maximum=2.0),
+    "infinite": partial(check_positive, infinite=True),
+}
+VECTOR, COLUMNS = partial(check_finite_vector, size=2), partial(check_columns, n=2)
+# check, accepted values, rejected values, requirement in the message
 PARAMETERS = {
     "choice": (
-        check_choice,
-        {"choices": ("auto", None, 1)},
+        partial(check_choice, choices=("auto", None, 1)),
         ["auto", None, 1],
         ["Auto", 2, True, np.array([1, 2]), ["auto"]],
         "one of 'auto', None, 1",
     ),
     "integer": (
-        check_integer,
-        {"minimum": 3, "maximum": 9},
+        partial(check_integer, minimum=3, maximum=9),
         [3, 9, np.int64(3), np.uint8(3)],
         [2, 10, 3.0, "3", None, True, np.True_, np.nan],
         "an integer >= 3 and <= 9",
     ),
     "positive": (
         check_positive,
-        {},
         [1, 0.5, np.float32(0.25), np.int8(2)],
         [0, -1, np.nan, np.inf, "1", None, True, 1j, 10**400],
         "a finite number > 0",
     ),
-    "or zero": (
-        check_positive,
-        {"or_zero": True},
-        [0, 1.5],
-        [-1e-9, np.nan, np.inf],
-        "a finite number >= 0",
-    ),
-    "maximum": (
-        check_positive,
-        {"maximum": 2.0},
-        [2, 0.1],
-        [0, 2.1, np.inf],
-        "a finite number > 0 and <= 2",
-    ),
-    "infinite": (
-        check_positive,
-        {"infinite": True},
-        [np.inf, 1.0],
-        [0, np.nan, -np.inf, 10**400],
-        "a number > 0",
-    ),
-    "flag": (check_flag, {}, [True, False, np.True_], ["no", 1, None], "True or False"),
-    "path": (
-        check_path,
-        {},
-        ["a", "a/b"],
-        ["", "a\0b", b"a", 3, None],
-        "(a path|the name of a file)",
-    ),
+    "or zero": (POSITIVE["or zero"], [0, 1.5], [-1e-9, np.nan, np.inf], "a finite number >= 0"),
+    "maximum": (POSITIVE["maximum"], [2, 0.1], [0, 2.1, np.inf], "a finite number > 0 and <= 2"),
+    "infinite": (POSITIVE["infinite"], [np.inf, 1.0], [0, np.nan, -np.inf, 10**400], "a n.* > 0"),
+    "flag": (check_flag, [True, False, np.True_], ["no", 1, None], "True or False"),
+    "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "(a path|the name)"),
     "fraction": (
         count_or_fraction(or_none=True),
-        {},
         [1, np.int64(7), 0.5, None],
         [0, 1.0, 0.0, True, "1", np.nan],
         "an integer >= 1 or a fraction between 0 and 1, or None",
     ),
-    "grid": (grid(), {}, [[1.0], (2, 3)], [[], [0.0], [1, np.nan], "a"], "(one|finite)"),
-    "word": (or_word("cv", positive()), {}, ["cv", 1], ["vc", 0], r".* Or write p='cv'"),
-    "memory": (memory_size, {}, ["2GiB", 5], ["lots", -1], "(a number of bytes|finite)"),
-    "vector": (
-        lambda value, name, owner: check_finite_vector(value, 2, name, owner),
-        {},
-        [[1, 2], np.ones(2, np.float32)],
-        [[1], [1, np.nan], [[1, 2]], "ab", RAGGED, [1j, 2], MASKED],
-        "(2 finite real|one array)|has masked",
-    ),
-    "columns": (
-        lambda value, name, owner: check_columns(value, 2, name, owner),
-        {},
-        [np.ones((2, 3))],
-        [np.ones(2), np.ones((3, 2)), RAGGED],
-        r"(must have shape \(2, m\)|one array)",
-    ),
+    "grid": (grid(), [[1.0], (2, 3)], [[], [0.0], [1, np.nan], "a"], "(one|finite)"),
+    "word": (or_word("cv", positive()), ["cv", 1], ["vc", 0], r".* Or write p='cv'"),
+    "memory": (memory_size, ["2GiB", 5], ["lots", -1], "(a number of bytes|finite)"),
+    "vector": (VECTOR, [[1, 2], np.ones(2, "f")], [[1], [1, np.nan], [[1, 2]], "ab", [1j, 2]], "2"),
+    "bad array": (VECTOR, [[1, 2]], [RAGGED, MASKED], "one array|has masked"),
+    "columns": (COLUMNS, [np.ones((2, 3))], [np.ones(2), np.ones((3, 2)), RAGGED], "(one|must)"),
 }
 
 
 @pytest.mark.parametrize("kind", PARAMETERS)
 def test_parameters(kind):
-    check, options, accepted, rejected, requirement = PARAMETERS[kind]
+    check, accepted, rejected, requirement = PARAMETERS[kind]
     for value in accepted:
-        found = check(value, name="p", owner="Owner", **options)
+        found = check(value, name="p", owner="Owner")
         if kind in ("integer", "positive", "maximum", "flag"):
             assert type(found) in (int, float, bool)
             assert found == value
     for value in rejected:
         with pytest.raises(ValueError, match=rf"p of Owner (must be )?{requirement}"):
-            check(value, name="p", owner="Owner", **options)
+            check(value, name="p", owner="Owner")
 
 
 # Weights ------------------------------------------------------------------------------------------

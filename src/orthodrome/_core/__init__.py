@@ -1,1 +1,1 @@
-"""What every room needs and none of them owns: checks, budgets, threads, results, progress."""
+"""Helpers of all rooms: checks, memory sizes, threads, files, status and progress."""

@@ -145,7 +145,7 @@ class ScaledRadial(Radial):
             self,
             sample.dtype,
             mean_square=lambda: found.squared_distance,
-            median=lambda: math.nan,  # not asked for
+            median=lambda: math.nan,  # not used
             resolution=math.sqrt(found.rounding),
         )
         return self

@@ -286,7 +286,7 @@ def _negative_is_missing(lines: Lines, specimens: list[Specimen], *, with_curves
     if not suspect.any():
         return False
     evidence = (
-        f"line {numbers[int(np.argmax(mixed))]} has a negative coordinate beside one that is not"
+        f"line {numbers[int(np.argmax(mixed))]} has coordinates of both signs"
         if mixed.any()
         else "no point of the file would be left"
     )
