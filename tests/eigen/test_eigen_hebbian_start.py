@@ -463,8 +463,8 @@ LINEAR = scipy.sparse.linalg.aslinearoperator(np.eye(5))
         (np.ones((3, 4)), r"must be a square matrix; got shape \(3, 4\)"),
         (np.ones(4), "must be a square matrix"),
         (1e-310 * np.eye(5), "so small that hebbian would underflow"),
-        (scipy.sparse.eye_array(5), "must be dense; call toarray"),
-        (LINEAR, r"must be an array, or a GramOperator.*MatrixLinear"),
+        (scipy.sparse.eye_array(5), r"dense array or a GramOperator; got dia_array.*toarray"),
+        (LINEAR, r"dense array or a GramOperator; got MatrixLinear"),
     ],
 )
 def test_matrices_that_are_no_gram(K, message):

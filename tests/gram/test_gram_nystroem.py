@@ -336,7 +336,7 @@ def test_precomputed_sparse_and_shapes():
     np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-10)
     np.testing.assert_allclose(one.of(X[:4]).toarray(), other.of(K[:4]).toarray(), atol=1e-10)
     np.testing.assert_array_equal(CoordinateRows(one).rows([3, 1]), one.toarray()[[3, 1]])
-    with pytest.raises(ValueError, match="must be numbers of rows"):
+    with pytest.raises(ValueError, match="must be row numbers"):
         choose_anchors(given, K, 5, anchors=X[:3])
     sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     from_sparse, from_dense = (

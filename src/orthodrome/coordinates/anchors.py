@@ -1,4 +1,4 @@
-"""The anchors of the Nyström method: how they are chosen, and the map to features by them."""
+"""The choice of anchors for the Nyström method."""
 
 from __future__ import annotations
 
@@ -32,27 +32,26 @@ from .pivots import (
 
 __all__ = ["Anchors", "choose_anchors", "most_candidates"]
 
-# Anchors are chosen among so many rows at the most, or so many for each of them: what is left of
-# every candidate has to be kept up to date, which for all rows of large data takes longer than the
-# features themselves.
+# The most candidates, or so many per anchor: updating the residuals of all rows of large data would
+# take longer than the features themselves.
 _CANDIDATES = 2**16
 _CANDIDATES_PER_ANCHOR = 64
-_FACTOR = 2**26  # numbers in their factor: half a gigabyte; whatever the budget, the same anchors
+_FACTOR = 2**26  # numbers in their factor, half a gigabyte; independent of the memory budget
 
-# Rows on which a kernel is tried that is not known to be positive definite.
+# Rows on which kernels that may not be positive definite are tested.
 _SAMPLE = 128
 
 
 @dataclass(frozen=True)
 class Anchors:
-    """A few points, none of which depends on the others, and the map to features by them.
+    """Linearly independent points, and the map to features by them.
 
     Attributes
     ----------
     points : validated data of shape (m, ...) or None
         The anchors; None for a precomputed kernel.
     indices : ndarray of shape (m,) or None
-        Which rows of the training data they are; None where they are others.
+        Their rows in the training data; None if they are other points.
     decoder : ndarray of shape (m, m)
         R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, anchors) @ decoder``.
     """
@@ -75,27 +74,26 @@ def choose_anchors(
 ) -> Anchors:
     """Choose anchors among the rows of X, or take those that are given.
 
-    Anchors that depend on the others, copies among them, are left out. Where X has no more rows
-    than anchors are asked for, and there is no `tol`, all of its rows are taken.
+    Anchors that are linearly dependent on others, such as copies, are left out. If X has at most
+    `n_anchors` rows, and `tol` is 0, all rows are taken.
 
     Parameters
     ----------
     kernel : Kernel
         A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
     X : validated data, or Rows
-        What ``kernel.validate`` returned; or rows, of which only candidates are read.
+        Result of ``kernel.validate``; or rows, of which only candidates are read.
     n_anchors : int
-        The most anchors; of anchors that are given all are taken.
+        The most anchors; given anchors are all taken.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How they are chosen (:func:`partial_cholesky`); or numbers of rows, as integers in one
-        dimension; or points.
+        How they are chosen (:func:`partial_cholesky`); or row numbers, in one dimension; or points.
     tol : float, default=0.0
-        Take no more once the trace of what the features leave out is at most tol times the trace.
-        (Among the candidates, see the notes; points that are given are all taken.)
+        Stop once the trace of what the features leave out is at most tol times the trace, both of
+        the candidates (see Notes).
     sample_weight : ndarray of shape (n,), optional
         Weights; rows of weight 0 are not chosen.
     scale : float, default=1.0
-        What kernel values are multiplied by.
+        Factor of the kernel values.
     random_state : int, RandomState, Generator or None
         Source of the draws.
 
@@ -106,11 +104,10 @@ def choose_anchors(
 
     Notes
     -----
-    Of more than 65,536 rows (64 per anchor, if that is more; fewer where anchors are many) so
-    many are drawn first, one from each of as many parts of equal weight, and anchors are chosen
-    among them: the search takes a factor of all candidates.
+    Anchors are chosen among at most 65,536 candidates (64 per anchor if that is more; fewer if
+    there are very many anchors), one drawn from each of as many parts of equal weight.
 
-    Points that are given are taken in the precision of X.
+    Given points are converted to the precision of X.
 
     Examples
     --------
@@ -135,15 +132,15 @@ def choose_anchors(
     if not isinstance(anchors, str) and not _are_rows(anchors):
         if precomputed:
             raise ValueError(
-                "Anchors of a precomputed kernel must be numbers of rows: it has no points."
+                "Anchors of a precomputed kernel must be row numbers: it has no points."
             )
         # in the precision of the rows, which is that of the features
         try:
             given = kernel.validate(anchors, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or "
-                f"points of the data: {error}"
+                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points of "
+                f"the data: {error}"
             ) from None
         points, indices = given.astype(rows.dtype, copy=False), None
     else:
@@ -155,7 +152,7 @@ def choose_anchors(
         prepared = kernel.prepare(points)
         matrix = rectangular_block(kernel, prepared, prepared)
     kept, decoder = independent_part(matrix * scale, PARTS[rows.dtype])
-    if not len(kept):  # all are 0: one of them stands for it
+    if not len(kept):  # all points are 0: keep one of them
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
     found = Anchors(
         points=None if precomputed else points[kept],
@@ -187,7 +184,7 @@ def _check_on_sample(
 def _are_rows(anchors: Any) -> bool:
     try:
         return np.ndim(anchors) == 1
-    except ValueError:  # lists of unlike lengths
+    except ValueError:  # ragged lists
         return False
 
 
@@ -200,7 +197,7 @@ def _chosen_rows(
     weights: NDArray[np.float64] | None,
     random_state: Any,
 ) -> NDArray[np.intp]:
-    """Return the rows that are anchors, before those that depend on others are left out."""
+    """Return the rows of the anchors, dependent ones included."""
     n = rows.shape[0]
     if not isinstance(anchors, str):
         return checked_rows(anchors, n)
@@ -233,6 +230,6 @@ def _chosen_rows(
 
 
 def most_candidates(count: int) -> int:
-    """Return among how many rows so many anchors are chosen, at the most."""
+    """Return the most candidates for so many anchors."""
     most = max(_CANDIDATES, _CANDIDATES_PER_ANCHOR * count)
     return max(2 * count, min(most, _FACTOR // count))

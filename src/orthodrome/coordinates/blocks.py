@@ -1,4 +1,4 @@
-"""From rows to vectors: maps by anchors, and the blocks of points that they give."""
+"""The map from rows to vectors by anchors, and blocks of points."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
+from ..gram.factory import prepared_points
 from ..gram.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
@@ -20,7 +21,7 @@ from .pivots import check_captured
 
 __all__ = ["AnchorMap", "Block", "check_in_span"]
 
-# Kernel values that a thread holds at a time: what fits a cache.
+# Bytes of kernel values per block and thread, which fit a cache.
 _BLOCK_BYTES = 2**22
 
 
@@ -29,7 +30,7 @@ class AnchorMap:
     r"""The map by anchors: :math:`f(x) = R^{-\top} k(L, x)`, with :math:`k(L, L) = R^\top R`.
 
     The vectors are the coordinates of the points projected on the span of the anchors. With `unit`
-    each is divided by its length, which puts it back on the sphere.
+    they are normalised, which puts them back on the sphere.
 
     Attributes
     ----------
@@ -43,16 +44,15 @@ class AnchorMap:
     dtype : dtype
         The precision of the vectors.
     unit : bool
-        Whether vectors are divided by their lengths.
+        Whether vectors are normalised.
     radius : float or None
-        What k(x, x) must be, and is divided out; None allows any.
+        The required k(x, x), by which kernel values are divided; None allows any.
     scale : float
-        What kernel values are multiplied by besides.
+        Further factor of the kernel values.
     own : bool
-        Whether the anchors are the unit vectors of a kernel that has coordinates of its own: those
-        are then taken as they are.
+        Whether the kernel's own coordinates are used; the anchors are then unit vectors.
     stored : bool
-        Whether the vectors were computed before, and are the rows now.
+        Whether the rows are the vectors, computed before.
     """
 
     kernel: Kernel
@@ -77,25 +77,24 @@ class AnchorMap:
         scale: float = 1.0,
         own: bool = False,
     ) -> AnchorMap:
-        """Make the map by anchors that were chosen."""
-        given = anchors.indices if anchors.points is None else anchors.points
-        known = isinstance(given, Prepared) or anchors.points is None
-        prepared = given if known else kernel.prepare(given)
-        return cls(kernel, prepared, anchors.decoder, np.dtype(dtype), unit, radius, scale, own)
+        """Make the map by the given anchors."""
+        points = prepared_points(kernel, anchors.points)
+        given = anchors.indices if points is None else points
+        return cls(kernel, given, anchors.decoder, np.dtype(dtype), unit, radius, scale, own)
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows are taken at a time: as many as fit a cache."""
+        """The most rows per block: as many as fit a cache."""
         width = max(1, len(self.anchors)) * self.dtype.itemsize
         return int(np.clip(_BLOCK_BYTES // width, 256, 8192))
 
     @property
     def work_per_row(self) -> float:
-        """About how many multiplications a row takes."""
+        """Approximate number of multiplications per row."""
         return float((16 if self.stored else VALUE_WORK) * len(self.anchors))
 
     def block(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Any:
-        """Return rows as a block of points; what is known of them already may be given."""
+        """Return rows as a block of points; known values of own and captured may be given."""
         if self.stored:
             return Block(rows, weights, own, captured, self.unit)
         scale = self.scale / (self.radius or 1.0)
@@ -110,7 +109,7 @@ class AnchorMap:
             elif not np.all(np.isfinite(diagonal)):
                 raise RowError(
                     f"Kernel values overflow in {diagonal.dtype} at row {{0}}; rescale the data, "
-                    "or choose other parameters of the kernel.",
+                    "or change the parameters of the kernel.",
                     int(np.flatnonzero(~np.isfinite(diagonal))[0]),
                 )
             own = diagonal.astype(np.float64) * scale
@@ -124,24 +123,23 @@ class AnchorMap:
         return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
 
 
-#: The map from rows to vectors that methods on coordinates take.
 class Block:
     """Points of one block as vectors of R^m.
 
     Attributes
     ----------
     n : int
-        How many points there are.
+        Number of points.
     dtype : dtype
         The precision of the vectors.
     weights : ndarray of shape (n,) or None
         Their weights.
     own : ndarray of shape (n,) or None
-        k(x, x), divided as kernel values are; None if it is not known.
+        k(x, x), scaled as the kernel values are; None if unknown.
     captured : ndarray of shape (n,)
         Squared lengths of the vectors before they are normalised.
     lengths : ndarray of shape (n,) or 1.0
-        What the vectors were divided by.
+        Factors by which the vectors were divided.
     """
 
     def __init__(
@@ -151,7 +149,7 @@ class Block:
         self.n, self.dtype = len(vectors), vectors.dtype
         self.weights, self.own, self._captured = weights, own, captured
 
-    # not functools.cached_property: on Python 3.11 threads would wait for each other there
+    # not functools.cached_property, which locks on Python 3.11
 
     @property
     def captured(self) -> NDArray[np.float64]:
@@ -160,7 +158,7 @@ class Block:
 
     @property
     def lengths(self) -> Any:
-        """What the vectors were divided by."""
+        """Factors by which the vectors were divided."""
         return np.sqrt(self.captured) if self._unit else 1.0
 
     def vectors(self) -> NDArray[Any]:
@@ -177,10 +175,10 @@ class Block:
 
 
 class AnchorBlock(Block):
-    """Points that are given by their kernel values with the anchors.
+    """Points given by their kernel values with the anchors.
 
-    The last step to the vectors, a product with the decoder, is put off: for a few products it is
-    cheaper to apply the decoder to the other factor.
+    The product with the decoder is delayed: for a few products it is cheaper to apply the decoder
+    to the other factor.
     """
 
     def __init__(
@@ -231,11 +229,11 @@ class AnchorBlock(Block):
 
 
 def check_in_span(squares: NDArray[np.float64]) -> None:
-    """Raise where a point has no part in the span of the anchors, and so no direction there."""
+    """Raise if a point is orthogonal to the span of the anchors."""
     lost = np.flatnonzero(~(squares > np.finfo(np.float64).tiny))
     if len(lost):
         raise RowError(
-            "Row {0} of X is orthogonal to all anchors: its features have no direction. Take more "
-            "anchors (n_anchors), a wider kernel, or leave such rows out.",
+            "Row {0} of X is orthogonal to all anchors, so its features are 0. Use more anchors "
+            "(n_anchors) or a wider kernel, or remove such rows.",
             int(lost[0]),
         )

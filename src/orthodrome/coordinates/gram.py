@@ -1,4 +1,4 @@
-"""The Gram matrix of points with coordinates: a product takes two passes over them."""
+"""The Gram matrix of points with coordinates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["CoordinateCross", "CoordinateGram", "CoordinateRows"]
 
 
 class CoordinateGram(GramOperator):
-    r"""The matrix :math:`F F^\top` of features F, never made.
+    r"""The matrix :math:`F F^\top` of features F, without storing it.
 
-    A product with a few columns takes :math:`O(nr)` operations for r features, where one with the
-    Gram matrix takes :math:`O(n^2)`.
+    A product with a vector takes :math:`O(nr)` operations for r features, instead of
+    :math:`O(n^2)`, in two passes over the points.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class CoordinateRows(CrossOperator):
 def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Return the product of the features on the left with (features on the right)ᵀ V."""
     wanted = np.result_type(V.dtype, dtype)
-    # vectors of fewer digits than the features, integers among them, take those of the features
+    # V may have a lower precision than the features, or be integers
     sums = right.combine(V.astype(wanted, copy=False)).T
     return left.apply(sums.astype(wanted, copy=False)).astype(wanted, copy=False)
 

@@ -16,7 +16,7 @@ from .points import Coordinates
 
 __all__ = ["Isometry", "isometric_coordinates", "pivoted_cholesky", "principal_coordinates"]
 
-# Directions with less of the trace are not there.
+# Directions with a smaller fraction of the trace are left out.
 _RANK = 1e-12
 
 
@@ -25,8 +25,8 @@ def pivoted_cholesky(
 ) -> tuple[NDArray[np.float64], float]:
     r"""Factor a positive semidefinite Gram matrix, :math:`K \approx L L^\top`, from a few rows.
 
-    The rows of L are coordinates of the points in a space of as many dimensions as rows were
-    taken: each time that of the point farthest from the span of the ones before.
+    The rows of L are coordinates of the points. Each step takes the row of the point farthest from
+    the span of the previous ones.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def pivoted_cholesky(
     factor : ndarray of shape (n, rank)
         L, in float64.
     residual : float
-        The largest diagonal entry of K - LLᵀ in modulus; above that bound only where `max_rank` was
-        reached, or where K is not positive semidefinite.
+        The largest diagonal entry of K - LLᵀ in modulus; above the bound only if `max_rank` was
+        reached, or K is not positive semidefinite.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def pivoted_cholesky(
     left: NDArray[Any] = operator.diagonal().astype(np.float64)
     limit = min(tol, 1.0) * float(left.max())
     max_rank = min(max_rank, len(left))
-    columns = np.empty((max_rank, len(left)))  # the pages of columns not reached are never touched
+    columns = np.empty((max_rank, len(left)))  # unused pages are never touched
     rank = 0
     while rank < max_rank and left.max() > limit:
         pivot = int(np.argmax(left))
@@ -79,11 +79,11 @@ class Isometry:
     Attributes
     ----------
     points : ndarray of shape (n, rank)
-        Their inner products are the entries of the matrix; by falling second moment.
+        Their inner products are the entries of the matrix; columns by decreasing second moment.
     decoder : ndarray of shape (n, rank)
-        What maps inner products with the points to coordinates: ``k @ decoder``.
+        Maps inner products with the points to coordinates: ``k @ decoder``.
     left_out : float
-        The sum of squares of the points along the directions that were left out.
+        Sum of squares in the directions that were left out.
     """
 
     points: NDArray[np.float64]
@@ -92,10 +92,10 @@ class Isometry:
 
 
 def isometric_coordinates(operator: GramOperator) -> Isometry:
-    r"""Give the points of a Gram operator coordinates, :math:`K = Y Y^\top`, by its eigenvectors.
+    r"""Return coordinates :math:`K = Y Y^\top` of points, by the eigenvectors of K.
 
-    The whole matrix is made. Directions below 1e-12 of the trace, or below rounding, are left out;
-    there are two at least, the second of which may be 0.
+    The whole matrix is computed. Directions below 1e-12 of the trace, or below rounding, are left
+    out, except that there are at least two, of which the second may be 0.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     matrix = operator.toarray().astype(np.float64)
     if not np.all(np.isfinite(matrix)):
         raise ValueError(
-            f"Kernel values overflow in {operator.dtype}; rescale the data, or choose other "
+            f"Kernel values overflow in {operator.dtype}; rescale the data, or change the "
             "parameters of the kernel."
         )
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, driver="evd")
@@ -127,8 +127,8 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     if values[0] < -100 * limit:
         raise ValueError(
             f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
-            "definite on these data, and they have no coordinates. Choose another kernel, or add a "
-            "constant to the diagonal of the matrix."
+            "definite on these data, so that they have no coordinates. Use another kernel, or add "
+            "a constant to the diagonal of the matrix."
         )
     kept, left_out = _kept(values, limit)
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
@@ -138,7 +138,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
 
 
 def principal_coordinates(features: Coordinates) -> Isometry:
-    r"""Give points the coordinates of their features, turned to principal axes.
+    r"""Return the features of points, rotated to their principal axes.
 
     With as many anchors as the rank, they are those of :func:`isometric_coordinates`, up to the
     signs of the axes. The same directions are left out.
@@ -146,13 +146,13 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     Parameters
     ----------
     features : Coordinates
-        The features of the points, made whole.
+        The features of the points; all are computed.
 
     Returns
     -------
     Isometry
         Coordinates of the points, and the map for others: from inner products with the anchors,
-        scaled as they were for the features, and before these are brought to unit length.
+        scaled as for the features, before normalisation.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def principal_coordinates(features: Coordinates) -> Isometry:
 
 
 def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
-    """Return the eigenvalue up to which a direction is not there."""
+    """Return the largest eigenvalue of directions that are left out."""
     return max(_RANK, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
@@ -189,7 +189,7 @@ def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_],
 def _with_two(
     points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
 ) -> Isometry:
-    """Return two directions at least; the second may be 0."""
+    """Return an isometry with at least two directions; the second may be 0."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
     return Isometry(points, decoder, left_out)

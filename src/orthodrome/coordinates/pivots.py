@@ -1,4 +1,4 @@
-"""Which rows of a Gram matrix stand for all of them: partial Cholesky factors by chosen pivots."""
+"""Partial Cholesky factors of Gram matrices by chosen pivots."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ __all__ = [
     "refuse_nonzero",
 ]
 
-# What is left of a point, relative to its own squared length, below which it lies in the span of
-# the pivots. The triangular factor then has a condition number of 1e6 at the most in float64, so
-# that features from it keep ten digits.
+# Relative residual below which a point lies in the span of the pivots. The triangular factor then
+# has a condition number of at most 1e6 in float64, so that features keep ten digits.
 PARTS = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
-# Rows per round. More make better use of the matrix product, and are rejected more often.
+# Rows per round. Larger blocks are faster per row, but more rows are rejected.
 _BLOCK = 64
 
-#: ``draw(left)`` proposes rows, given what is left of each; and a threshold for each, below which
-#: what is left of it, once it has its turn, rejects it. No rows: there are none any more.
+#: ``draw(residual)`` proposes rows, none at the end, and a threshold for each: a row is rejected
+#: if its residual is below it when it is processed.
 Draw = Callable[[NDArray[np.float64]], tuple[NDArray[np.intp], NDArray[np.float64]]]
 
 
@@ -76,11 +75,10 @@ def partial_cholesky(
 ) -> PartialCholesky:
     r"""Factor a positive semidefinite Gram matrix, :math:`K \approx F F^\top`, by chosen rows.
 
-    ``"rpcholesky"`` draws each row with a probability that grows with what is left of it,
-    :math:`w_n (K - FF^\top)_{nn}`. Rows are proposed in blocks, and each is accepted with the
-    probability that it still has when its turn comes, so that the rows taken are those that would
-    be taken one by one; a copy of a row that was taken is never accepted. Only the diagonal and the
-    rows proposed are looked at.
+    ``"rpcholesky"`` draws each row with a probability proportional to its residual,
+    :math:`w_n (K - FF^\top)_{nn}`. Rows are proposed in blocks and accepted by rejection sampling,
+    so that their distribution is that of single draws; copies of a row are never taken. Only the
+    diagonal and the proposed rows are evaluated.
 
     Parameters
     ----------
@@ -89,27 +87,26 @@ def partial_cholesky(
     max_rank : int
         The most rows.
     tol : float, default=0.0
-        Take no more rows once the weighted trace of K - FFᵀ is at most tol times that of K.
+        Stop once the weighted trace of K - FFᵀ is at most tol times that of K.
     pivots : {"rpcholesky", "uniform", "k-means++"} or array-like of int, default="rpcholesky"
-        How rows are chosen; or the rows themselves, in their order. ``"k-means++"`` draws by the
-        squared distance from the nearest row that was taken. Rows that depend on those before them
-        are left out.
+        How rows are chosen; or the rows themselves, in order. ``"k-means++"`` draws by the squared
+        distance from the nearest chosen row. Rows that depend on previous ones are left out.
     sample_weight : array-like of shape (n,), optional
-        Weights. With rpcholesky and k-means++ a weight of 2 is the same as the row written twice
-        in a row; uniform draws rows of large weight sooner, and no row twice.
+        Weights. With rpcholesky and k-means++ a weight of 2 means a repeated row; uniform draws
+        rows of large weight earlier, and no row twice.
     random_state : int, RandomState, Generator or None
         Source of the draws.
 
     Returns
     -------
     PartialCholesky
-        Pivots, factor, and what is left.
+        Pivots, factor and residual.
 
     Notes
     -----
-    At tight tolerances rpcholesky takes no more rows than uniform, and far fewer where small groups
-    lie apart. At loose ones (some per cent of the trace) and with heavy tails it takes a little
-    more: outliers draw the first pivots, and each holds little but itself.
+    At tight tolerances rpcholesky takes no more rows than uniform, and far fewer if the data have
+    small, distant clusters. At loose ones (some per cent of the trace) and with heavy tails it
+    takes a few more, since the first pivots are outliers.
 
     References
     ----------
@@ -148,7 +145,7 @@ def pivot_rows(
     weights: NDArray[np.float64],
     random: np.random.Generator,
 ) -> NDArray[np.intp]:
-    """Return rows in the order in which they are to be taken, without looking at what is left."""
+    """Return rows in the order in which they are to be taken, whatever their residuals."""
     n = operator.shape[0]
     if isinstance(pivots, str):
         if pivots == "uniform":
@@ -164,16 +161,16 @@ def pivot_rows(
 
 
 def pilot_size(n: int, count: int) -> int:
-    """Return how many rows are a small part of a pass, and enough for `count` vectors."""
+    """Return a number of anchors that is cheap, and enough for `count` starting vectors."""
     return max(8 * count, min(256, n // 16))
 
 
 def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
-    """Return numbers of rows that a user gives, in 0 .. n-1."""
+    """Return given row numbers, checked, as 0 to n-1."""
     try:
         rows = np.asarray(given)
-    except ValueError:  # lists of unlike lengths
-        rows = np.array("lists of unlike lengths", dtype=object)
+    except ValueError:  # ragged lists
+        rows = np.array(None)
     if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
         raise ValueError(
             "Anchors given as rows must be integers in one dimension, at least one; got "
@@ -245,7 +242,7 @@ def _factored(
         rank = len(pivots)
         values = operator.rows(rows).astype(np.float64)
         inner = values[:, rows] - columns[:rank, rows].T @ columns[:rank, rows]
-        # the same number in another order of summation: a row must not be proposed for ever
+        # rounding differs between the two: a row must not be proposed for ever
         left[rows] = np.minimum(left[rows], np.diagonal(inner))
         taken, triangle = _accepted(inner, thresholds, floor[rows], max_rank - rank)
         if not len(taken):
@@ -267,10 +264,10 @@ def _accepted(
     floor: NDArray[np.float64],
     most: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Go through proposals in their order; take each one of which more than its threshold is left.
+    """Return the proposals whose residual exceeds their threshold, in order, and their factor.
 
-    `inner` is what is left of K among them. Also return the lower triangle L, LLᵀ = inner, of the
-    ones that were taken.
+    `inner` is the residual of K among the proposals. The factor is the lower triangle L with
+    LLᵀ = inner for the rows taken.
     """
     rest = inner.copy()
     taken: list[int] = []
@@ -296,7 +293,7 @@ def _eliminate(
     triangle: NDArray[np.float64],
     left: NDArray[np.float64],
 ) -> None:
-    """Append the columns of the factor that belong to new pivots; lower what is left."""
+    """Append the columns of new pivots to the factor, and update the residual."""
     at_pivots = columns[:rank, chosen].T.copy()
     new = slice(rank, rank + len(chosen))
 
@@ -327,7 +324,7 @@ def _enough(
 def independent_part(
     matrix: NDArray[Any], part: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    r"""Return which points span the others, and the map from inner products with those to features.
+    r"""Return points that span the others, and the map from inner products with them to features.
 
     With the Gram matrix :math:`K_{mm} = R^\top R` of the points kept, the map is
     :math:`R^{-1}`: the rows of :math:`k(x, \cdot)\,R^{-1}` have the inner products
@@ -338,7 +335,7 @@ def independent_part(
     matrix : ndarray of shape (m, m)
         The Gram matrix of the points.
     part : float
-        A point of which less than this part of its squared length is left is not kept.
+        A point whose residual is less than this fraction of its squared length is not kept.
 
     Returns
     -------
@@ -368,23 +365,23 @@ def independent_part(
 
 
 _NOT_POSITIVE = (
-    "The kernel is not positive definite on these data ({where}), so a Nyström approximation by "
-    "anchors is meaningless. Choose another kernel, or fit without anchors."
+    "The kernel is not positive definite on these data ({where}), so that a Nyström approximation "
+    "is meaningless. Use another kernel, or fit without anchors."
 )
 
-# Relative to k(x, x), what rounding cannot explain. In trials, matrices computed in float32 and
-# given as float64 reached 2e-4, and 1e-3 in eigenvalues; sigmoid and wave kernels began at 0.02.
+# Relative to k(x, x), more than rounding. In trials, matrices computed in float32 and given as
+# float64 reached 2e-4, and 1e-3 in eigenvalues; sigmoid and wave kernels began at 0.02.
 _INDEFINITE = 1e-3
 
 
 def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64]) -> None:
-    """Raise where features are longer than the points, which a positive kernel rules out.
+    """Raise if features are longer than the points: the kernel is not positive definite.
 
     `captured` are squared lengths of features, `diagonal` is k(x, x) of the same points.
     """
     size = np.abs(diagonal)
     excess = captured - diagonal - _INDEFINITE * size
-    # sums of squares of different size: the smallest have their digits from the largest
+    # the rounding of small squares is that of the largest
     if np.any(excess > float(np.finfo(np.float32).eps) * size.max(initial=0.0)):
         worst = int(np.argmax(excess))
         where = (
@@ -419,7 +416,7 @@ def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) 
 def refuse_nonzero(operator: GramOperator) -> None:
     """Raise if a matrix without a positive entry on its diagonal is not 0.
 
-    The first rows mostly tell; only where they are 0 does it take a product.
+    A product is needed only if the first rows are 0.
     """
     n = operator.shape[0]
     bad = operator.rows(np.arange(min(32, n))).any(axis=1)
@@ -438,8 +435,8 @@ def _refuse_negative(
     bad = (diagonal < 0) | ((lengths == 0) & np.any(matrix != 0, axis=1))
     if not np.all(np.isfinite(matrix)):
         raise ValueError(
-            "Kernel values overflow at the anchors; rescale the data, or choose other parameters "
-            "of the kernel."
+            "Kernel values overflow at the anchors; rescale the data, or change the parameters of "
+            "the kernel."
         )
     if bad.any():
         raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {int(np.flatnonzero(bad)[0])}"))

@@ -1,4 +1,4 @@
-"""Points as vectors of R^m: what methods on the coordinates face work with."""
+"""Points as vectors of R^m, read in blocks."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def anchor_coordinates(
     X : validated data, or dask array of such rows
         The rows; those of the Gram matrix if the kernel is precomputed.
     anchors : Anchors
-        What the points are seen through.
+        The anchors.
     unit : bool, default=False
-        Whether vectors are brought to unit length.
+        Whether vectors are normalised.
     scale : float, default=1.0
-        What kernel values are multiplied by.
+        Factor of the kernel values.
     diagonal : ndarray of shape (n,), optional
-        k(x, x) of the rows, times the scale; by default it is evaluated. Vectors that are longer
-        raise a ValueError: the kernel is not positive definite.
+        k(x, x) of the rows, times the scale; by default it is evaluated. Longer vectors raise a
+        ValueError: the kernel is not positive definite.
     memory_budget : str or number, default="2GiB"
-        How much memory the vectors may take.
+        The most memory of the vectors.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the vectors live. "auto" keeps them in memory if they fit the budget; otherwise they
-        are computed anew in every pass (those of a callable, which may be slow, kept on disk).
+        Where the vectors are kept. "auto" is memory within the budget, otherwise recompute, in
+        every pass; or disk for kernels given as callables, which may be slow.
 
     Examples
     --------
@@ -86,20 +86,20 @@ def _rows(X: Any, kernel: Kernel) -> Rows:
 
 @dataclass(frozen=True)
 class Sample:
-    """Vectors of some points, as an array, and how much each counts; the shares add up to 1."""
+    """Vectors of some points, and their weights, which add up to 1."""
 
     vectors: NDArray[Any]
     shares: NDArray[np.float64]
 
 
 class Coordinates:
-    """Points as vectors of R^m, which are read in blocks wherever the rows are stored.
+    """Points as vectors of R^m, read in blocks from any kind of rows.
 
     Parameters
     ----------
     rows : Rows
-        The data. Attached columns: ``weights``, and where they are known already ``own``, k(x, x),
-        and ``captured``, the squared lengths of the vectors before they are brought to unit length.
+        The data, with the columns ``weights`` and, if known, ``own``, k(x, x), and ``captured``,
+        the squared lengths of the vectors before they are normalised.
     by : AnchorMap
         The map from rows to vectors.
 
@@ -116,7 +116,7 @@ class Coordinates:
     weights : array of shape (n,) or None
         The weights of the points; None if they are equal.
     recomputes : bool
-        Whether the vectors are computed anew in every pass.
+        Whether every pass computes the vectors.
     """
 
     def __init__(self, rows: Rows, by: AnchorMap) -> None:
@@ -129,18 +129,18 @@ class Coordinates:
     # ------------------------------------------------------------------ passes
 
     def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Add up what a function returns for each block of points: one pass."""
+        """Sum the results of a function of blocks of points, in one pass."""
         return self.rows.reduce(_PointFunction.of(self.by, function))
 
     def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
-        """Return what a function returns for each point; a dask array for lazy rows."""
+        """Return the results of a function of blocks of points; a dask array for lazy rows."""
         return self.rows.map(_PointFunction.of(self.by, function), keep)
 
     def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
-        """Return the same points with vectors that are computed once and kept, if they fit.
+        """Return the same points with stored vectors, if they fit the budget.
 
-        `storage` is that of :func:`anchor_coordinates`. Vectors that are not kept have at least
-        their lengths measured, if they are divided by them.
+        `storage` is that of :func:`anchor_coordinates`. If vectors that are not stored are to be
+        normalised, their lengths are computed.
         """
         if self.rows.lazy:
             return self
@@ -152,7 +152,7 @@ class Coordinates:
         return self.stored(storage)
 
     def stored(self, where: str) -> Coordinates:
-        """Return the same points with vectors that are kept in "memory" or on "disk"."""
+        """Return the same points with vectors stored in "memory" or on "disk"."""
         vectors, captured, own = self.map(_everything, where)
         rows = ArrayRows.of(vectors).zip(weights=self.weights, captured=captured, own=own)
         return Coordinates(rows, replace(self.by, stored=True))
@@ -166,7 +166,7 @@ class Coordinates:
 
     @property
     def own(self) -> NDArray[np.float64]:
-        """k(x, x), divided as kernel values are, (n,)."""
+        """k(x, x), scaled as the kernel values are, (n,)."""
         return self._column("own")
 
     def _column(self, name: str) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ class Coordinates:
         return self._here(attrgetter(name)) if known is None else known
 
     def _here(self, function: Callable[[Block], Any]) -> Any:
-        """Return what a function returns for each point, as an ndarray."""
+        """Return the results of a function of blocks of points as an ndarray."""
         found = self.map(function)
         return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
 
@@ -195,7 +195,7 @@ class Coordinates:
         return np.asarray(self._here(methodcaller("vectors")))
 
     def of(self, X_new: Any) -> Coordinates:
-        """Return new points by the same map, computed when they are needed."""
+        """Return new points by the same map; every pass computes their vectors."""
         return Coordinates(_rows(X_new, self.by.kernel), replace(self.by, stored=False))
 
     def sample(self, count: int) -> Sample:

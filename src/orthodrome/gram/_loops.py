@@ -13,10 +13,9 @@ __all__ = ["gather_rows"]
 def gather_rows(
     buffer: Any, offsets: Any, tile: int, n: int, rows: Any, places: Any, out: Any
 ) -> None:
-    """Copy rows that lie in one row of tiles from the long buffer of tiles to `out[places]`.
+    """Copy rows that lie in one row of tiles from the buffer of tiles to `out[places]`.
 
-    What lies left of the diagonal is read from the columns of the tiles above it: all wanted
-    columns of a tile at once, row after row, so that every part of it is read once.
+    Entries left of the diagonal are columns of the tiles above it; each tile is read once.
     """
     n_tiles = -(-n // tile)
     own = rows[0] // tile

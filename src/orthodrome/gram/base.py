@@ -1,4 +1,4 @@
-"""The Gram operator contract: a symmetric linear operator that knows its rows and its data."""
+"""Base classes of Gram operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
-    """Return row numbers in 0 .. n-1 for what NumPy would take as an index of n rows."""
+    """Return the row numbers, 0 to n-1, that a NumPy index of n rows selects."""
     chosen = np.asarray(indices)
     return np.arange(n)[chosen if chosen.size else chosen.astype(np.intp)]
 
@@ -32,29 +32,23 @@ class _Operator(LinearOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         """Multiply by a block of columns."""
 
-    def _matvec(self, v: NDArray[Any]) -> NDArray[Any]:
-        return self._matmat(np.asarray(v).reshape(-1, 1))
-
     @abstractmethod
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return the rows with these indices as a dense array."""
 
     def toarray(self) -> NDArray[Any]:
-        """Return the whole matrix; only this call makes it."""
+        """Return the whole matrix."""
         return self.rows(np.arange(self.shape[0]))
 
 
 class GramOperator(_Operator):
-    """A symmetric N x N matrix of inner products, of which only products are needed.
+    """A symmetric N x N matrix of inner products, as a linear operator of SciPy."""
 
-    It is a :class:`scipy.sparse.linalg.LinearOperator`, so that SciPy's solvers take it.
-    """
-
-    #: Whether a product evaluates the kernel again: then wide blocks of vectors are cheap.
+    #: Whether each product evaluates the kernel again; then wide blocks of vectors are cheap.
     recomputes: bool = False
 
     def _identity(self) -> dict[str, Any]:
-        """Return what defines the matrix, for a fingerprint; not where it is stored."""
+        """Return what defines the matrix, without its storage, for a fingerprint."""
         return {name: value for name, value in vars(self).items() if name != "recomputes"}
 
     def _adjoint(self) -> GramOperator:
@@ -72,11 +66,11 @@ class GramOperator(_Operator):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms whose difference an entry is; 0 if it is not one."""
+        """Return the size of the terms that are subtracted in an entry; 0 if there are none."""
         return 0.0
 
     def rounding(self) -> float:
-        """Return the size up to which an entry may be the rounding error of its terms."""
+        """Return the largest rounding error of an entry."""
         return 16 * float(np.finfo(self.dtype).eps) * self.term_size()
 
     @abstractmethod
@@ -94,9 +88,9 @@ class CrossOperator(_Operator):
 
 
 class WrappedGram(GramOperator):
-    """A Gram operator with entries that are made from those of another one.
+    """A Gram operator whose entries are computed from those of another one.
 
-    A subclass supplies `_changed`, which turns rows of that one into its own, and `_cross`, the
+    A subclass supplies `_changed`, which converts rows of the other operator, and `_cross`, the
     class of its cross operator, a :class:`WrappedCross`.
     """
 
@@ -110,7 +104,7 @@ class WrappedGram(GramOperator):
 
     @abstractmethod
     def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows `chosen`, given those of the other operator; the block may be used."""
+        """Return the rows `chosen`, from those of the other operator; may overwrite `block`."""
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows."""
@@ -127,7 +121,7 @@ class WrappedGram(GramOperator):
 
 
 class WrappedCross(CrossOperator):
-    """The cross operator of a :class:`WrappedGram`, over that of the operator inside."""
+    """The cross operator of a :class:`WrappedGram`."""
 
     def __init__(self, cross: CrossOperator, gram: Any) -> None:
         super().__init__(shape=cross.shape, dtype=cross.dtype)
@@ -135,7 +129,7 @@ class WrappedCross(CrossOperator):
 
     @abstractmethod
     def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Return rows, given those of the other operator; the block may be used."""
+        """Return rows, from those of the other operator; may overwrite `block`."""
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of these new points."""

@@ -1,4 +1,4 @@
-"""The Gram matrix of points measured from their weighted mean in feature space."""
+"""The Gram matrix of points centred at their weighted mean in feature space."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Centered(WrappedGram):
         return {"operator": self.operator, "weights": self.weights}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # K' = H K Hᵀ with H = I - 1 pᵀ. What K is multiplied by sums to 0, so that nothing of the
-        # size of K is subtracted afterwards, and the rounding that rows share goes with their mean.
+        # K' = H K Hᵀ with H = I - 1 pᵀ. Columns of Hᵀ V sum to 0: nothing of the size of K is
+        # subtracted afterwards, and rounding that the rows share vanishes with their mean.
         product = self.operator @ self._summing_to_zero(V)
         product -= (self.weights @ product).astype(product.dtype, copy=False)
         return product
@@ -103,5 +103,5 @@ class Centered(WrappedGram):
         return squares.astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the largest size of the terms whose difference an entry is."""
+        """Return the size of the terms that are subtracted in an entry."""
         return max(float(np.abs(self.operator.diagonal()).max()), float(np.abs(self.means).max()))

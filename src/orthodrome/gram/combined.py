@@ -89,7 +89,7 @@ class Combined(GramOperator):
         return np.concatenate(parts).astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the largest size of the terms whose difference an entry is."""
+        """Return the size of the terms that are subtracted in an entry."""
         return self.operator.term_size() * float(abs(self.combination).sum(axis=1).max()) ** 2
 
     def cross(self, X_new: Any) -> CrossOperator:

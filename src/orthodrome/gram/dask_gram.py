@@ -1,4 +1,4 @@
-"""Gram matrices of dask arrays: products as tasks over pairs of blocks of rows."""
+"""Gram matrices of dask arrays: a product is a task for each pair of blocks of rows."""
 
 from __future__ import annotations
 
@@ -27,24 +27,22 @@ __all__ = ["DaskCross", "DaskGram"]
 
 
 class DaskGram(GramOperator):
-    """The Gram matrix of a fitted kernel on a dask array, evaluated where the blocks are.
+    """The Gram matrix of a fitted kernel on a dask array, evaluated by the workers.
 
-    A product K V is a task for every pair of blocks: it evaluates kernel values tile by tile and
-    multiplies them with the rows of V that belong to them. The few columns of V, and of the
-    product, are all that is moved besides the blocks themselves, which go from worker to worker
-    and never to the caller.
+    A product K V is a task for every pair of blocks, which evaluates kernel values tile by tile and
+    multiplies them by the rows of V. Blocks move between workers, never to the caller.
 
     Parameters
     ----------
     kernel : Kernel
         A fitted kernel.
     X : dask array of shape (n, ...)
-        The points; blocks of rows. What is not persisted is computed again for every product.
+        The points, in blocks of rows. Blocks that are not persisted are computed for every product.
 
     Notes
     -----
-    A task for a pair of two blocks serves both, since the matrix is symmetric, as long as the two
-    results together are no larger than a block of X; with more columns there is one for each.
+    One task serves both orders of a pair of blocks, unless V has so many columns that the two
+    results are larger than a block of X.
 
     Examples
     --------
@@ -79,12 +77,12 @@ class DaskGram(GramOperator):
         return np.concatenate(computed(*products))
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Evaluate rows: the points that they belong to are sent to all blocks."""
+        """Evaluate rows; their points are sent to all blocks."""
         chosen = as_indices(indices, self.shape[0])
         return DaskCross(self.kernel, rows_of(self.points, chosen), self.points).toarray()
 
     def toarray(self) -> NDArray[Any]:
-        """Return the whole matrix, of blocks that are evaluated where the data are."""
+        """Return the whole matrix, evaluated by the workers."""
         n_blocks = len(self.points.chunks[0])
         pairs = [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
         matrix, bounds = np.empty(self.shape, dtype=self.dtype), bounds_of(self.points)
@@ -107,7 +105,7 @@ class DaskGram(GramOperator):
 
 
 class DaskCross(CrossOperator):
-    """The rectangular matrix k(X_new, X) where one of the two is a dask array, or both."""
+    """The rectangular matrix k(X_new, X), where one or both are dask arrays."""
 
     def __init__(self, kernel: Kernel, new: Any, points: Any) -> None:
         self.new, self.points = (as_row_blocks(X) if is_dask_array(X) else X for X in (new, points))
@@ -155,7 +153,7 @@ def _bounds(X: Any) -> list[slice]:
 
 
 def _fill(matrix: NDArray[Any], kernel: Kernel, new: Any, points: Any, pairs: list[Any]) -> None:
-    """Evaluate the kernel for pairs of blocks (i, j), by their places in the matrix."""
+    """Fill in the blocks (i, j) of a matrix of kernel values."""
     rows, columns = _blocks(new), _blocks(points)
     row_bounds, column_bounds = _bounds(new), _bounds(points)
     shared, values = constant(kernel), task(_values)
@@ -167,7 +165,7 @@ def _fill(matrix: NDArray[Any], kernel: Kernel, new: Any, points: Any, pairs: li
 
 
 def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]) -> list[Any]:
-    """Return the blocks of rows of k(rows, columns) V, of which `parts` are the blocks."""
+    """Return the blocks of rows of k(rows, columns) V; `parts` are the blocks of V."""
     one = task(_one_product)
     return [
         reduced([one(kernel, row, block, V) for block, V in zip(columns, parts, strict=True)], _sum)
@@ -176,7 +174,7 @@ def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]
 
 
 def _symmetric_products(kernel: Any, blocks: list[Any], parts: list[Any]) -> list[Any]:
-    """Return the blocks of rows of k(X, X) V, with one task for two blocks."""
+    """Return the blocks of rows of k(X, X) V, by one task for each pair of blocks."""
     own, both = task(_own_product), task(_two_products)
     terms = [[own(kernel, block, V)] for block, V in zip(blocks, parts, strict=True)]
     for i in range(len(blocks)):
@@ -205,7 +203,7 @@ def _own_product(kernel: Kernel, block: Any, V: NDArray[Any]) -> NDArray[Any]:
 def _two_products(
     kernel: Kernel, rows: Any, columns: Any, V_rows: NDArray[Any], V_columns: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return B V_columns and Bᵀ V_rows for B = k(rows, columns), of which tiles are made."""
+    """Return B V_columns and Bᵀ V_rows for B = k(rows, columns), evaluated in tiles."""
     a, b = kernel.prepare(rows), kernel.prepare(columns)
     dtype = block_dtype(a, b)
     scratch = np.empty(TILE * TILE, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The Gram matrix as a graph: similarities between points, divided by their degrees."""
+"""The Gram matrix as a graph: similarities divided by degrees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import CrossOperator, GramOperator, WrappedGram
 
 __all__ = ["Degree", "DegreeCross"]
 
-_BLOCK = 256  # rows taken at once where a row is needed in full
+_BLOCK = 256  # rows at a time
 
 
 class Degree(WrappedGram):
@@ -34,17 +34,17 @@ class Degree(WrappedGram):
     Parameters
     ----------
     operator : GramOperator
-        The matrix K of similarities. Degrees must not be negative.
+        The matrix K of similarities, with degrees that are not negative.
     sample_weight : array-like of shape (n,), optional
         Weights w. A point of weight 0 is left out: its row is zero. Default: all 1.
     shift : float, default=0.0
         σ. Similarities that are not negative have eigenvalues from -1 to 1, so that a shift of 1
         makes the matrix positive semidefinite; see also :meth:`largest_own_share`.
     row_numbers : array-like of shape (n,), optional
-        What the rows are called in messages. Default: 0, 1, 2, …
+        Row numbers for error messages. Default: 0, 1, 2, …
     uncertainty : array-like of shape (n,), optional
-        By how much the sums of the rows may be off where K is an approximation: a degree that is
-        negative by no more counts as 0. Default: not at all.
+        Errors of the row sums if K is an approximation: a degree that is negative by at most this
+        counts as 0. Default: 0.
 
     Attributes
     ----------
@@ -59,9 +59,8 @@ class Degree(WrappedGram):
 
     Notes
     -----
-    Where a point has hardly any similarity to others, K_ii dwarfs the rest of its row, and
-    taking it off a product would leave rounding. These rows are taken from K in full, without their
-    diagonal entry; among points that have neighbours there are none.
+    If a point has hardly any similarity to others, subtracting K_ii from a product would leave
+    only rounding. Such rows are taken from K in full, without their diagonal entry.
 
     Examples
     --------
@@ -83,20 +82,20 @@ class Degree(WrappedGram):
         super().__init__(operator)
         n = self.shape[0]
         weights = check_sample_weight(sample_weight, n, "Degree")
-        numbers = np.arange(n)
-        if row_numbers is not None:
-            check_finite_vector(row_numbers, n, "row_numbers", "Degree")
-            numbers = np.asarray(row_numbers)
+        given = np.arange(n) if row_numbers is None else row_numbers
+        numbers = check_finite_vector(given, n, "row_numbers", "Degree")
         self.shift = check_number(shift, "shift", "Degree")
         self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
         self._own = operator.diagonal().astype(np.float64)
         self.degrees: NDArray[np.float64] = self._sum_rows()
-        loose = np.flatnonzero(self._doubtful())
+        # a quarter of the digits may be lost where K_ii was subtracted
+        share = float(np.finfo(self.dtype).eps) ** 0.25
+        loose = np.flatnonzero((self.degrees < share * np.abs(self._own)) & (self.weights > 0))
         self._sum_without_own(loose)
         if uncertainty is not None:
             allowed = check_finite_vector(uncertainty, n, "uncertainty", "Degree")
             self.degrees[(self.degrees < 0) & (self.degrees >= -allowed)] = 0.0
-        self._check_degrees(numbers)
+        _check_degrees(np.where(self.weights > 0, self.degrees, 0.0), numbers, "other points")
         self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
             self.degrees
         )
@@ -109,7 +108,7 @@ class Degree(WrappedGram):
     # ------------------------------------------------------------------ degrees
 
     def _sum_rows(self) -> NDArray[np.float64]:
-        """Return Σ_j w_j K_ij - K_ii; a point of weight 0 is not there to be left out."""
+        """Return Σ_j w_j K_ij - K_ii; K_ii is not in the sum for a point of weight 0."""
         # in float64 also over a float32 Gram: K_ii is subtracted
         sums = np.asarray(self.operator @ self.weights[:, None], dtype=np.float64)[:, 0]
         if not np.all(np.isfinite(sums)):
@@ -118,11 +117,6 @@ class Degree(WrappedGram):
                 "other parameters of the kernel."
             )
         return sums - np.where(self.weights > 0, self._own, 0.0)
-
-    def _doubtful(self) -> NDArray[np.bool_]:
-        """Tell where too few digits are left when K_ii is taken off: a quarter is given up."""
-        share = float(np.finfo(self.dtype).eps) ** 0.25
-        return (self.degrees < share * np.abs(self._own)) & (self.weights > 0)
 
     def _sum_without_own(self, loose: NDArray[np.intp]) -> None:
         """Sum these rows again, leaving K_ii out rather than subtracting it."""
@@ -141,29 +135,12 @@ class Degree(WrappedGram):
         block[np.arange(len(chosen)), chosen] = 0
         return block
 
-    def _check_degrees(self, row_numbers: NDArray[Any]) -> None:
-        negative = np.flatnonzero((self.degrees < 0) & (self.weights > 0))
-        if len(negative) == 0:
-            return
-        row = int(negative[0])
-        advice = (
-            "Weights count copies, and a copy's similarity to itself is left out: multiply the "
-            "weights so that none is below 1, or leave them out."
-            if self.weights[row] < 1
-            else "A graph needs similarities that are not negative on the whole: choose a kernel "
-            "such as Gaussian, or add a constant to this one."
-        )
-        raise ValueError(
-            f"The degree of row {row_numbers[row]}, the sum of its similarities to the other "
-            f"points, is {self.degrees[row]:.4g} (one of {len(negative)} below 0). {advice}"
-        )
-
     def distinguishes_points(self) -> bool:
-        r"""Tell whether K knows the points from each other, as far as rounding lets it.
+        r"""Return whether the similarities differ by more than rounding.
 
         The mean squared distance of points from their mean is the mean of K_ii less that of all of
-        K. Where it is 0, and the rows have one sum, all similarities are the same, every direction
-        but the first is an eigenvector, and none means anything.
+        K. If it is 0 and the row sums are equal, all similarities are equal, and every direction
+        but the first is an eigenvector.
         """
         total = float(self.weights.sum())
         share = self.weights / total
@@ -175,26 +152,26 @@ class Degree(WrappedGram):
         return not (even and abs(spread) <= rounding * abs(length))
 
     def largest_own_share(self) -> float:
-        r"""Return the largest K_ii / Δ_i of a point that has a degree, 0 where there is none.
+        r"""Return the largest K_ii / Δ_i of all points with a degree, or 0.
 
-        Where K is positive semidefinite, so is :math:`N + \operatorname{diag}(K_{ii}/\Delta_i)`:
-        a shift by this number is enough then.
+        If K is positive semidefinite, so is :math:`N + \operatorname{diag}(K_{ii}/\Delta_i)`: a
+        shift by this number is enough.
         """
         return float(self._own_shares().max(initial=0.0))
 
     def _own_shares(self) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):  # of a point that is all but isolated
+        with np.errstate(over="ignore"):  # a point may be almost isolated
             return self._over_degrees(self._own)
 
     def held_by_matrix(
         self, vectors: NDArray[Any], values: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        r"""Tell which eigenvectors of N are more to K than rounding.
+        r"""Return which eigenvectors of N are more than rounding to K.
 
         .. math:: v^\top \Delta^{-1/2} K \Delta^{-1/2} v = \lambda + \sum_i v_i^2 K_{ii} / \Delta_i
 
-        is 0 where K does not know the points apart at which v differs, as of equal points: N
-        leaves out the similarity of each to itself, and has any such v for an eigenvector.
+        is 0 if v differs only between points that are equal to K: N leaves out the similarity of
+        each point to itself, and any such v is an eigenvector.
         """
         squares = vectors.astype(np.float64) ** 2
         own = np.where(squares > 0, self._own_shares()[:, None] * squares, 0.0).sum(axis=0)
@@ -211,7 +188,7 @@ class Degree(WrappedGram):
             chosen = self._loose[start : start + _BLOCK]
             product[chosen] = self._rows_without_own(chosen) @ scaled
         product *= scale
-        # of w K_ii, which is in the product, (w - 1) K_ii is to be left; loose rows have none of it
+        # the product has w K_ii and must have (w - 1) K_ii; loose rows have nothing of it
         own = -self._own
         own[self._loose] *= 1 - self.weights[self._loose]
         product += (self._over_degrees(own) + self.shift).astype(dtype, copy=False)[:, None] * V
@@ -269,7 +246,8 @@ class DegreeCross(CrossOperator):
         dtype = np.result_type(V.dtype, self.dtype)
         scaled = V * self._inverse_roots.astype(dtype, copy=False)[:, None]
         product = self._cross @ np.hstack([scaled, self._weights[:, None]])
-        degrees = self._checked(product[:, -1].real.astype(np.float64))
+        degrees = product[:, -1].real.astype(np.float64)
+        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
         block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
         block *= _inverse_roots(degrees).astype(dtype, copy=False)[:, None]
         return block, degrees
@@ -277,21 +255,11 @@ class DegreeCross(CrossOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         return self.product_and_degrees(V)[0]
 
-    def _checked(self, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-        negative = np.flatnonzero(degrees < 0)
-        if len(negative):
-            row = int(negative[0])
-            raise ValueError(
-                f"The degree of row {row} of the new points, the sum of its similarities to the "
-                f"training points, is {degrees[row]:.4g}. A graph needs similarities that are not "
-                "negative on the whole: choose a kernel such as Gaussian, or leave such points out."
-            )
-        return degrees
-
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of these new points."""
         block = self._cross.rows(indices)
-        degrees = self._checked(block @ self._weights)
+        degrees = block @ self._weights
+        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
         block *= self._inverse_roots.astype(block.dtype, copy=False)
         block *= _inverse_roots(degrees).astype(block.dtype, copy=False)[:, None]
         return block
@@ -301,3 +269,18 @@ def _inverse_roots(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return 1 / √Δ, and 0 where the degree is not positive."""
     roots = np.sqrt(np.maximum(degrees, 0.0))
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+
+
+def _check_degrees(
+    degrees: NDArray[np.float64], numbers: NDArray[Any], others: str, of: str = ""
+) -> None:
+    """Raise if a degree is negative, naming the first such row."""
+    negative = np.flatnonzero(degrees < 0)
+    if len(negative):
+        row = int(negative[0])
+        raise ValueError(
+            f"The degree of row {int(numbers[row])}{of}, the sum of its similarities to {others}, "
+            f"is {degrees[row]:.4g} (one of {len(negative)} below 0). Use a kernel such as "
+            "Gaussian, whose values are not negative, and no weights below 1: they count copies, "
+            "without the similarity of a copy to itself."
+        )

@@ -17,12 +17,10 @@ __all__ = ["DenseCross", "DenseGram"]
 
 
 def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
-    if scipy.sparse.issparse(matrix):
-        raise ValueError("A Gram matrix must be dense; call toarray() on the sparse one.")
-    if isinstance(matrix, LinearOperator):
+    if scipy.sparse.issparse(matrix) or isinstance(matrix, LinearOperator):
         raise ValueError(
-            "A Gram matrix must be an array, or a GramOperator, which has rows and a diagonal; got "
-            f"{type(matrix).__name__}. Multiply it by the identity for its array."
+            f"A Gram matrix must be a dense array or a GramOperator; got {type(matrix).__name__}. "
+            "Call toarray() on a sparse matrix."
         )
     with numbers_expected(matrix, "A Gram matrix", "kernel values"):
         array = np.asarray(matrix)

@@ -1,4 +1,4 @@
-"""From a kernel and data to the Gram operator that fits the memory budget."""
+"""Gram operators of a kernel and data, within a memory budget."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ def gram_operator(
     kernel : Kernel
         A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
     X : validated data
-        What ``kernel.validate`` returned; or a dask array of such rows, whose kernel values are
-        evaluated anew for every product, whatever the budget.
+        Result of ``kernel.validate``; or a dask array of such rows, whose kernel values are
+        evaluated for every product, whatever the budget.
     memory_budget : str or number, default="2GiB"
         How much memory the stored matrix may take.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        ``"memory"`` keeps the half of the matrix that symmetry leaves, ``"disk"`` keeps it in a
-        temporary file, ``"recompute"`` evaluates each tile whenever a product needs it. ``"auto"``
-        is memory where that fits the budget; beyond it, recompute, except for kernels given as
-        Python callables, which may be slow and are evaluated once, to disk.
+        ``"memory"`` stores half of the symmetric matrix, ``"disk"`` stores it in a temporary file,
+        ``"recompute"`` evaluates it for each product. ``"auto"`` is memory within the budget,
+        otherwise recompute; or disk for kernels given as Python callables, which may be slow.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def gram_operator(
 
 
 def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
-    """Return k(x, x) for each point; nothing is made whose size grows faster than theirs.
+    """Return k(x, x) for each point, without the Gram matrix.
 
     Examples
     --------
@@ -88,8 +87,8 @@ def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
 def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     """Make the operator k(X_new, X) of a fitted kernel; its products are evaluated in tiles.
 
-    With a precomputed kernel X_new holds the values already, and X is not looked at. X may be what
-    :func:`prepared_points` returned, where there are many operators with the same X.
+    With a precomputed kernel, X_new are the values and X is ignored. X may be the result of
+    :func:`prepared_points`, for many operators with the same X.
     """
     _check_real(kernel, X_new, "cross_operator", "X_new")
     if not isinstance(kernel, Precomputed) and not isinstance(X, Prepared):
@@ -107,10 +106,7 @@ def prepared_points(kernel: Kernel, X: Any) -> Any:
 
 
 def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
-    """Raise unless a kernel is fitted and X is what its ``validate`` may have returned.
-
-    By the type and the shape of X alone: its values were looked at when it was validated.
-    """
+    """Raise unless a kernel is fitted and X has the type and shape of validated data."""
     _check_kernel(kernel, owner)
     if is_dask_array(X):
         return
@@ -154,15 +150,15 @@ def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     check_ready(kernel, X, owner, name)
     if kernel.hermitian:
         raise ValueError(
-            f"{type(kernel).__name__} has complex values, and this method takes real ones only. Of "
-            "shapes, VeroneseWhitney is a kernel for every method."
+            f"{type(kernel).__name__} has complex values; this method needs real ones. For shapes, "
+            "use VeroneseWhitney."
         )
 
 
 def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
-    """Return the storage that would be used and the reason, without doing any work."""
+    """Return the storage that would be used, and the reason."""
     _check_kernel(kernel, "choose_storage")
     _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
@@ -174,7 +170,7 @@ def choose_storage(
 def storage_within(
     memory_budget: str | float, storage: str, needed: int, what: str, *, slow: bool
 ) -> tuple[str, str]:
-    """Return the storage of so many bytes, and the reason; `slow` numbers are never recomputed."""
+    """Return the storage of `needed` bytes, and the reason; `slow` values are not recomputed."""
     budget = parse_bytes(memory_budget)
     comparison = f"{what} {format_bytes(needed)}, the budget is {format_bytes(budget)}"
     if storage == "memory" and needed > budget:

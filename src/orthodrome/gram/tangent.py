@@ -1,4 +1,4 @@
-"""The Gram matrix of Log maps: points on the unit sphere seen from one of its points."""
+"""The Gram matrix of Log maps of points on the unit sphere."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _TangentCross(WrappedCross):
         product = self._cross @ np.hstack([across, self._gram.base_point[:, None]])
         cosines = product[:, -1].real.astype(np.float64)
         block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        left = self._gram.cosines @ across  # of rounding, along the base point
-        block -= np.outer(cosines, left).astype(dtype, copy=False)
+        radial = self._gram.cosines @ across  # rounding, in the direction of the base point
+        block -= np.outer(cosines, radial).astype(dtype, copy=False)
         block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
         return block
 
@@ -57,7 +57,7 @@ class Tangent(WrappedGram):
     base_point : array-like of shape (n,)
         The coefficients ξ of the base point, as :func:`orthodrome.sphere.karcher_mean` finds them.
     cosines : array-like of shape (n,), optional
-        c where it is known already; it saves a product.
+        c, if it is known; it saves a product.
 
     Attributes
     ----------
@@ -101,25 +101,25 @@ class Tangent(WrappedGram):
             )
 
     def _identity(self) -> dict[str, Any]:
-        # the base point is the end of an iteration, whose last digits depend on the threads
+        # the last digits of the base point, found by iteration, depend on the number of threads
         decimals = 6 if self.dtype == np.float64 else 3
         return {"operator": self.operator, "base_point": sketch(self.base_point, decimals)}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). What K is multiplied by is orthogonal to the base
-        # point, so that nothing of the size of K is subtracted afterwards.
+        # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). K is multiplied by vectors orthogonal to the
+        # base point, so that nothing of the size of K is subtracted afterwards.
         product = self.operator @ self._across(V)
-        along = self.base_point @ product
-        product -= np.outer(self.cosines, along).astype(product.dtype, copy=False)
+        radial = self.base_point @ product
+        product -= np.outer(self.cosines, radial).astype(product.dtype, copy=False)
         product *= self.stretches.astype(product.dtype, copy=False)[:, None]
         return product
 
     def _across(self, V: NDArray[Any]) -> NDArray[Any]:
         """Return (I - ξ cᵀ) D V in the precision of V and K."""
         dtype = np.result_type(V.dtype, self.dtype)
-        along = (self.cosines * self.stretches) @ V
+        radial = (self.cosines * self.stretches) @ V
         across = V * self.stretches.astype(dtype, copy=False)[:, None]
-        across -= np.outer(self.base_point, along).astype(dtype, copy=False)
+        across -= np.outer(self.base_point, radial).astype(dtype, copy=False)
         return across
 
     def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
@@ -139,9 +139,9 @@ class Tangent(WrappedGram):
         return (sines * self.stretches**2).astype(self.dtype)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return the average size of the terms whose difference an entry is.
+        """Return the average size of the terms that are subtracted in an entry.
 
-        If large coefficients of the base point cancel, so do the terms of the cosines.
+        Coefficients of the base point that cancel enlarge the terms of the cosines.
         """
         cancelling = max(1.0, float(np.linalg.norm(self.base_point)))
         return cancelling * float(np.average(self.stretches**2, weights=weights))

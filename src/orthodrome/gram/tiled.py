@@ -1,8 +1,7 @@
-"""Gram matrices in square tiles: kept in memory, kept on disk, or evaluated anew each time.
+"""Gram matrices in square tiles: in memory, on disk, or recomputed for each product.
 
-Only the tiles on and above the diagonal are evaluated and kept, and each serves twice in a
-product. The three kinds of storage run through the same loop over the same tiles, so that they
-give the same numbers.
+Only the tiles on and above the diagonal are evaluated and stored; products use each of them twice.
+All kinds of storage share one loop over the tiles, so that they give the same numbers.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class TiledGram(GramOperator):
     X : validated data
         What ``kernel.validate`` returned.
     storage : {"memory", "disk", "recompute"}
-        Where the tiles live between products. ``"disk"`` is a temporary file without a name, in
-        the folder that ``TMPDIR`` names; it disappears with the operator.
+        Where tiles are kept between products. ``"disk"`` is a temporary file in the folder
+        ``TMPDIR``, deleted with the operator.
     """
 
     def __init__(self, kernel: Kernel, X: Any, storage: str) -> None:
@@ -60,7 +59,7 @@ class TiledGram(GramOperator):
         return {"kernel": self.kernel, "points": self.points}
 
     def _all_tiles(self, size: int) -> NDArray[Any]:
-        """Evaluate every tile, one after the other in a buffer in memory or on disk."""
+        """Evaluate all tiles into one buffer, in memory or on disk."""
         if self.storage == "memory":
             buffer = np.empty(size, dtype=self.dtype)
         else:
@@ -78,7 +77,7 @@ class TiledGram(GramOperator):
         return buffer
 
     def _tile(self, index: int, scratch: NDArray[Any]) -> NDArray[Any]:
-        """Return a tile: a view of the stored ones, or evaluated, into the scratch if possible."""
+        """Return a stored tile as a view, or evaluate it, into `scratch` if possible."""
         i, j = self._corners[index]
         shape = (min(TILE, self.shape[0] - i), min(TILE, self.shape[0] - j))
         if self._buffer is not None:
@@ -159,7 +158,7 @@ class CrossGram(CrossOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         V = np.ascontiguousarray(V)
         product = np.zeros((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # few new points: thinner slices, so that every thread has its share
+        # thinner slices for few new points, so that all threads have work
         step = min(TILE, max(32, -(-self.shape[0] // n_threads())))
         starts = range(0, self.shape[0], step)
 

@@ -42,7 +42,7 @@ class Scaled(WrappedGram):
         return _times(self.operator.diagonal(), self.factor)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms whose difference an entry is."""
+        """Return the size of the terms that are subtracted in an entry."""
         return self.factor * self.operator.term_size(weights)
 
 
