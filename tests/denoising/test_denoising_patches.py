@@ -1,7 +1,6 @@
-"""Patches on a grid, and the average of overlapping patches, beside a slow oracle."""
+"""Patches on a grid and the average of overlapping patches, compared with a slow oracle."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +81,10 @@ def test_patches_are_those_of_the_oracle(grid):
     patches = grid.extract(grid.extend(image), grid.whole)
     expected = oracle_patches(image, grid.patch_size, grid.step)
     np.testing.assert_array_equal(patches, expected)
+    positions = np.arange(0, len(patches), 3)
+    np.testing.assert_array_equal(
+        grid.extract_at(grid.extend(image), positions), expected[positions]
+    )
 
 
 @given(grids())
@@ -89,16 +92,14 @@ def test_averages_are_those_of_the_oracle(grid):
     patches = np.random.default_rng(1).standard_normal((grid.whole.n_patches, n_features(grid)))
     expected, count = oracle_average(patches, grid.image_shape, grid.patch_size, grid.step)
     np.testing.assert_allclose(averaged(grid, patches), expected, rtol=1e-12, atol=1e-12)
-    # every pixel, also at the border, has as many patches as the sizes allow
-    least = (grid.patch_size[0] // grid.step) * (grid.patch_size[1] // grid.step)
-    assert count.min() >= least
-
-
-@given(grids())
-def test_unchanged_patches_give_the_image_back(grid):
+    # every pixel, also at the border, is covered by enough patches
+    sides = np.array(grid.patch_size)
+    assert count.min() >= np.prod(sides // grid.step)
+    if not np.any(sides % grid.step):
+        assert count.max() == count.min()
     image = np.round(64 * image_for(grid))  # sums of integers are exact
-    patches = grid.extract(grid.extend(image), grid.whole)
-    np.testing.assert_array_equal(averaged(grid, patches), image)
+    unchanged = grid.extract(grid.extend(image), grid.whole)
+    np.testing.assert_array_equal(averaged(grid, unchanged), image)
 
 
 @given(grids(), st.integers(1, 40))
@@ -116,46 +117,25 @@ def test_bands_and_blocks_add_up_to_the_whole(grid, max_patches):
     np.testing.assert_allclose(total, at_once, rtol=1e-12, atol=1e-12)
 
 
-def test_patches_at_positions_and_in_blocks():
-    grid = PatchGrid((9, 12, 2), (4, 3), 2)
+@given(grids(), st.data())
+def test_blocks_are_parts_of_the_whole(grid, data):
+    top, left = (data.draw(st.integers(0, n - 1)) for n in grid.shape)
+    block = Block(
+        top,
+        data.draw(st.integers(top + 1, grid.shape[0])),
+        left,
+        data.draw(st.integers(left + 1, grid.shape[1])),
+    )
     extended = grid.extend(image_for(grid))
-    whole = grid.extract(extended, grid.whole)
-    positions = np.array([0, 5, 17, grid.whole.n_patches - 1])
-    np.testing.assert_array_equal(grid.extract_at(extended, positions), whole[positions])
-    block = Block(1, 3, 2, 5)
-    rows, columns = np.meshgrid([1, 2], [2, 3, 4], indexing="ij")
-    numbers = (rows * grid.shape[1] + columns).ravel()
-    np.testing.assert_array_equal(grid.extract(extended, block), whole[numbers])
-    # the coverage of a block is what adding ones to its region gives
+    whole = grid.extract(extended, grid.whole).reshape(*grid.shape, -1)
+    expected = whole[block.top : block.bottom, block.left : block.right]
+    found = grid.extract(extended, block)
+    np.testing.assert_array_equal(found, expected.reshape(found.shape))
+    # the coverage of a block is the sum of ones on its region
     total = np.zeros_like(extended)
     grid.add(total, np.ones((block.n_patches, n_features(grid))), block)
-    assert total.sum() == block.n_patches * n_features(grid)
     coverage = grid.coverage(block)
-    height, width = coverage.shape
-    covered = total[2 : 2 + height, 4 : 4 + width, 0]
-    np.testing.assert_array_equal(covered, coverage)
-
-
-def test_a_shift_by_the_step_shifts_the_patches():
-    rng = np.random.default_rng(2)
-    large = rng.standard_normal((24, 24, 1))
-    grid = PatchGrid((20, 20, 1), (5, 5), 2)
-    first, second = (
-        grid.extract(grid.extend(large[i : i + 20, i : i + 20]), grid.whole).reshape(
-            *grid.shape, -1
-        )
-        for i in (0, 2)
-    )
-    # positions whose patches lie inside both images; the extension is patch - step = 3 wide
-    np.testing.assert_array_equal(first[3:-2, 3:-2], second[2:-3, 2:-3])
-
-
-@pytest.mark.parametrize("step", [1, 2, 4])
-def test_all_pixels_are_covered_alike_where_the_step_divides_the_patch(step):
-    grid = PatchGrid((13, 10, 1), (4, 4), step)
-    extended = grid.extend(np.zeros(grid.image_shape))
-    total = np.zeros_like(extended)
-    grid.add(total, np.ones((grid.whole.n_patches, 16)), grid.whole)
-    margin = 4 - step
-    inside = total[margin : margin + 13, margin : margin + 10]
-    np.testing.assert_array_equal(inside, (4 // step) ** 2)
+    first = (block.top * grid.step, block.left * grid.step)
+    region = tuple(slice(a, a + n) for a, n in zip(first, coverage.shape, strict=True))
+    np.testing.assert_array_equal(total[region][..., 0], coverage)
+    assert total.sum() == block.n_patches * n_features(grid)

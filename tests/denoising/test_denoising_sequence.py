@@ -30,7 +30,7 @@ def noisy_walk(noise=NOISE, seed=0, **shape):
 
 
 def quick():
-    """A given model: the laws of what is around it do not need the choices."""
+    """Return a denoiser with a given model, which is faster."""
     return SequenceDenoiser(8, Gaussian(2.0), random_state=0)
 
 
@@ -39,7 +39,7 @@ def mean_square(a, b):
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1])
-def test_noise_goes_and_the_motion_stays(noise):
+def test_noise_is_removed_and_the_motion_kept(noise):
     clean, noisy = noisy_walk(noise)
     denoiser = SequenceDenoiser(random_state=0)
     cleaned = denoiser.denoise(noisy)
@@ -73,7 +73,7 @@ def test_a_fixed_model_is_kernel_pca_of_the_frames():
     assert (denoiser.n_components_, denoiser.sigma_) == (12, 1.0)
 
 
-def test_coordinates_are_absolute_and_follow_a_motion_of_the_whole():
+def test_results_follow_rotations_shifts_and_scales():
     _, noisy = noisy_walk()
     expected = SequenceDenoiser(random_state=0).denoise(noisy)
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
@@ -96,7 +96,7 @@ def test_still_and_noiseless_sequences_come_back_unchanged():
     assert mean_square(changed, noisy_walk(1e-4)[1]) <= 1.5e-8
 
 
-def test_long_sequences_are_fitted_and_tried_on_some_frames(monkeypatch):
+def test_long_sequences_use_a_part_of_the_frames(monkeypatch):
     clean, noisy = noisy_walk(n=400)
     monkeypatch.setattr(sequence_module, "_TRIAL_FRAMES", 60)
     denoiser = SequenceDenoiser(max_train=100, random_state=0)
@@ -141,7 +141,7 @@ def test_signature_and_repr():
     assert repr(denoiser) == "SequenceDenoiser(n_components=25, kernel=Gaussian(sigma=1.5))"
 
 
-def test_frames_that_cannot_be():
+def test_invalid_frames():
     frames = walk(20)
     for bad, message in [
         (frames[0], "3 axes"),
@@ -151,7 +151,7 @@ def test_frames_that_cannot_be():
     ]:
         with pytest.raises(ValueError, match=message):
             SequenceDenoiser().denoise(bad)
-    frames[3, 2, 1] = np.nan  # a joint that was not seen
+    frames[3, 2, 1] = np.nan
     with pytest.raises(ValueError, match=r"the first at \(3, 2, 1\)"):
         SequenceDenoiser().denoise(frames)
 

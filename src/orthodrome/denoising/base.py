@@ -1,4 +1,4 @@
-"""What the denoisers of images and of sequences share."""
+"""The base class of the denoisers, and checks of their data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.checks import (
-    check_integer,
-    check_positive,
-    check_random_state,
-    numbers_expected,
-)
+from .._core.checks import check_integer, check_positive, check_random_state, numbers_expected
 from .._core.warn import warn_user
 from ..decomposition import KernelPCA
 from ..eigen.leading import check_solver
@@ -27,10 +22,10 @@ from .selection import Choice, choose, component_counts, has_scale_rule
 
 __all__ = ["KernelDenoiser", "check_values"]
 
-# By how much the data are moved to estimate a divergence, in units of the noise.
+# Size of the perturbation that estimates the divergence, in units of the noise.
 _EPSILON = 0.1
 
-# Fitted attributes if the data are left as they are.
+# Attributes after a call that returns the data unchanged.
 _UNCHANGED = {
     "model_": None,
     "sigma_": math.nan,
@@ -44,10 +39,10 @@ _UNCHANGED = {
 
 
 class KernelDenoiser:
-    """Kernel PCA of training points, and pre-images of all points on its components.
+    """Denoise points by kernel PCA of training points and pre-images.
 
-    A subclass turns its data into points, and cleaned points into its data. It is a dataclass whose
-    fields are its parameters.
+    Subclasses convert their data to points and back. They are dataclasses whose fields are their
+    parameters.
     """
 
     n_components: int | str
@@ -66,7 +61,7 @@ class KernelDenoiser:
     # ------------------------------------------------------------------ parameters
 
     def __repr__(self) -> str:
-        """Name the parameters that are not the defaults."""
+        """Return the call with the parameters that differ from their defaults."""
         given = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
@@ -82,8 +77,8 @@ class KernelDenoiser:
             noise = check_positive(self.noise, "noise", owner, or_zero=True)
             if noise and not 0.0 < noise * noise < math.inf:
                 raise ValueError(
-                    f"noise of {owner} must have a square that is a number; got {self.noise!r}: "
-                    "rescale the data."
+                    f"The square of noise of {owner} overflows or underflows; got {self.noise!r}. "
+                    "Rescale the data."
                 )
         if not _is_auto(self.blend):
             check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
@@ -92,25 +87,25 @@ class KernelDenoiser:
         check_random_state(self.random_state, owner)
         if isinstance(as_kernel(self.kernel, owner), Precomputed):
             raise ValueError(
-                f"kernel of {owner} is evaluated at points that are not known beforehand; "
-                "'precomputed' cannot be. Pass a Kernel, a name or a callable."
+                f"kernel of {owner} must be a Kernel, a name or a callable that can be evaluated "
+                "at new points; got 'precomputed'."
             )
 
     @property
     def _is_open(self) -> bool:
-        """Whether anything is left to be chosen by the estimated risk."""
+        """Whether a parameter is chosen by estimated risk."""
         auto = _is_auto(self.n_components) or _is_auto(self.blend)
         return auto or has_scale_rule(as_kernel(self.kernel))
 
     def _noise_level(self, estimate: Callable[[], float]) -> float:
-        """Return the noise as given or, only where something depends on it, as estimated."""
+        """Return the given noise level, or estimate it if a choice depends on it."""
         if not _is_auto(self.noise):
             return float(self.noise)
         return estimate() if self._is_open else math.nan
 
     def _epsilon(self, values: NDArray[Any]) -> float:
-        """Return by how much to move the data: little beside the noise, and beside themselves."""
-        spread = float(np.abs(values - values.mean(axis=0)).mean())  # its square might overflow
+        """Return the size of the perturbation, small compared with the noise and the data."""
+        spread = float(np.abs(values - values.mean(axis=0)).mean())  # squares might overflow
         return _EPSILON * min(self.noise_, spread)
 
     # ------------------------------------------------------------------ fitting
@@ -121,7 +116,7 @@ class KernelDenoiser:
         make_trial: Callable[[], Trial],
         rng: np.random.RandomState,
     ) -> KernelPCA | None:
-        """Choose what is not given and fit the model; return None where nothing is to be done."""
+        """Choose the open parameters and fit the model; return None if there is no noise."""
         if self.noise_ == 0.0 or np.all(training == training[0]):
             self.__dict__.update(_UNCHANGED, explained_variance_ratio_=np.empty(0))
             return None
@@ -130,43 +125,42 @@ class KernelDenoiser:
         blend = None if _is_auto(self.blend) else float(self.blend)
         n, d = training.shape
         if _is_auto(self.n_components):
-            # beyond twice the dimension the components of a smooth kernel are those of the noise
+            # for a smooth kernel, components beyond twice the dimension are noise
             counts = component_counts(max(1, min(n // 2, 2 * d)))
         else:
             counts = [min(int(self.n_components), n)]
         if self._is_open:
-            choice = choose(
+            found = choose(
                 make_trial(), kernel, self.noise_, counts, blend=blend, random_state=seed
             )
         else:
-            choice = Choice(kernel, counts[0], float(self.blend), math.nan)
-        # the candidates were fitted by the solver "auto": which one finds the components does
-        # not change what they are, and this fit is the one that is used
-        model = KernelPCA(
-            choice.n_components, choice.kernel, solver=self.solver, random_state=seed
-        ).fit(training)
+            found = Choice(kernel, counts[0], float(self.blend), math.nan)
+        # candidates are fitted with solver="auto"; this solver finds the same components
+        options = {"solver": self.solver, "random_state": seed}
+        model = KernelPCA(found.n_components, found.kernel, **options).fit(training)
         for name in ("n_components_", "explained_variance_ratio_", "solver_", "n_iter_"):
             setattr(self, name, getattr(model, name))
         self.model_, self.converged_ = model, bool(model.converged_)
         self.sigma_ = float(getattr(model.kernel_, "sigma_", math.nan))
-        self.blend_, self.risk_ = choice.blend, choice.risk
+        self.blend_, self.risk_ = found.blend, found.risk
         return model
 
     def _warn_unless_converged(self, n_unfinished: int, n_points: int) -> None:
         if n_unfinished:
             self.converged_ = False
             warn_user(
-                f"{type(self).__name__}: {n_unfinished} of {n_points} pre-images did not meet "
-                "their tolerance, and stand where they stopped. Choose a larger scale (sigma) of "
-                "the kernel.",
+                f"{type(self).__name__}: {n_unfinished} of {n_points} pre-images did not converge. "
+                "Choose a larger scale (sigma) of the kernel.",
                 ConvergenceWarning,
             )
 
 
 def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> NDArray[Any]:
     """Return data as an array of real, finite numbers with an allowed number of axes."""
-    with numbers_expected(np.ma.getdata(data) if np.ma.is_masked(data) else data, name, owner):
-        array = np.asarray(data)
+    mask = np.ma.getmaskarray(data) if np.ma.is_masked(data) else False
+    plain = data if mask is False else data.data
+    with numbers_expected(plain, name, owner):
+        array = np.asarray(plain)
     if array.dtype.kind not in "uif":
         raise ValueError(
             f"{name} of {owner} must be real numbers, integer or floating; got dtype "
@@ -177,32 +171,22 @@ def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> N
         raise ValueError(f"{name} of {owner} must have {expected} axes; got shape {array.shape}.")
     if array.size == 0:
         raise ValueError(f"{name} of {owner} is empty: shape {array.shape}.")
-    finite = np.isfinite(array)
-    if np.ma.is_masked(data):
-        finite &= ~np.ma.getmaskarray(data)
-    if not finite.all():
-        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+    missing = np.argwhere(~np.isfinite(array) | mask)
+    if len(missing):
         raise ValueError(
-            f"{name} of {owner} must be finite and complete; {np.count_nonzero(~finite)} values "
-            f"are NaN, infinite or masked, the first at {first}. Fill the gaps before denoising."
+            f"{name} of {owner} must be finite and complete; {len(missing)} values are NaN, "
+            f"infinite or masked, the first at {tuple(missing[0].tolist())}. Fill the gaps before "
+            "denoising."
         )
-    _check_squares(array, name, owner)
-    return array
-
-
-def _check_squares(array: NDArray[Any], name: str, owner: str) -> None:
-    """Raise where sums of squares would be infinite, or 0 for what is not."""
-    limits = np.finfo(np.float32 if array.dtype == np.float32 else np.float64)  # computed in
+    limits = np.finfo(np.float32 if array.dtype == np.float32 else np.float64)
     largest = max(abs(float(array.max())), abs(float(array.min())))
-    how = ""
-    if largest > 0.1 * math.sqrt(float(limits.max) / array.size):
-        how = "large that sums of their squares overflow"
-    elif 0 < largest < 10 * math.sqrt(float(limits.tiny)):
-        how = "small that their squares underflow"
-    if how:
+    overflows = largest > 0.1 * math.sqrt(float(limits.max) / array.size)
+    if overflows or 0 < largest < 10 * math.sqrt(float(limits.tiny)):
         raise ValueError(
-            f"The values of {name} of {owner} are so {how} in {limits.dtype}; rescale them."
+            f"Sums of squares of {name} of {owner} {'over' if overflows else 'under'}flow in "
+            f"{limits.dtype}: the largest absolute value is {largest:g}. Rescale the data."
         )
+    return array
 
 
 def _is_auto(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Points cleaned by kernel PCA: projected on the leading components, and back by pre-images."""
+"""Points denoised by kernel PCA: pre-images of projections on the leading components."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..preimage.fixed_point import fixed_point
 __all__ = ["Cleaned", "clean"]
 
 _MAX_ITER = 500  # as in preimage
-_BLOCK_ELEMENTS = 2**23  # coefficients of expansions held at once: 64 MiB
+_BLOCK_ELEMENTS = 2**23  # coefficients of expansions in memory: 64 MiB
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Cleaned points.
+    """Denoised points.
 
     Attributes
     ----------
     points : ndarray of shape (m, d)
         The pre-images.
     n_unfinished : int
-        How many fixed points did not meet the tolerance.
+        Number of fixed-point iterations that did not converge.
     """
 
     points: NDArray[Any]
@@ -46,20 +46,19 @@ def clean(
 
     With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
     :math:`\beta = p + A e`, A the model's ``dual_coef_`` and p its ``mean_``. For radial kernels
-    the fixed point of Mika et al. starts at x itself. (``inverse_transform``, which knows the
-    coordinates alone, has to try several starts; for points that are near their pre-images both end
-    at the same one.)
+    the fixed-point iteration of Mika et al. starts at x itself. (``inverse_transform`` knows only
+    the coordinates and tries several starts; for points near their pre-images the results agree.)
 
     Parameters
     ----------
     model : KernelPCA
-        Fitted on the training points, without weights.
+        A model fitted without weights.
     points : ndarray of shape (m, d)
-        Points to clean.
+        Points to denoise.
     n_components : int, optional
-        How many of the model's components to use; default: all.
+        Number of components to use; default: all.
     tol : float
-        The fixed point stops when a step is at most tol times the spread of the training points.
+        The iteration stops when a step is at most tol times the spread of the training points.
     """
     coordinates = model.transform(points)
     r = model.n_components_ if n_components is None else n_components

@@ -1,4 +1,4 @@
-"""Images cleaned by kernel PCA of their patches."""
+"""Denoising of images by kernel PCA of their patches."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from .risk import Sample, Trial
 
 __all__ = ["PatchDenoiser"]
 
-# Patches in memory at once; a pre-image of each costs a pass over the training patches anyway.
-_BAND_PATCHES = 4096
-# Where the risk is estimated: everywhere if that takes at most so many patches, else in windows,
-# one in each cell of a chessboard of so many cells along either side.
+_BAND_PATCHES = 4096  # patches in memory at once
+# The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise in
+# _TRIAL_WINDOWS x _TRIAL_WINDOWS windows.
 _TRIAL_PATCHES = 4500
 _TRIAL_WINDOWS = 10
 
@@ -33,17 +32,16 @@ class PatchDenoiser(KernelDenoiser):
     r"""Remove noise from an image by kernel PCA of its patches.
 
     A denoiser has parameters and one method, :meth:`denoise`. After a call, attributes that end in
-    ``_`` report what it chose. It is not a scikit-learn estimator: it learns from the very image
-    that it cleans, so there is no ``fit``. It is a dataclass: ``dataclasses.replace`` returns a
-    copy with other parameters.
+    ``_`` report its choices. It is not a scikit-learn estimator: it learns from the image that it
+    denoises, so there is no ``fit``. It is a dataclass: ``dataclasses.replace`` returns a copy with
+    other parameters.
 
-    The patches of the image are points; kernel PCA of a sample of them finds the components in
-    which they vary most, all patches are projected on these, and the pre-images of the
-    projections, each a cleaned patch, are averaged where they overlap. This is the experiment of
-    the KHA paper, §5.2 (and of Kim, Franz and Schölkopf), with nothing left to tune by hand: the
-    noise level is estimated by scikit-image, and the scale of the kernel, the number of
-    components and the part of the change that is made by Stein's unbiased risk estimate
-    (:class:`~orthodrome.denoising.risk.Risk`).
+    Kernel PCA of a sample of the patches finds the components in which they vary most. All patches
+    are projected on these components, and the pre-images of the projections are averaged where they
+    overlap. This is the experiment of the KHA paper, §5.2 (and of Kim, Franz and Schölkopf), with
+    automatic parameters: scikit-image estimates the noise level; Stein's unbiased risk estimate
+    (:class:`~orthodrome.denoising.risk.Risk`) selects the scale of the kernel, the number of
+    components and the blend.
 
     Parameters
     ----------
@@ -54,28 +52,28 @@ class PatchDenoiser(KernelDenoiser):
     n_components : int or "auto", default="auto"
         Number of components.
     kernel : Kernel, str or callable, default="gaussian"
-        The kernel. Its scale is estimated if it is a rule, as with a bare name and with
-        ``Gaussian()``, whose ``sigma`` is "mean"; a number, ``Gaussian(sigma=1.0)``, is kept.
+        The kernel. Its scale is estimated if it is a rule, as for a name and for ``Gaussian()``,
+        whose ``sigma`` is "mean"; a number, as in ``Gaussian(sigma=1.0)``, is kept.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. (Candidates are compared with "auto".)
+        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidates are compared with "auto".
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the pixels. "auto" needs scikit-image and
         PyWavelets.
     blend : float in [0, 1] or "auto", default="auto"
-        The part of the change that is made: 1 returns the averaged pre-images, 0 the image.
+        The fraction of the change to make: 1 returns the averaged pre-images, 0 the image.
     max_train : int, default=1000
-        Training patches, drawn at random, at most.
+        Maximum number of training patches, which are drawn at random.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the training patches, of the trial and of the solver's start.
+        Random numbers for the training patches, the risk estimate and the solver.
 
     Attributes
     ----------
     noise_ : float
-        The noise level; NaN where it is neither given nor needed.
+        The noise level; NaN if it is neither given nor needed.
     sigma_ : float
         Scale of the kernel; NaN for kernels without one.
     n_components_ : int
-        Number of components; 0 where the image was returned as it is.
+        Number of components; 0 if the image was returned unchanged.
     blend_ : float
         The part of the change that was made.
     risk_ : float
@@ -85,33 +83,33 @@ class PatchDenoiser(KernelDenoiser):
     model_ : KernelPCA or None
         The fitted model of the patches, each flattened channel by channel.
     solver_, n_iter_, converged_ :
-        Of the model; `converged_` also says whether all pre-images met their tolerance.
+        Those of the model; `converged_` is False if a pre-image did not converge.
 
     Notes
     -----
-    *Border.* The image is mirrored at its edges, the border pixel repeated, far enough for every
-    pixel to be covered by as many patches as one in the middle.
+    *Border.* The image is mirrored at its edges (the border pixel is repeated), so that pixels at
+    the border are covered by as many patches as pixels in the middle.
 
-    *Numbers.* Computed in float64, returned in the dtype that was given. Integers are rounded and
-    clipped to the range of their dtype; floating images are not clipped. Colours are cleaned
-    together, a patch being its pixels in all channels; the noise level is one for all.
+    *Data type.* Computations are in float64; the result has the dtype of the image. Integers are
+    rounded and clipped to the range of their dtype; floats are not clipped. The channels of a
+    colour image are denoised together, with one noise level.
 
-    *Scale.* Scales from 1/16 to 8 times that of the kernel's rule are tried. At the upper end the
-    kernel is linear for practical purposes: `sigma_` beside the distances between patches tells
-    whether the result owes anything to the kernel.
+    *Scale.* Candidate scales are from 1/16 to 8 times that of the kernel's rule. With the largest
+    one the kernel is practically linear: compare `sigma_` with the distances between patches to
+    see whether the kernel matters.
 
     *Cost.* A pre-image takes a few passes over the training patches, O(max_train · d) each for
     patches of d numbers. There is one for each patch of the image, and two for each candidate and
-    patch of a coarser grid, half a patch apart, of which at most 4500 are looked at: small images
-    spend most of the time on the choices, large ones on themselves. Memory: a few copies of the
-    image in float64, and what a bounded number of patches takes.
+    each patch of a coarser grid of at most 4500 patches. Small images therefore spend most of the
+    time on the choices. Memory: a few copies of the image in float64, and a bounded number of
+    patches.
 
-    *What to expect.* It is meant for Gaussian noise of one level. Against linear PCA of the same
-    patches it gains a little on most images, more where the same edges come back, and loses where
-    the noise outweighs a signal that is in a few bright spots; scikit-image's
-    ``denoise_nl_means`` is better on most photographs and hundreds of times faster.
-    ``experiments/kha/denoising.md`` has the figures. Fine texture is taken for noise by the
-    estimate of the noise level, so that low levels come out too high: pass `noise` if you know it.
+    *What to expect.* It is meant for Gaussian noise of one level. Compared with linear PCA of the
+    same patches it is a little better on most images, more so if edges repeat, and worse if the
+    signal is a few bright spots in strong noise. scikit-image's ``denoise_nl_means`` is better on
+    most photographs and hundreds of times faster; see ``experiments/kha/denoising.md``. The
+    estimate of the noise level takes fine texture for noise, so low levels are estimated too high:
+    pass `noise` if you know it.
 
     References
     ----------
@@ -154,7 +152,7 @@ class PatchDenoiser(KernelDenoiser):
         Returns
         -------
         ndarray
-            The cleaned image, of the same shape and dtype; the input is not changed.
+            The denoised image, of the same shape and dtype; the input is not changed.
         """
         self._check_parameters()
         array = check_values(image, "image", type(self).__name__, (2, 3))
@@ -168,7 +166,7 @@ class PatchDenoiser(KernelDenoiser):
             chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
             training = grid.extract_at(extended, chosen)
             model = self._fit(training, lambda: self._trial(grid, pixels, chosen, rng), rng)
-            if model is None:  # to the last bit, which float64 does not have of every number
+            if model is None:  # not from pixels: float64 does not represent every integer
                 return np.array(array)
             average, n_unfinished = _clean_patches(model, grid, extended)
             self._warn_unless_converged(n_unfinished, n)
@@ -189,7 +187,7 @@ class PatchDenoiser(KernelDenoiser):
         if step > min(height, width):
             raise ValueError(
                 f"step of {owner} must be at most the smaller side of a patch, "
-                f"{min(height, width)}, or pixels would be left out; got {step}."
+                f"{min(height, width)}, to cover all pixels; got {step}."
             )
         if shape[0] < height or shape[1] < width:
             raise ValueError(
@@ -205,10 +203,10 @@ class PatchDenoiser(KernelDenoiser):
         chosen: NDArray[np.intp],
         rng: np.random.RandomState,
     ) -> Trial:
-        """Return the trial on a grid with a step of half a patch, in windows if that is large.
+        """Return the trial on a grid with a step of half a patch, in windows if it is large.
 
-        Fewer patches overlap there than in the result, by which the risk is a little too high,
-        alike for all candidates.
+        Fewer patches overlap there than in the result, so the risk is slightly too high for all
+        candidates.
         """
         signs = rng.choice([-1.0, 1.0], size=pixels.shape)
         epsilon = self._epsilon(pixels.ravel())
@@ -233,7 +231,7 @@ class PatchDenoiser(KernelDenoiser):
 def _clean_patches(
     model: KernelPCA, grid: PatchGrid, extended: NDArray[Any]
 ) -> tuple[NDArray[Any], int]:
-    """Clean all patches, a band of the grid at a time, and average them; count the unfinished."""
+    """Return the average of all denoised patches, and how many did not converge."""
     total = np.zeros_like(extended)
     n_unfinished = 0
     for band in grid.bands(_BAND_PATCHES):
@@ -244,7 +242,7 @@ def _clean_patches(
 
 
 class _Windows:
-    """Blocks of a grid spread over the image, and the pixels that they cover fully."""
+    """Blocks of a grid that are spread over the image, and the pixels that they fully cover."""
 
     def __init__(self, grid: PatchGrid, rng: np.random.RandomState) -> None:
         self._grid = grid
@@ -256,12 +254,12 @@ class _Windows:
         return np.concatenate([self._grid.extract(extended, block) for block in self._blocks])
 
     def gather(self, patches: NDArray[Any]) -> NDArray[Any]:
-        """Return the averages of the patches of all blocks over the pixels that count."""
+        """Return the averages of the patches over the fully covered pixels."""
         grid, first, parts = self._grid, 0, []
         height, width = grid.patch_size
         enough = (height // grid.step) * (width // grid.step)
         for block in self._blocks:
-            # the same block at the origin, on an array of its own
+            # the same block at the origin of its own array
             moved = Block(0, block.bottom - block.top, 0, block.right - block.left)
             coverage = grid.coverage(moved)
             total = np.zeros((*coverage.shape, grid.image_shape[2]))
@@ -273,10 +271,10 @@ class _Windows:
 
 
 def _spread(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
-    """Return the whole grid if it is small, else a block at random in each cell of a chessboard."""
+    """Return the whole grid if it is small, otherwise a random block in each cell of a raster."""
     if grid.whole.n_patches <= _TRIAL_PATCHES:
         return [grid.whole]
-    # twice the overlap of patches and two more: pixels in the middle have all their patches
+    # long enough that pixels in the middle have all their patches
     lengths = [
         min(2 * -(-side // grid.step) + 2, n)
         for side, n in zip(grid.patch_size, grid.shape, strict=True)
@@ -292,11 +290,11 @@ def _spread(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
 
 
 def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return floating pixels in a dtype; integers rounded, and clipped to what it can hold."""
+    """Return pixels in a dtype; integers are rounded and clipped to its range."""
     if dtype.kind == "f":
         return pixels.astype(dtype)
     limits = np.iinfo(dtype)
     lowest, highest = float(limits.min), float(limits.max)
-    if highest > limits.max:  # of 64 bits: rounded up to what they cannot hold
+    if highest > limits.max:  # the float of a 64-bit maximum is rounded up
         highest = float(np.nextafter(highest, 0.0))
     return np.clip(np.rint(pixels), lowest, highest).astype(dtype)

@@ -1,4 +1,4 @@
-"""Noise levels, estimated from the noisy data alone."""
+"""Estimates of the noise level."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _THIRD_DIFFERENCE = 1 + 9 + 9 + 1
 
 
 def image_noise(image: NDArray[Any]) -> float:
-    """Estimate the standard deviation of Gaussian noise in an image by scikit-image.
+    """Estimate the standard deviation of Gaussian noise in an image.
 
-    scikit-image's ``estimate_sigma`` takes the median of the finest wavelet coefficients. Fine
-    texture counts as noise, so that low levels are estimated too high. With several channels the
-    root mean square of theirs is returned.
+    scikit-image's ``estimate_sigma`` takes the median of the finest wavelet coefficients. It takes
+    fine texture for noise, so estimates of low levels are too high. For several channels the root
+    mean square is returned.
 
     Parameters
     ----------
@@ -32,14 +32,13 @@ def image_noise(image: NDArray[Any]) -> float:
         from skimage.restoration import estimate_sigma
 
         with warnings.catch_warnings():
-            # of flat channels, whose median is that of nothing
+            # constant channels have no median
             warnings.simplefilter("ignore")
             levels = np.asarray(estimate_sigma(image, channel_axis=-1), dtype=np.float64)
-    except ImportError as error:  # of scikit-image, or inside it of PyWavelets
+    except ImportError as error:  # scikit-image imports PyWavelets late
         raise ImportError(
-            "noise='auto' is estimated by scikit-image with PyWavelets: "
-            "pip install 'orthodrome[image]'. Or pass the noise level, noise=…, a "
-            "standard deviation in units of the pixels."
+            "noise='auto' needs scikit-image and PyWavelets: pip install 'orthodrome[image]'. Or "
+            "pass the standard deviation of the noise, noise=…"
         ) from error
     level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))
     rounding = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())
@@ -49,9 +48,9 @@ def image_noise(image: NDArray[Any]) -> float:
 def sequence_noise(frames: NDArray[Any]) -> float:
     r"""Estimate the standard deviation of Gaussian noise in a smooth sequence.
 
-    The third difference of a motion that is smooth between frames is nearly that of the noise
-    alone, whose variance is :math:`(1 + 9 + 9 + 1) s^2`; the median of its modulus is robust to
-    jumps. Motion that is coarsely sampled counts as noise.
+    If the motion is smooth, its third difference is nearly that of the noise, which has variance
+    :math:`(1 + 9 + 9 + 1) s^2`; the median of its modulus is robust to jumps. Coarsely sampled
+    motion is taken for noise.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["Block", "PatchGrid"]
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring positions of a grid: its rows and its columns, each a half-open range."""
+    """A block of positions of a grid: half-open ranges of rows and columns."""
 
     top: int
     bottom: int
@@ -24,19 +24,19 @@ class Block:
 
     @property
     def n_patches(self) -> int:
-        """How many positions the block has."""
+        """The number of positions."""
         return (self.bottom - self.top) * (self.right - self.left)
 
 
 @dataclass(frozen=True)
 class PatchGrid:
-    r"""Positions of patches, `step` pixels apart, on an image whose border is extended.
+    r"""A grid of patches, `step` pixels apart, on an extended image.
 
-    Along each axis the image is extended by mirroring, the border pixel repeated
-    (``numpy.pad``'s "symmetric"): by ``patch - step`` pixels before it, and by as many after it,
-    and those that the grid needs to end exactly at the edge. Each pixel of the image is therefore
-    covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches, also at the
-    border, whether or not the sizes are multiples of the step.
+    Along each axis the image is extended by mirroring with the border pixel repeated
+    (``numpy.pad``'s "symmetric"): by ``patch - step`` pixels before it, and after it by at least as
+    many, so that the grid ends exactly at the edge. Each pixel, also at the border, is therefore
+    covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches, whether or not
+    the sizes are multiples of the step.
 
     Parameters
     ----------
@@ -69,13 +69,12 @@ class PatchGrid:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Positions along the height and along the width."""
+        """The number of rows and columns of positions."""
         rows, columns = (
             (sum(self._margins(axis)) + self.image_shape[axis] - self.patch_size[axis]) // self.step
-            + 1
             for axis in (0, 1)
         )
-        return rows, columns
+        return rows + 1, columns + 1
 
     @property
     def whole(self) -> Block:
@@ -83,7 +82,7 @@ class PatchGrid:
         return Block(0, self.shape[0], 0, self.shape[1])
 
     def _margins(self, axis: int) -> tuple[int, int]:
-        """Pixels by which the image is extended before and after it."""
+        """Return how many pixels are added before and after the image."""
         overlap = self.patch_size[axis] - self.step
         length = overlap + self.image_shape[axis] + overlap
         return overlap, overlap + -(length - self.patch_size[axis]) % self.step
@@ -93,7 +92,7 @@ class PatchGrid:
         return np.pad(image, (self._margins(0), self._margins(1), (0, 0)), mode="symmetric")
 
     def bands(self, max_patches: int) -> Iterator[Block]:
-        """Yield blocks of whole rows of the grid with about `max_patches` patches each."""
+        """Yield blocks of whole rows with about `max_patches` patches each."""
         rows, columns = self.shape
         depth = max(1, max_patches // columns)
         for top in range(0, rows, depth):
@@ -105,7 +104,7 @@ class PatchGrid:
         return part.reshape(block.n_patches, -1)
 
     def extract_at(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the patches at positions numbered row by row, as a copy."""
+        """Return the patches at positions that are numbered row by row, as a copy."""
         where = np.unravel_index(positions, self.shape)
         return self._windows(extended)[where].reshape(len(positions), -1)
 
@@ -119,23 +118,22 @@ class PatchGrid:
         rows, columns = block.bottom - block.top, block.right - block.left
         stack = patches.reshape(rows, columns, self.image_shape[2], *self.patch_size)
         step, part = self.step, total[block.top * self.step :, block.left * self.step :]
-        # patches overlap, and none of their pixels at the same place in the patch do
+        # pixels at the same place of different patches do not overlap
         for i, j in np.ndindex(self.patch_size):
             part[i::step, j::step][:rows, :columns] += stack[..., i, j]
 
     def coverage(self, block: Block) -> NDArray[np.intp]:
-        """Count the patches of a block over each pixel of its region."""
+        """Return the number of patches of a block over each pixel of its region."""
         counts = []
         lengths = (block.bottom - block.top, block.right - block.left)
         for n, side in zip(lengths, self.patch_size, strict=True):
-            line = np.zeros((n - 1) * self.step + side, dtype=np.intp)
-            for position in range(n):
-                line[position * self.step : position * self.step + side] += 1
-            counts.append(line)
+            starts = np.zeros((n - 1) * self.step + 1, dtype=np.intp)
+            starts[:: self.step] = 1
+            counts.append(np.convolve(starts, np.ones(side, dtype=np.intp)))
         return np.multiply.outer(*counts)
 
     def average(self, total: NDArray[Any]) -> NDArray[Any]:
-        """Divide the sum of all patches by their number over each pixel; cut off the extension."""
+        """Return the average of all patches over the pixels of the image."""
         (top, _), (left, _) = self._margins(0), self._margins(1)
         inside = (slice(top, top + self.image_shape[0]), slice(left, left + self.image_shape[1]))
         return total[inside] / self.coverage(self.whole)[inside][..., None]

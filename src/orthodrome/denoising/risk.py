@@ -1,4 +1,4 @@
-"""Stein's unbiased estimate of the error that a denoiser leaves, from the noisy data alone."""
+"""Stein's unbiased estimate of the error of a denoiser."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Risk:
     .. math:: R = \tfrac1n \|f(y) - y\|^2 - s^2 + 2 s^2 d, \qquad
         d = \tfrac1n \operatorname{div} f(y)
 
-    has the mean squared error :math:`\|f(y) - x\|^2 / n` for its expectation. Of the blend
-    :math:`y + t (f(y) - y)` it is a parabola in t, with its minimum at
-    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`: where f changes more than the noise accounts for,
-    the best blend makes only part of the change. Its mean squared change is at most
-    :math:`s^2 (1 - d)`, and its risk at most :math:`s^2`, that of doing nothing.
+    has the expectation of the mean squared error :math:`\|f(y) - x\|^2 / n`. For the blend
+    :math:`y + t (f(y) - y)` it is a parabola in t with its minimum at
+    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`: if f changes more than the noise explains, the best
+    blend makes part of the change. Its mean squared change is at most :math:`s^2 (1 - d)`, and its
+    risk at most :math:`s^2`, the risk of the unchanged data.
 
     Attributes
     ----------
     change : float
         ‖f(y) - y‖²/n.
     divergence : float
-        d, the part of the noise that f lets through.
+        d, the fraction of the noise that f keeps.
     noise : float
         s, the standard deviation of the noise.
 
@@ -53,11 +53,11 @@ class Risk:
 
     @property
     def blend(self) -> float:
-        """The fraction t of the change, between 0 and 1, of least estimated risk."""
-        wanted = self.noise**2 * (1.0 - self.divergence)
-        if wanted <= 0.0:
+        """The fraction t of the change, between 0 and 1, with the smallest estimated risk."""
+        explained = self.noise**2 * (1.0 - self.divergence)
+        if explained <= 0.0:
             return 0.0
-        return 1.0 if wanted >= self.change else wanted / self.change
+        return 1.0 if explained >= self.change else explained / self.change
 
     def at(self, blend: float) -> float:
         """Return the estimated risk of a blend."""
@@ -67,7 +67,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Sample:
-    """Points that a model is fitted to, and points that it cleans, each of shape (n, d)."""
+    """Training points of a model and points to denoise, each of shape (n, d)."""
 
     training: NDArray[Any]
     queries: NDArray[Any]
@@ -75,17 +75,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Trial:
-    """Noisy data as they are, and moved by a small vector εb of random signs b.
+    """Noisy data, and the same data perturbed by εb with random signs b.
 
-    All that depends on the data is moved, the training points too: with those held, a small scale
-    of the kernel would seem to remove the noise that it copies from them.
+    The training points are perturbed too. Otherwise a small scale of the kernel would seem to
+    remove noise that it copies from them.
 
     Attributes
     ----------
     plain, moved : Sample
         The points.
     gather : callable
-        Makes values (of pixels, say) of the queries; a linear map.
+        Linear map from queries to values, such as pixels.
     values, signs : ndarray of shape (k,)
         The noisy values, ``gather(plain.queries)``, and the signs b there.
     epsilon : float
@@ -101,7 +101,7 @@ class Trial:
 
 
 def estimate_risk(trial: Trial, cleaned: NDArray[Any], moved: NDArray[Any], noise: float) -> Risk:
-    r"""Estimate the risk from the cleaned queries of both samples of a trial (Monte Carlo SURE).
+    r"""Estimate the risk by Monte Carlo SURE from the denoised queries of a trial.
 
     .. math:: d \approx \tfrac{1}{n\epsilon}\, b^\top (f(y + \epsilon b) - f(y)) .
 

@@ -1,4 +1,4 @@
-"""The scale of the kernel, the number of components and the blend, by estimated risk."""
+"""Choice of kernel scale, number of components and blend by estimated risk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .risk import Risk, Trial, estimate_risk
 
 __all__ = ["Choice", "choose", "component_counts", "has_scale_rule"]
 
-# Scales that are tried, as powers of 2 of the rule's. At the upper end the kernel is linear for
-# practical purposes: it is chosen where the data show no structure that a smaller scale could use.
+# Candidate scales, as powers of 2 times the scale of the rule. The largest is practically linear,
+# for data without structure that a smaller scale could use.
 _POWERS = range(-4, 4)
-_LEAST_TOL = 1e-6
+_MIN_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ def choose(
     blend: float | None = None,
     random_state: Any = None,
 ) -> Choice:
-    """Choose the scale of the kernel and the number of components of least estimated risk.
+    """Choose the kernel scale and number of components with the smallest risk.
 
-    Scales are those of the kernel's rule times powers of 2, from 1/16 to 8. The search walks
-    downhill over the scales, from the rule's own, and for each scale downhill over the numbers of
+    Candidate scales are the scale of the kernel's rule times powers of 2 from 1/16 to 8. The search
+    descends over the scales, starting at the rule's, and for each scale over the numbers of
     components.
 
     Parameters
@@ -56,14 +56,13 @@ def choose(
     trial : Trial
         The data.
     kernel : Kernel
-        An unfitted kernel. Its scale is searched if it is given as a rule, and kept if it is a
-        number.
+        An unfitted kernel. Its scale is chosen if it is a rule, and kept if it is a number.
     noise : float
         Standard deviation of the noise.
     counts : sequence of int
         Numbers of components, ascending.
     blend : float, optional
-        The fraction of the change that will be made; default: the best for each candidate.
+        The fraction of the change to make; default: the best for each candidate.
     random_state : int, RandomState or None
         For the eigensolver.
     """
@@ -72,8 +71,8 @@ def choose(
     spread = math.sqrt(float(training.var(axis=0).sum()))
     if spread == 0.0:
         raise ValueError("The squares of the values underflow; rescale the data.")
-    # far below εb, whose effect is looked for; where that is nothing, as exact as is sensible
-    tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _LEAST_TOL)
+    # far below the perturbation, whose effect is measured
+    tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _MIN_TOL)
     best: dict[int, tuple[float, int, Risk]] = {}
 
     def cost_of_scale(index: int) -> float:
@@ -83,8 +82,8 @@ def choose(
             risk = risk_of(i)
             return risk.at(risk.blend if blend is None else blend)
 
-        # the best number at a neighbouring scale is a good place to start
-        nearest = min(best, key=lambda seen: abs(seen - index), default=None)
+        # start at the best number of the nearest scale
+        nearest = min(best, key=lambda other: abs(other - index), default=None)
         start = len(counts) // 2 if nearest is None else best[nearest][1]
         i = _descend(cost, start, len(counts))
         best[index] = cost(i), i, risk_of(i)
@@ -97,7 +96,7 @@ def choose(
 
 
 def _scaled_kernels(kernel: Kernel, training: NDArray[Any]) -> list[tuple[float, Kernel]]:
-    """Return the kernels to try, each with the multiple of its rule's scale."""
+    """Return candidate kernels, each with its multiple of the rule's scale."""
     if not has_scale_rule(kernel):
         return [(1.0, kernel)]
     rule = float(clone(kernel).fit(training).sigma_)
@@ -112,9 +111,9 @@ def _risks(
     tol: float,
     random_state: Any,
 ) -> Callable[[int], Risk]:
-    """Fit kernel PCA to both samples; return a function of the index of a number of components."""
+    """Fit kernel PCA to both samples; return the risk as a function of the index in `counts`."""
     with warnings.catch_warnings():
-        # a candidate that does not converge is judged by what it does
+        # the risk judges candidates that do not converge
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [
             KernelPCA(counts[-1], kernel, random_state=random_state).fit(sample.training)
@@ -133,7 +132,7 @@ def _risks(
 
 
 def _descend(cost: Callable[[int], float], start: int, n: int) -> int:
-    """Walk among 0 … n - 1, from `start` towards its lower neighbour, while the cost falls."""
+    """Return a local minimum among 0 … n - 1, descending from `start`."""
 
     @cache
     def value(i: int) -> float:
@@ -160,5 +159,5 @@ def component_counts(maximum: int) -> list[int]:
 
 
 def has_scale_rule(kernel: Kernel) -> bool:
-    """Tell whether a kernel has a scale that a rule is to find."""
+    """Return whether the scale of a kernel is given by a rule."""
     return isinstance(getattr(kernel, "sigma", None), str)

@@ -1,4 +1,4 @@
-"""Sequences of poses cleaned by kernel PCA of their frames."""
+"""Denoising of motion by kernel PCA of its frames."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .risk import Sample, Trial
 
 __all__ = ["SequenceDenoiser"]
 
-# Frames at which the risk is estimated, at most.
+# Maximum number of frames for the estimate of the risk.
 _TRIAL_FRAMES = 2000
 
 
 @dataclass(eq=False, repr=False)
 class SequenceDenoiser(KernelDenoiser):
-    r"""Remove noise from a motion, a sequence of the positions of joints, by kernel PCA.
+    r"""Remove noise from a sequence of joint positions by kernel PCA.
 
-    Like :class:`PatchDenoiser` it has parameters and one method, :meth:`denoise`, reports what it
-    chose in attributes that end in ``_``, and is not a scikit-learn estimator.
+    Like :class:`PatchDenoiser` it has parameters and one method, :meth:`denoise`, reports its
+    choices in attributes that end in ``_``, and is not a scikit-learn estimator.
 
-    Each frame is a point, the coordinates of all its joints as they are (absolute, as in the KHA
-    paper, §5.4); kernel PCA finds the components in which the frames vary, and each frame becomes
-    the pre-image of its projection on these. The order of the frames is used for the estimate of
-    the noise level alone; the other choices are made by Stein's unbiased risk estimate
+    A frame is one point, the absolute coordinates of all joints (KHA paper, §5.4). Kernel PCA finds
+    the components in which the frames vary; each frame is replaced by the pre-image of its
+    projection on these. The order of the frames matters only for the estimate of the noise level.
+    Other choices are made by Stein's unbiased risk estimate
     (:class:`~orthodrome.denoising.risk.Risk`).
 
     Parameters
@@ -39,19 +39,19 @@ class SequenceDenoiser(KernelDenoiser):
     n_components : int or "auto", default="auto"
         Number of components.
     kernel : Kernel, str or callable, default="gaussian"
-        The kernel. Its scale is estimated if it is a rule, as with a bare name and with
-        ``Gaussian()``, whose ``sigma`` is "mean"; a number, ``Gaussian(sigma=1.0)``, is kept.
+        The kernel. Its scale is estimated if it is a rule, as for a name and for ``Gaussian()``,
+        whose ``sigma`` is "mean"; a number, as in ``Gaussian(sigma=1.0)``, is kept.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. (Candidates are compared with "auto".)
+        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidates are compared with "auto".
     noise : float or "auto", default="auto"
-        Standard deviation of the noise, in units of the coordinates. "auto" takes it from third
-        differences in time: the motion must be smooth from frame to frame.
+        Standard deviation of the noise, in units of the coordinates. "auto" estimates it from
+        third differences in time; the motion must be smooth.
     blend : float in [0, 1] or "auto", default="auto"
-        The part of the change that is made: 1 returns the pre-images, 0 the frames.
+        The fraction of the change to make: 1 returns the pre-images, 0 the frames.
     max_train : int, default=1000
-        Training frames, drawn at random, at most.
+        Maximum number of training frames, which are drawn at random.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the training frames, of the trial and of the solver's start.
+        Random numbers for the training frames, the risk estimate and the solver.
 
     Attributes
     ----------
@@ -60,13 +60,12 @@ class SequenceDenoiser(KernelDenoiser):
     model_ : KernelPCA or None
         The fitted model of the frames, flattened to (n_frames, n_joints * n_coordinates).
     solver_, n_iter_, converged_ :
-        Of the model; `converged_` also says whether all pre-images met their tolerance.
+        Those of the model; `converged_` is False if a pre-image did not converge.
 
     Notes
     -----
-    Joints are not told apart from coordinates, and lengths of bones are not kept. Of a motion that
-    is sampled often a low-pass filter removes nearly as much noise, without any model;
-    ``experiments/kha/denoising.md`` has the figures.
+    Lengths of bones are not preserved. If the motion is sampled densely, a low-pass filter removes
+    nearly as much noise without a model; see ``experiments/kha/denoising.md``.
 
     References
     ----------
@@ -102,12 +101,12 @@ class SequenceDenoiser(KernelDenoiser):
         Parameters
         ----------
         frames : array-like of shape (n_frames, n_joints, n_coordinates)
-            Positions of the joints, all of them known in every frame; at least 4 frames.
+            Positions of the joints without missing values; at least 4 frames.
 
         Returns
         -------
         ndarray of the same shape
-            The cleaned frames: float32 stays float32, all else becomes float64.
+            The denoised frames, float32 if the input is float32, otherwise float64.
         """
         self._check_parameters()
         owner = type(self).__name__
@@ -132,10 +131,10 @@ class SequenceDenoiser(KernelDenoiser):
         self, points: NDArray[Any], chosen: NDArray[np.intp], rng: np.random.RandomState
     ) -> Trial:
         n = len(points)
-        asked = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
+        queries = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
         signs = rng.choice([-1.0, 1.0], size=points.shape)
         epsilon = self._epsilon(points)
         shifted = points + epsilon * signs
-        plain = Sample(points[chosen], points[asked])
-        moved = Sample(shifted[chosen], shifted[asked])
-        return Trial(plain, moved, np.ravel, plain.queries.ravel(), signs[asked].ravel(), epsilon)
+        plain = Sample(points[chosen], points[queries])
+        moved = Sample(shifted[chosen], shifted[queries])
+        return Trial(plain, moved, np.ravel, plain.queries.ravel(), signs[queries].ravel(), epsilon)
