@@ -1,7 +1,7 @@
 """Points on spheres in both representations, and slow oracles in explicit coordinates.
 
-A Chart says how the maps are given their points: as coordinates, or as coefficients over a Gram
-operator. Its `lift` turns either into coordinates in float64, where every law can be checked.
+A Chart gives points as coordinates or as coefficients over a Gram operator. Its `lift` turns either
+into coordinates in float64, where laws are checked.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -17,6 +18,17 @@ from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Linear
 
 DTYPES = [np.float64, np.float32]
+
+
+def _read_only(array: NDArray) -> NDArray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+#: The same array as a list, in another order in memory, and read-only.
+INPUT_KINDS = {"list": np.ndarray.tolist, "fortran": np.asfortranarray, "read-only": _read_only}
+every_input = pytest.mark.parametrize("convert", INPUT_KINDS.values(), ids=INPUT_KINDS)
 
 
 def unit(vectors: Any) -> NDArray:
@@ -43,12 +55,12 @@ def cap(n: int, d: int, radius: float, seed: int = 0) -> NDArray:
 
 
 def slow_log(y: NDArray, b: NDArray) -> NDArray:
-    """Log_b(y), with the direction from a projection and the angle from both its legs."""
+    """Log_b(y), by projection on the tangent space and atan2."""
     y, b = np.asarray(y, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    along = y - (y @ b) * b
-    along -= (along @ b) * b
-    length = np.sqrt(along @ along)
-    return along if length == 0 else np.arctan2(length, y @ b) * along / length
+    tangent = y - (y @ b) * b
+    tangent -= (tangent @ b) * b
+    length = np.sqrt(tangent @ tangent)
+    return tangent if length == 0 else np.arctan2(length, y @ b) * tangent / length
 
 
 def slow_exp(t: NDArray, b: NDArray) -> NDArray:
@@ -84,7 +96,7 @@ def slow_karcher_mean(points: NDArray, weights: NDArray | None = None) -> NDArra
 
 @dataclass(frozen=True)
 class Chart:
-    """Points as the maps take them, and how to turn them into coordinates."""
+    """How points are given to the maps, and how to turn them into coordinates."""
 
     dtype: Any
     basis: NDArray | None  # (n, d), the points that coefficients are over; None for coordinates
@@ -124,7 +136,7 @@ class Chart:
         """Vectors orthogonal to a point, of lengths up to `longest`, the first of them 0."""
         vectors = self.points(m, seed).astype(np.float64)
         b = base_point.astype(np.float64)
-        for _ in range(2):  # the second time removes what rounding left of the first
+        for _ in range(2):  # again, because of rounding
             vectors = vectors - (self.lift(vectors) @ self.lift(b))[:, None] * b
         lengths = np.linspace(0, longest, m)
         return (vectors * (lengths / self.lengths(vectors))[:, None]).astype(self.dtype)
@@ -168,7 +180,7 @@ def combined(sparse: bool, *, fewer: bool) -> Callable[[NDArray], tuple[GramOper
     return make
 
 
-#: Each makes an operator from unit vectors, and returns with it the coordinates of its points.
+#: Functions from unit vectors to an operator and the coordinates of its points.
 OPERATORS = {
     "dense": lambda Y: (DenseGram(Y @ Y.T), Y),
     "memory": tiled("memory"),
