@@ -1,4 +1,4 @@
-"""Laws of Lloyd's iteration: its naive twin, descent, means that rest, empty clusters, ties."""
+"""Laws of Lloyd's iteration: naive versions, descent, means, empty clusters, ties."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def run_of(centers, labels, k, max_iter=300):
 
 
 def points_on_a_sphere(n=80, d=4, seed=0, dtype=np.float64):
-    """Directions of points beside the origin: most within a hemisphere, some far apart."""
+    """Unit vectors, most of them within a hemisphere."""
     rng = np.random.default_rng(seed)
     return unit(rng.standard_normal((n, d)) + 0.8).astype(dtype)
 
@@ -44,7 +44,7 @@ def points_on_a_sphere(n=80, d=4, seed=0, dtype=np.float64):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(sigma=1.0), Gaussian(sigma=4.0)], ids=repr)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_iteration_is_that_of_naive_kernel_k_means(kernel, dtype, weighted):
+def test_iterations_equal_naive_kernel_k_means(kernel, dtype, weighted):
     X = cloud(40, dtype=dtype)
     K, k = kernel.fit(X)(X), 4
     w = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else None
@@ -65,7 +65,7 @@ def test_every_iteration_is_that_of_naive_kernel_k_means(kernel, dtype, weighted
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_intrinsic_centers_are_those_of_naive_k_means_in_coordinates(dtype):
+def test_intrinsic_centers_equal_naive_k_means_in_coordinates(dtype):
     groups = [cap(20, 4, 0.6, seed) for seed in (1, 2, 3)]
     Y = np.concatenate(groups).astype(dtype)
     w = np.random.default_rng(1).uniform(0.5, 2, len(Y))
@@ -85,7 +85,7 @@ def test_intrinsic_centers_are_those_of_naive_k_means_in_coordinates(dtype):
         np.testing.assert_allclose(run.centers.coefficients.T @ Y, means, rtol=0, atol=1e-8)
 
 
-# ------------------------------------------------------------------ what every run owes
+# ------------------------------------------------------------------ every run
 
 
 PROBLEMS = {
@@ -107,7 +107,7 @@ WEIGHTED = ("gaussian", "wide", "exponential")
     [(name, False) for name in PROBLEMS] + [(name, True) for name in WEIGHTED],
 )
 @every_kind
-def test_inertia_never_rises_and_is_that_of_the_distances(kind, problem, weighted):
+def test_inertia_never_rises(kind, problem, weighted):
     X, k, kernel = cloud(40), 4, PROBLEMS[problem]
     w = np.random.default_rng(3).uniform(0.2, 3, len(X)) if weighted else np.ones(len(X))
     centers = geometry(kind, X, w, kernel)
@@ -126,7 +126,7 @@ def test_inertia_never_rises_and_is_that_of_the_distances(kind, problem, weighte
 
 @pytest.mark.filterwarnings("ignore:.*a quarter of a great circle or more:UserWarning")
 @pytest.mark.parametrize("seed", range(20))
-def test_intrinsic_means_rest_at_a_vanishing_gradient(seed):
+def test_gradients_of_intrinsic_means_vanish(seed):
     """Also where labels change late, when the gradients were already small."""
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(50, 250)), int(rng.integers(2, 9))
@@ -151,7 +151,7 @@ def test_intrinsic_means_rest_at_a_vanishing_gradient(seed):
 
 @pytest.mark.parametrize("most", [1, 400, 2**24])
 @every_kind
-def test_starts_side_by_side_are_each_alone(kind, most, monkeypatch):
+def test_starts_together_equal_single_starts(kind, most, monkeypatch):
     X, k, entries = cloud(60), 4, []
     centers = geometry(kind, X)
     starts = [random_labels(len(X), k, seed) for seed in range(5)]
@@ -177,7 +177,7 @@ def test_starts_side_by_side_are_each_alone(kind, most, monkeypatch):
 
 
 @every_kind
-def test_max_iter_leaves_the_labels_of_the_nearest_centers(kind):
+def test_labels_after_max_iter(kind):
     X = cloud(60)
     centers = geometry(kind, X)
     run = run_of(centers, random_labels(len(X), 5), 5, max_iter=2)
@@ -210,13 +210,12 @@ def test_empty_clusters_are_filled(kind, start):
 
 @every_kind
 def test_an_empty_cluster_gets_the_farthest_point(kind):
-    X = np.array([[0.0], [0.1], [0.2], [3.0], [1.0]])
-    run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2, max_iter=1)
+    X, start = np.array([[0.0], [0.1], [0.2], [3.0], [1.0]]), np.zeros(5, dtype=np.intp)
+    run = run_of(geometry(kind, X), start, 2, max_iter=1)
     assert run.history[0]["n_changed"] == 1
-    np.testing.assert_array_equal(run.labels, 0)  # of the centres there are, before a second one
+    np.testing.assert_array_equal(run.labels, 0)  # the second centre does not exist yet
     assert np.isfinite(run.inertia)
-    run = run_of(geometry(kind, X), np.zeros(5, dtype=np.intp), 2)
-    assert run.labels[3] == 1
+    assert run_of(geometry(kind, X), start, 2).labels[3] == 1
     run = run_of(geometry(kind, cloud(6)), np.zeros(6, dtype=np.intp), 6)  # as many as points
     assert sorted(run.labels) == list(range(6))
     assert run.inertia == pytest.approx(0, abs=1e-12)
@@ -244,7 +243,7 @@ LATTICES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("X", LATTICES.values(), ids=LATTICES)
 @every_kind
-def test_ties_do_not_go_round_in_circles(kind, X):
+def test_ties_do_not_cycle(kind, X):
     for sigma in (0.3, 1.5):
         centers = geometry(kind, X, kernel=Gaussian(sigma=sigma))
         for seed in range(12):
@@ -254,7 +253,7 @@ def test_ties_do_not_go_round_in_circles(kind, X):
             assert run.n_iter < 40
 
 
-def test_a_point_between_two_centers_stays_where_it_is():
+def test_points_between_two_centers_do_not_move():
     """Of 0 | 1, 3 the means are 0 and 2, and 1 is as far from either."""
     X = np.array([[0.0], [1.0], [3.0]])
     for start in ([0, 1, 1], [1, 0, 0]):
@@ -262,7 +261,7 @@ def test_a_point_between_two_centers_stays_where_it_is():
         np.testing.assert_array_equal(run.labels, start)
 
 
-def test_a_center_beside_a_cusp_does_not_go_to_and_fro():
+def test_centers_near_a_cusp_do_not_oscillate():
     """Of two points in reach of each other either is as good a centre."""
     X = np.random.default_rng(0).standard_normal((60, 2)) * [2, 1]
     for seed in range(3):
@@ -275,7 +274,7 @@ def test_a_center_beside_a_cusp_does_not_go_to_and_fro():
 # ------------------------------------------------------------------ the sphere
 
 
-def test_antipodal_points_pull_nowhere():
+def test_antipodal_points():
     """Two caps about opposite poles, as one cluster and as two."""
     top = cap(15, 3, 0.4)
     Y = np.concatenate([top, -top])
@@ -292,18 +291,18 @@ def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
     Y = unit(np.random.default_rng(0).standard_normal((k * size, 3)))
     labels = np.repeat(np.arange(k), size)
     angles = np.arccos(Y[:, 0])
-    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]  # seen from the first axis
+    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]
     gradients = pulls.reshape(k, size, 3).mean(axis=1)
     norms = np.linalg.norm(gradients, axis=1)
-    along = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
+    slopes = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
 
     def objective(steps):
         t = np.broadcast_to(steps, k)[labels]
-        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * along, -1, 1))
+        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * slopes, -1, 1))
         return np.bincount(labels, angles**2) / size
 
     run = module.Run(labels, np.empty((k * size, k)))
-    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], along, norms)
+    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], slopes, norms)
     assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
     h = 1e-4
     curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)
@@ -316,7 +315,7 @@ def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_no_tolerance_ends_at_rounding(monkeypatch, dtype):
+def test_without_tolerance_it_ends_at_rounding(monkeypatch, dtype):
     monkeypatch.setattr(module, "_GRADIENT_TOL", -1.0)
     Y = points_on_a_sphere(dtype=dtype)
     run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(80)), random_labels(80, 3), 3)
@@ -353,13 +352,10 @@ def test_numbered_by_first():
     assert labels.dtype == np.int32
 
 
-class ToAndFro(Centers):
-    """Two centres that change places for ever, at no gain."""
+class Oscillating(Centers):
+    """Two centres that change places for ever, without gain."""
 
-    def __init__(self):
-        self.weights = np.ones(4)
-        self.rounding = 1e-12
-        self.turns = 0
+    weights, rounding, turns = np.ones(4), 1e-12, 0
 
     def squared_from(self, chosen):
         raise NotImplementedError
@@ -375,8 +371,7 @@ class ToAndFro(Centers):
             run.settled = True
 
 
-def test_labels_that_go_to_and_fro_for_nothing_end_the_run():
-    geometry = ToAndFro()
-    (run,) = lloyd(geometry, [np.array([0, 0, 1, 0])], 2, max_iter=100)
+def test_labels_that_oscillate_without_gain_end_the_run():
+    run = run_of(Oscillating(), np.array([0, 0, 1, 0]), 2, max_iter=100)
     assert run.status is Status.ROUNDING
     assert run.n_iter < 5
