@@ -78,6 +78,7 @@ from orthodrome._core import threads
 from orthodrome.coordinates import Coordinates
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.eigen import SOLVERS, Hebbian, Nystroem
+from orthodrome.eigen.kha import run as kha_run
 from orthodrome.eigen.kha import solver as kha_solver
 from orthodrome.eigen.kha import sweep
 from orthodrome.gram import tiled
@@ -583,9 +584,9 @@ def test_blocks_of_hebbian_passes_mean_nothing(name, monkeypatch):
     monkeypatch.setattr(kha_solver, "_DENSE_ROWS", 20)
     monkeypatch.setattr(sweep, "_BLOCK_SIZE", 16)
     monkeypatch.setattr(sweep, "_LEAST_BLOCK", 3)
-    sizes, right = [], kha_solver.resolve_block_size
+    sizes, right = [], kha_run.resolve_block_size
     monkeypatch.setattr(
-        kha_solver, "resolve_block_size", lambda *given: sizes.append(right(*given)) or sizes[-1]
+        kha_run, "resolve_block_size", lambda *given: sizes.append(right(*given)) or sizes[-1]
     )
     solver = Hebbian(tol=1e-3, n_passes=300)
     options = [{"memory_budget": amount, "solver": solver} for amount in (ROOMY, "3KiB", TIGHT)]
