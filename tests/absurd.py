@@ -1,4 +1,4 @@
-"""Values that nobody means, given in bounded children, and what must not come of them."""
+"""Absurd values for parameters, tried in limited children, and checks of the outcome."""
 
 import contextlib
 import dataclasses
@@ -20,8 +20,8 @@ from orthodrome.gram import CrossOperator, GramOperator
 from orthodrome.kernels import Gaussian
 
 PACKAGE = str(Path(orthodrome.__file__).parent)
-SECONDS_EACH = 5.0  # of computing, for a fit to a few points
-#: What is given to every parameter. Some of it is right for some of them, and is taken then.
+SECONDS_EACH = 5.0  # CPU time of a fit to a few points
+#: Values for every parameter. Some are valid for some parameters.
 ABSURD = {
     "a word": "no-such-thing",
     "no letters": "",
@@ -55,8 +55,7 @@ ABSURD = {
     "a function": len,
     "an object": object(),
 }
-#: Functions are the caller's, and so is what they raise. Coefficients are of several points, where
-#: there is one reference, which is told.
+#: Functions of the caller may raise anything. An error about coefficients names the reference.
 ALLOWED = {
     ("kernel", "a function"),
     ("function", "a function"),
@@ -66,17 +65,17 @@ ALLOWED = {
 
 
 def complaints_of(parameters, use, owner):
-    """Give every absurd value to each of the parameters, and return what is wrong."""
+    """Try every absurd value of each parameter, and return complaints."""
     found = []
     for parameter in parameters:
         for word, value in ABSURD.items():
-            said = complaint(functools.partial(use, parameter, value), parameter, owner)
-            if said and not {(parameter, word), (parameter, "")} & ALLOWED:
-                found.append(f"{parameter} = {word}: {said}")
+            text = complaint(functools.partial(use, parameter, value), parameter, owner)
+            if text and not {(parameter, word), (parameter, "")} & ALLOWED:
+                found.append(f"{parameter} = {word}: {text}")
     return found
 
 
-def assert_nothing_found(work):
+def assert_no_complaints(work):
     def bounded():
         signal.signal(signal.SIGPROF, too_slow)
         with quiet():
@@ -100,24 +99,23 @@ def too_slow(*_):
 
 
 def complaint(use, parameter=None, owner=None, refusals=(ValueError, TypeError)):
-    """What is wrong with how a value is taken; None where it is refused as it should, or used.
+    """Return what is wrong with the use of a value, or None.
 
-    What comes of a value that is used is finite, and no warning but of this library is heard.
-    A refusal is a ValueError or TypeError of this library, not of one below it, and says which
-    parameter of what was wrong; a solver may speak for the estimator that it works for. What needs
-    a package that is not there says how to install it. Without a parameter and its owner, whatever
-    this library or scikit-learn's check of arrays says will do.
+    A value may be used: then results are finite, and only this library warns. Or it is refused by a
+    ValueError or TypeError of this library that names the parameter and its owner; the nystroem
+    solver may stand for an estimator. A missing package is an error that says how to install it.
+    Without a parameter, any error of this library or of scikit-learn's array checks is accepted.
     """
     signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as shown:
             warnings.simplefilter("always")
             found = use()
         signal.setitimer(signal.ITIMER_PROF, 0)
-        strangers = [each for each in said if not issubclass(each.category, UserWarning)]
-        if strangers:
-            return f"{strangers[0].category.__name__}: {strangers[0].message}"
-        return None if is_finite(found) else "it is taken, and the answer is not finite"
+        foreign = [each for each in shown if not issubclass(each.category, UserWarning)]
+        if foreign:
+            return f"{foreign[0].category.__name__}: {foreign[0].message}"
+        return None if is_finite(found) else "used, and the result is not finite"
     except refusals as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         if _is_own(error, last, parameter, owner):
@@ -134,11 +132,11 @@ def complaint(use, parameter=None, owner=None, refusals=(ValueError, TypeError))
 
 
 def _is_own(error, place, parameter, owner):
-    """Whether an error is one of this library, which says what is wrong with what."""
+    """Return whether an error is of this library and names the parameter and its owner."""
     own = place.filename.startswith(PACKAGE)
     if isinstance(error, OSError):
         return own or bool(error.filename)
-    if parameter is None:  # what is raised, and not what Python says of an expression
+    if parameter is None:  # from a raise statement
         own = own or "sklearn/utils/validation" in place.filename
         return own and (place.line or "").startswith("raise")
     words = str(error)
@@ -148,7 +146,7 @@ def _is_own(error, place, parameter, owner):
 
 
 def is_finite(answer):
-    """Whether all numbers of an answer are; classes and other objects are what they are."""
+    """Return whether all numbers of a result are finite; other objects are ignored."""
     if isinstance(answer, GramOperator | CrossOperator):
         return is_finite([answer @ np.ones(answer.shape[1]), answer.rows([0])])
     if dataclasses.is_dataclass(answer):
@@ -167,7 +165,7 @@ def is_finite(answer):
 
 
 def odd_arrays(good):
-    """What may stand in the place of a good array of numbers, by name."""
+    """Return odd replacements of an array of numbers, by name."""
     wide = good.astype(np.result_type(good.dtype, np.float64))
     texts = good.astype(str).astype(object)
     first = (0,) * good.ndim

@@ -1,11 +1,9 @@
-"""What each estimator must say of the cases of degenerate.py, from the plain formulas alone.
+"""Oracles of all estimators for the cases of degenerate.py.
 
-    check_answers(model, case)
-
-compares a fit in its first configuration with plain.py: embeddings up to signs, and up to turns
-where eigenvalues coincide; what is said of the new rows; shares of variance; labels and what they
-minimise; residuals of classes and predictions. Where an answer is not the only one (clusters, which
-may be another local optimum, and searches) it is held to the equations that every right one obeys.
+``check_answers(model, case)`` compares a fit of the first configuration with plain.py: embeddings
+up to signs, and up to rotations where eigenvalues coincide; results for new rows; ratios of
+variance; labels and objectives; residuals of classes and predictions. Results that are not unique,
+such as clusters, are checked by the equations that they must satisfy.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Setting:
-    """A case as plain matrices, in units in which the largest number is about 1.
+    """A case as matrices, scaled so that the largest number is about 1.
 
-    Kernel values of the case are those here times `unit`, and its weights times `heavy`.
+    Kernel values of the case are these times `unit`, and its weights these times `heavy`.
     """
 
     K: Array
@@ -52,16 +50,16 @@ class Setting:
 
     @property
     def rounding(self) -> float:
-        """What sums of kernel values may be wrong by."""
+        """The error of sums of kernel values."""
         return 32 * len(self.K) * self.eps * max(float(np.abs(self.K).max()), 1e-300)
 
     @property
     def digits(self) -> float:
-        """How near numbers must be, as a part of the largest."""
+        """The tolerance relative to the largest number."""
         return 1e-7 if self.eps < 1e-10 else 3e-3
 
     def on_sphere(self) -> Setting:
-        """The same points at length 1."""
+        """Return the normalised points."""
         radius = float(np.diagonal(self.K).mean())
         return Setting(
             **vars(self)
@@ -70,7 +68,7 @@ class Setting:
 
 
 def setting_of(case: Case, *, double: bool = False) -> Setting:
-    """Evaluate the kernel of a case by its formula; as who computes in double sees it, if asked."""
+    """Evaluate the kernel of a case by its formula; `double` ignores single precision."""
     X, new = (np.asarray(rows) for rows in (case.X, case.new_rows))
     single = X.dtype == np.float32 and not double
     eps = float(np.finfo(np.float32 if single else np.float64).eps)
@@ -96,7 +94,7 @@ def setting_of(case: Case, *, double: bool = False) -> Setting:
 def _gaussian(
     name: str, X: Array, new: Array, weights: Array, kernel: Any, eps: float
 ) -> tuple[Array, Array]:
-    """Gaussian kernels of vectors, of shapes and of matrices; the latter without the factor 2."""
+    """Return Gaussian kernels of vectors, or of shapes and matrices, which have no factor 2."""
     sigma = getattr(kernel, "sigma", "mean")
     sigma = None if isinstance(sigma, str) else float(sigma)
     if name == "gaussian":
@@ -120,10 +118,7 @@ def _gaussian(
 
 
 def _power_of_two(value: float) -> float:
-    """The power below a number, which changes no digit; of an even exponent, so that it has a root.
-
-    Of nothing it is 1.
-    """
+    """Return a power of two near a number, with an even exponent; 1 for zero."""
     return float(2.0 ** (2 * (int(np.frexp(value)[1]) // 2))) if value > 0 else 1.0
 
 
@@ -136,10 +131,10 @@ def close(found: Any, right: Any, by: float, what: str) -> None:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The leading eigenvalues of W^½ G W^½, and what the embedding by its eigenvectors obeys.
+    """Equations of an embedding by the leading eigenvectors of W^½ G W^½.
 
-    Whatever the signs are, and however eigenvectors of one eigenvalue are turned: E is right if
-    Eᵀ W E = Λ and G W E = E Λ. So are rows of other points, G' W E Λ^-1.
+    For any signs, and any basis of a repeated eigenvalue: Eᵀ W E = Λ and G W E = E Λ, and new
+    points have the rows G' W E Λ^-1.
     """
 
     G: Array
@@ -153,7 +148,7 @@ class Spectrum:
         return np.maximum(np.pad(found, (0, k - len(found))), 0.0)
 
     def check(self, E: Array, values: Array, cross: Array, new: Array) -> None:
-        """The embedding, the eigenvalues and the coordinates of new points."""
+        """Check the embedding, the eigenvalues and the coordinates of new points."""
         right = self.values(E.shape[1])
         by = self.digits * right.max(initial=0.0) + self.rounding * self.weights.sum()
         close(values, right, by, "eigenvalues_")
@@ -161,7 +156,7 @@ class Spectrum:
         close(E.T @ weighted, np.diag(right), by, "lengths of embedding_")
         extent = np.abs(E).max(initial=0.0) + np.sqrt(by)
         close(self.G @ weighted, E * right, 4 * by * extent, "directions of embedding_")
-        clear = right > 1e3 * by  # the others would be divided by hardly anything
+        clear = right > 1e3 * by  # the others would be divided by rounding errors
         expected = cross @ weighted[:, clear] / right[clear]
         errors = (4 * by * extent / right[clear]) + self.digits * np.abs(expected).max(initial=0.0)
         assert np.all(np.abs(new[:, clear] - expected) <= errors), "transform"
@@ -191,14 +186,14 @@ def squared_from_mean(given: Setting) -> Array:
 
 
 def case_has_score(given: Setting, total: float) -> bool:
-    """Whether there is enough variance to take a share of, and k(x, x) of new rows is known."""
+    """Return whether there is enough variance, and k(x, x) of new rows is known."""
     diagonal = np.diagonal(given.K)
     known = given.knows_inputs or np.ptp(diagonal) < 1e-12 * np.abs(diagonal).max()
     return known and total > 1e4 * given.rounding * given.weights.sum()
 
 
 def check_ratio(model: Any, values: Array, total: float, given: Setting) -> None:
-    """Shares of the variance, where there is any."""
+    """Check ratios of variance, if there is any variance."""
     if total > 1e3 * given.rounding * given.weights.sum():
         close(
             model.explained_variance_ratio_,
@@ -209,7 +204,7 @@ def check_ratio(model: Any, values: Array, total: float, given: Setting) -> None
 
 
 def check_pga(model: Any, given: Setting, case: Case) -> None:
-    tangent, cross, unit = seen_from_mean(given)
+    tangent, cross, unit = tangents_at_mean(given)
     found = spectrum_of(tangent, unit.p, unit)
     found.check(model.embedding_, model.eigenvalues_, cross, model.transform(case.new_rows))
     total = float(unit.p @ np.diagonal(tangent))
@@ -217,8 +212,8 @@ def check_pga(model: Any, given: Setting, case: Case) -> None:
     check_ratio(model, model.eigenvalues_, total, unit)
 
 
-def seen_from_mean(given: Setting) -> tuple[Array, Array, Setting]:
-    """Inner products of Log maps at the mean, of all rows and of the new ones."""
+def tangents_at_mean(given: Setting) -> tuple[Array, Array, Setting]:
+    """Return inner products of Log maps at the mean, of all rows and of new rows."""
     unit = given.on_sphere()
     mean = plain.karcher_mean(unit.K, unit.p)
     tangent = plain.tangents(unit.K, unit.K, mean)
@@ -229,7 +224,7 @@ def seen_from_mean(given: Setting) -> tuple[Array, Array, Setting]:
 
 
 def check_robust(model: Any, given: Setting, case: Case) -> None:
-    """Directions v that rest: v is along Σ w sign⟨v, z⟩ z, for p = 1, without those before."""
+    """Check that directions are stationary: v ∝ Σ w sign⟨v, z⟩ z for p = 1, after deflation."""
     G = plain.centered(given.K, given.K, given.p)
     cross = plain.centered(given.cross, given.K, given.p)
     E, transformed = model.embedding_ / given.size, model.transform(case.new_rows) / given.size
@@ -259,7 +254,7 @@ def check_robust(model: Any, given: Setting, case: Case) -> None:
         undecided = float((given.p * left)[signs == 0].sum())
         length = np.sqrt(signs @ G @ signs)
         slack = by + 4 * undecided / length * left.max()
-        close(e, G @ signs / length, slack, "a direction that rests")
+        close(e, G @ signs / length, slack, "a stationary direction")
         close(transformed[:, number], cross @ signs / length, slack, "transform")
         G, cross = G - np.outer(e, e), cross - np.outer(transformed[:, number], e)
 
@@ -283,12 +278,12 @@ def check_nested(model: Any, given: Setting, case: Case) -> None:
 
 
 def _of_angles(unit: Setting) -> float:
-    """What directions that are left out as rounding, 1e-12 of the trace, may change of angles."""
+    """Return the error of angles from dropped directions of 1e-12 of the trace."""
     return 2e-5 if unit.eps < 1e-10 else 2e-2
 
 
 def twins(given: Setting) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Training rows, and the new rows that are the same."""
+    """Return training rows and the new rows that equal them."""
     same = np.abs(given.cross[:, None] - given.K[None]).max(axis=2) == 0
     rows, old = np.nonzero(same)
     return old, rows
@@ -297,9 +292,9 @@ def twins(given: Setting) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def check_chain(
     model: Any, unit: Setting, n_outer: int, *, great: bool
 ) -> tuple[Array, Array] | None:
-    """Return the points, and the mean, on the subsphere that n_outer others hold.
+    """Check nested spheres; return the points and the mean on the subsphere after n_outer others.
 
-    None where the chain goes on from a point that has no place on its next subsphere.
+    Return None if a point has no projection on its next subsphere.
     """
     Y, p, by = model.sphere_coordinates_, unit.p, _of_angles(unit)
     counts = unit.weights > 0
@@ -331,9 +326,9 @@ def check_chain(
 
 
 def _of_least_moment(points: Array, p: Array) -> float:
-    """Mean squared residuals from the great subsphere across the least direction that is there.
+    """Return mean squared residuals from the great subsphere orthogonal to the least direction.
 
-    Infinite where there are several, as of equidistant points: each leads to a minimum of its own.
+    Infinite if it is not unique: each such direction leads to its own minimum.
     """
     values, vectors = np.linalg.eigh((points * p[:, None]).T @ points)
     kept = values > 1e-9 * values.sum()
@@ -348,13 +343,13 @@ def _of_least_moment(points: Array, p: Array) -> float:
 
 
 def nearest(squares: Array, labels: Any, by: float | Array, what: str) -> None:
-    """No other centre is nearer than that of the label."""
+    """Check that no other centre is nearer than that of the label."""
     own = squares[np.arange(len(squares)), labels]
     assert np.all(own <= squares.min(axis=1) + by), what
 
 
 def check_k_means(model: Any, given: Setting, case: Case) -> None:
-    """Centres are means of their points, and labels the nearest of these."""
+    """Check that centres are means of their points, and labels the nearest centres."""
     labels = np.asarray(model.labels_)
     shares = (labels[:, None] == np.arange(labels.max() + 1)) * given.weights[:, None]
     shares = shares / shares.sum(axis=0)
@@ -365,23 +360,23 @@ def check_k_means(model: Any, given: Setting, case: Case) -> None:
         nearest(squares, labels, by, "labels_")
     inertia = given.weights @ squares[np.arange(len(labels)), labels]
     close(model.inertia_ / given.heavy / given.unit, inertia, by * given.weights.sum(), "inertia_")
-    seen = given.own[:, None] - 2 * given.cross @ shares + squares_of_centers
-    distances = np.sqrt(np.maximum(seen, 0.0))
+    to_centers = given.own[:, None] - 2 * given.cross @ shares + squares_of_centers
+    distances = np.sqrt(np.maximum(to_centers, 0.0))
     close(model.transform(case.new_rows) / given.size, distances, np.sqrt(by) * 2, "transform")
     close(
         (model.transform(case.new_rows) / given.size) ** 2,
-        np.maximum(seen, 0.0),
+        np.maximum(to_centers, 0.0),
         20 * by,
         "transform",
     )
     if model.converged_:
-        nearest(seen, model.predict(case.new_rows), by, "predict")
-    score = -seen.min(axis=1).sum()
-    close(model.score(case.new_rows) / given.unit, score, 10 * by * len(seen), "score")
+        nearest(to_centers, model.predict(case.new_rows), by, "predict")
+    score = -to_centers.min(axis=1).sum()
+    close(model.score(case.new_rows) / given.unit, score, 10 * by * len(to_centers), "score")
 
 
 def check_preimages(model: Any, given: Setting, case: Case) -> None:
-    """Angles from centres that are inputs; no member of a cluster would be a better centre."""
+    """Check angles from the centres; no point of a cluster is a better centre."""
     kept = Case(case.X, new=model.cluster_centers_, kernel=case.kernel, weight=case.weight)
     to_centers = setting_of(kept).cross.T
     labels, by = np.asarray(model.labels_), 10 * given.digits
@@ -401,7 +396,7 @@ def check_preimages(model: Any, given: Setting, case: Case) -> None:
 
 
 def check_spectral(model: Any, given: Setting, case: Case) -> None:
-    """Eigenvalues of the graph; rows of its eigenvectors at length 1; labels nearest in these."""
+    """Check eigenvalues of the graph, normalised rows of eigenvectors, and nearest labels."""
     graph = plain.normalized_graph(given.K, given.weights * given.heavy)
     values, vectors = np.linalg.eigh(graph)
     k = len(model.eigenvalues_)
@@ -414,7 +409,7 @@ def check_spectral(model: Any, given: Setting, case: Case) -> None:
         if right[k - 1] - right[k] > 1e-3:  # else the eigenvectors are not the only ones
             leading = vectors[:, ::-1][:, :k]
             lengths = np.linalg.norm(leading, axis=1)
-            # others are isolated, or are told by their neighbours
+            # others are isolated, or get the label of their neighbours
             sure = (lengths > 1e-6) & (np.abs(graph).max(axis=1) > 0)
             rows = leading[sure] / lengths[sure][:, None]
             close(E[sure] @ E[sure].T, rows @ rows.T, 100 * by, "embedding_")
@@ -433,14 +428,14 @@ def check_spectral(model: Any, given: Setting, case: Case) -> None:
 
 
 def check_mixture(model: Any, given: Setting, case: Case) -> None:
-    """Densities, memberships and the likelihood follow from weights, means and covariances."""
-    tangent, cross, unit = seen_from_mean(given)
+    """Check densities, memberships and the likelihood of the fitted parameters."""
+    tangent, cross, unit = tangents_at_mean(given)
     kept = (slice(None), slice(None)) if given.knows_inputs else (slice(None), model._columns_)
     rows, new = (np.asarray(each)[kept[: np.ndim(each)]] for each in (case.X, case.new_rows))
-    E, seen = model.pga_.transform(rows), model.pga_.transform(new)
-    spectrum_of(tangent, unit.p, unit).check(E, model.pga_.eigenvalues_, cross, seen)
+    E, E_new = model.pga_.transform(rows), model.pga_.transform(new)
+    spectrum_of(tangent, unit.p, unit).check(E, model.pga_.eigenvalues_, cross, E_new)
     close(model.weights_.sum(), 1.0, 1e-9, "weights_")
-    joint, of_new = (_joint(model, each[:, : model.n_modes_]) for each in (E, seen))
+    joint, of_new = (_joint(model, each[:, : model.n_modes_]) for each in (E, E_new))
     whole, of_rows = logsumexp(joint, axis=1), logsumexp(of_new, axis=1)
     part = max(1e-5, 4 * given.digits)
     by, by_new = (part * np.maximum(np.abs(each), 1.0) for each in (whole, of_rows))
@@ -456,7 +451,7 @@ def check_mixture(model: Any, given: Setting, case: Case) -> None:
 
 
 def _joint(model: Any, coordinates: Array) -> Array:
-    """log w P(y | μ, C) of coordinates of kPGA, which are Log maps at the pole."""
+    """Return log w P(y | μ, C) of coordinates of kPGA, which are Log maps at the pole."""
     coordinates = coordinates.astype(np.float64)
     lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
     points = np.column_stack([np.cos(lengths), np.sinc(lengths / np.pi) * coordinates])
@@ -468,13 +463,13 @@ def _joint(model: Any, coordinates: Array) -> Array:
 
 
 def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> None:
-    """Residuals of new rows, and of each training row from its class without it."""
+    """Check residuals of new rows, and of each training row from its class without it."""
     labels, by = np.asarray(case.classes), 1e-7 * max(np.abs(given.K).max(), 1e-300)
-    with np.errstate(over="ignore"):  # beside weights of next to nothing
+    with np.errstate(over="ignore"):  # tiny weights
         alphas = np.minimum(model.class_alphas_ / given.unit / given.heavy, 1e300)
     inside = [(labels == label) & (given.weights > 0) for label in model.classes_]
     if np.linalg.eigvalsh(given.K)[0] < -given.rounding:
-        return  # no points have such similarities, and so no residuals
+        return  # an indefinite matrix has no residuals
 
     def from_class(number: int, rows: Array, cross: Array, own: Array) -> Array:
         K = given.K[np.ix_(rows, rows)]
@@ -484,7 +479,7 @@ def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> No
         [from_class(c, inside[c], given.cross, given.own) for c in range(len(inside))]
     )
     found = model.class_residuals(case.new_rows) / given.unit
-    if not given.knows_inputs:  # nor k(x, x), which all classes have in common
+    if not given.knows_inputs:  # k(x, x) is not known; it is the same for all classes
         found, right = (each - each.mean(axis=1, keepdims=True) for each in (found, right))
     close(found, right, by, "class_residuals")
     numbers = {label: number for number, label in enumerate(model.classes_)}
@@ -500,7 +495,7 @@ def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> No
 def check_left_out(
     model: Any, given: Setting, case: Case, from_class: Any, inside: Any, by: float
 ) -> None:
-    """A row is left out with all its copies; without any point a class is as far as can be."""
+    """Check leave-one-out of a row with all its copies; an empty class captures nothing."""
     flat = np.asarray(case.X).astype(np.float64).reshape(len(given.K), -1)
     own = np.diagonal(given.K)
     right = np.column_stack([from_class(c, rows, given.K, own) for c, rows in enumerate(inside)])
@@ -515,7 +510,7 @@ def check_left_out(
 
 
 def check_machines(model: Any, given: Setting, case: Case) -> None:
-    """Features are modes of great nested spheres, which a machine of scikit-learn tells apart."""
+    """Check features of great nested spheres, and compare with LinearSVC on them."""
     chain, unit = model.decomposition_, given.on_sphere()
     check_chain(chain, unit, 0, great=True)
     features = model.features_
@@ -526,7 +521,7 @@ def check_machines(model: Any, given: Setting, case: Case) -> None:
     close(model.features_of(case.new_rows)[rows], features[old], _of_angles(unit), "features_of")
     size = float(np.sqrt(np.mean(features**2)))
     if size < 100 * _of_angles(unit):
-        return  # angles are rounding beside what is left out
+        return  # angles are rounding errors
     machine = LinearSVC(dual=False).fit(features / size, case.classes)
     right = np.atleast_2d(machine.decision_function(features[old] / size).T).T
     found = np.atleast_2d(model.decision_function(case.new_rows).T).T[rows]
@@ -540,7 +535,7 @@ def check_machines(model: Any, given: Setting, case: Case) -> None:
 
 
 def check_answers(model: Any, case: Case) -> None:
-    """Compare what a fit says with what is right; AssertionError names what is not."""
+    """Compare a fit with its oracle; an AssertionError names the wrong result."""
     name = type(model).__name__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -1,7 +1,7 @@
 """Degenerate data for every estimator.
 
-A case has data, a kernel, and which configurations must refuse them. No case depends on rounding.
-A twin is plainer data with the same answers.
+A case has data, a kernel, and a predicate of the configurations that must refuse them. No case
+depends on rounding. A twin is simpler data with the same results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LABELS = CLASSES[np.arange(N) % 3]
 
 @dataclass(frozen=True)
 class Case:
-    """Training rows, their classes and weights, new rows, and who must refuse them."""
+    """Training rows, classes and weights, new rows, and which configurations refuse them."""
 
     X: Any
     y: Any = "in turn"
@@ -48,10 +48,10 @@ class Case:
     weight: Any = None
     options: Any = None  # of the estimator: a function of its configuration
     outcome: bool | Predicate = ANSWERED
-    new_outcome: bool | Predicate = ANSWERED  # of methods that are given the new rows
+    new_outcome: bool | Predicate = ANSWERED  # of methods for new rows
     twin: Case | None = None
-    tolerance: float = 1e-6  # of the answers, compared with those of the twin
-    #: For which configurations the twin has the same answers.
+    tolerance: float = 1e-6  # of the comparison with the twin
+    #: For which configurations the twin has the same results.
     alike: Predicate = lambda each: True
 
     def expected(self, each: Configuration) -> bool:
@@ -71,7 +71,7 @@ class Case:
         return self.X if isinstance(self.new, str) else self.new
 
 
-# Who refuses what ---------------------------------------------------------------------------------
+# Which configurations refuse ----------------------------------------------------------------------
 
 
 def solver_of(each: Configuration) -> str:
@@ -79,17 +79,17 @@ def solver_of(each: Configuration) -> str:
 
 
 def is_graph(each: Configuration) -> bool:
-    """Rows are nodes of a graph; the similarities of a node must not cancel."""
+    """Rows are nodes of a graph, whose degrees must be positive."""
     return each.make is KernelSpectralClustering and each.options.get("laplacian") != "kernel-pca"
 
 
 def has_residuals(each: Configuration) -> bool:
-    """It measures residuals of classes, in double precision."""
+    """It computes residuals of classes, in double precision."""
     return each.make in (KernelRidgeRegressionClassifier, PerTurbo)
 
 
 def by_folds(each: Configuration) -> bool:
-    """It makes folds, which need two classes of two points."""
+    """Folds need two classes of two points."""
     return each.options.get("p") == "cv"
 
 
@@ -113,7 +113,7 @@ def supervised(each: Configuration) -> bool:
 
 
 def in_double(each: Configuration) -> bool:
-    """These numbers have squares in double precision only."""
+    """Squares overflow or underflow in single precision."""
     return not has_residuals(each)
 
 
@@ -122,10 +122,10 @@ def is_kpca_by_steps(each: Configuration) -> bool:
 
 
 def with_lengths(*, mean: bool = ANSWERED) -> Predicate:
-    """Refuse negative squared lengths, if they are used.
+    """Refuse negative squared lengths where they are used.
 
-    Hebbian steps use the diagonal, anchors what is left of it. Graphs use sums of rows, and
-    classifiers the mean of the diagonal: for them all lengths together decide.
+    Hebbian steps and anchors use the diagonal; graphs use sums of rows, and classifiers the mean of
+    the diagonal.
     """
 
     def refuses(each: Configuration) -> bool:
@@ -138,10 +138,7 @@ def with_lengths(*, mean: bool = ANSWERED) -> Predicate:
 
 
 def with_a_mean(then: Predicate) -> Predicate:
-    """Refuse points that cancel: there is no mean direction, and degrees of graphs are negative.
-
-    The linear kernel of these cases has no pre-images.
-    """
+    """Refuse points without a mean direction or with negative degrees, and pre-images."""
 
     def refuses(each: Configuration) -> bool:
         options = each.options.values()
@@ -158,11 +155,10 @@ def of_two_points_that_cancel(each: Configuration) -> bool:
 
 
 def of_no_points(graph: bool, *, steps: bool = REFUSED, centers: bool = ANSWERED) -> Predicate:
-    """Refuse similarities that no points have.
+    """Refuse indefinite matrices.
 
-    Eigenvectors and flat k-means are defined all the same; so are class residuals, which use the
-    points of one class only. A Nyström approximation is not. For Hebbian `steps`, and for k-means
-    on the sphere, which uses its `centers` only, it depends on the matrix.
+    Eigenvectors, flat k-means and class residuals are still defined; a Nyström approximation is
+    not. For Hebbian `steps`, graphs and the `centers` of k-means it depends on the matrix.
     """
 
     def refuses(each: Configuration) -> bool:
@@ -180,7 +176,7 @@ def of_no_points(graph: bool, *, steps: bool = REFUSED, centers: bool = ANSWERED
 
 
 def of_size(*, small: bool) -> Predicate:
-    """Refuse numbers without squares: residuals of classes and Hebbian steps need them."""
+    """Refuse numbers whose squares overflow or underflow, where they are needed."""
     return lambda each: (
         (has_residuals(each) and not each.sphere) or (small and is_kpca_by_steps(each))
     )
@@ -209,13 +205,13 @@ def orthogonal(each: Configuration) -> bool:
     return nested or (each.sphere and solver_of(each) == "nystroem")
 
 
-def of_next_to_no_weight(each: Configuration) -> bool:
-    """Less than one point has no degree, and no size for the Hebbian algorithm."""
+def of_tiny_weights(each: Configuration) -> bool:
+    """Graphs need positive degrees, and the Hebbian algorithm a positive total."""
     return is_graph(each) or solver_of(each) == "hebbian"
 
 
-def of_next_to_no_weight_beside_one(each: Configuration) -> bool:
-    """Next to one heavy point the others span nothing, and have no degree, except by anchors."""
+def of_one_dominant_weight(each: Configuration) -> bool:
+    """Compared with one heavy point the others span nothing, and have no degree."""
     graph = is_graph(each) and solver_of(each) != "nystroem"
     return graph or each.make is KernelPNS
 
@@ -226,12 +222,12 @@ def with_inputs(then: Predicate) -> Predicate:
 
 
 def with_matrices(then: Predicate) -> Predicate:
-    """Refuse matrices where inputs are needed: for pre-images and geodesic kernels."""
+    """Refuse matrices where inputs are needed."""
     return lambda each: not each.matrices or then(each)
 
 
 def with_sums(case: Case, least: float, most: float) -> bool | Predicate:
-    """Refuse also where the sum of weights is beyond these numbers."""
+    """Refuse also if the sum of weights is outside these bounds."""
     if case.weight is None or case.expected(CONFIGURATIONS["KernelKMeans, exact"]):
         return case.outcome
     total = case.weight.sum()
@@ -246,19 +242,16 @@ def with_sums(case: Case, least: float, most: float) -> bool | Predicate:
     return refuses
 
 
-# For whom twins have the same answers -------------------------------------------------------------
+# Where twins have the same results ---------------------------------------------------------------
 
 
 def measured_in_angles(each: Configuration) -> bool:
-    """Lengths do not matter on the sphere; RobustKernelPCA has coordinates in units of length."""
+    """Lengths do not matter on the sphere, except for RobustKernelPCA."""
     return each.sphere and each.make is not RobustKernelPCA
 
 
 def whatever_the_order(each: Configuration) -> bool:
-    """Rotated rows are sorted differently, so random draws and starts differ.
-
-    The temperature of truncated residuals, of which many are 0, is not sharp either.
-    """
+    """Rotated rows are sorted differently, so random draws, starts and folds differ."""
     options = each.options
     drawn = options.get("solver") == "nystroem" or options.get("laplacian") == "kernel-pca"
     part = each.is_classifier and {"n_components", "subspace_size"} & set(options)
@@ -266,12 +259,12 @@ def whatever_the_order(each: Configuration) -> bool:
 
 
 def has_one_answer(each: Configuration) -> bool:
-    """The graph of products of points on a line has more than one best cut."""
+    """A graph of points on a line has more than one best cut."""
     return not (each.sphere or each.make is KernelSpectralClustering)
 
 
 def by_ratios(each: Configuration) -> bool:
-    """Only ratios of weights count; elsewhere they are numbers of copies."""
+    """Only ratios of weights matter, not their sum."""
     tested = each.options.get("sphere") in ("bic", "test")
     return not (is_graph(each) or each.is_classifier or tested)
 
@@ -280,14 +273,14 @@ def by_ratios(each: Configuration) -> bool:
 
 
 def good(n: int = N, seed: int = 0) -> NDArray[np.float64]:
-    """Rows of three groups, in turn."""
+    """Return rows of three groups, in turn."""
     given = sample("Gaussian", n, seed)
     order = np.argsort(given.y, kind="stable").reshape(3, -1).T.ravel()
     return given.X[order]
 
 
 def directions() -> NDArray[np.float64]:
-    """Unit vectors around one direction."""
+    """Return unit vectors around one direction."""
     X = good()
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
@@ -335,7 +328,7 @@ def few_points() -> dict[str, Case]:
 
 
 def coinciding() -> dict[str, Case]:
-    """Points that coincide, or lie in less room than they could."""
+    """Points that coincide or lie in a subspace."""
     X, rng = good(), np.random.default_rng(0)
     line = rng.gumbel(size=(N, 1))
     turns = 2 * np.pi * np.arange(N) / N
@@ -358,7 +351,7 @@ def coinciding() -> dict[str, Case]:
 
 
 def extreme() -> dict[str, Case]:
-    """Numbers at the ends of what there is. The scale of the kernel is that of the data."""
+    """Very large and very small numbers. The scale of the kernel is that of the data."""
     X, single = good(), good().astype(np.float32)
     whole = np.rint(X).astype(np.int64)
     far = X + 1e9
@@ -387,12 +380,12 @@ def extreme() -> dict[str, Case]:
 
 
 def scales() -> dict[str, Case]:
-    """Bandwidths far from the data's: all points alike, or none like another."""
+    """Bandwidths for which all points are similar, or none are."""
     X = good()
     found = {}
     for power in range(-12, 13, 3):
         kernel = Gaussian(sigma=10.0**power)
-        # anchors leave out the rest, to which points are then orthogonal
+        # points are orthogonal to all anchors
         some = anchors_alone if power < 0 else on_a_circle if power > 6 else never
         found[f"sigma 1e{power}"] = Case(X, kernel=kernel, outcome=some)
         if abs(power) in (6, 12):
@@ -437,11 +430,11 @@ def weights() -> dict[str, Case]:
         "one weight": Case(X, weight=(some == 4).astype(float), outcome=at_least(1)),
         "two weights": Case(X, weight=np.isin(some, (4, 5)).astype(float), outcome=at_least(2)),
         "huge weights": Case(X, weight=some * 1e300),
-        "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=of_next_to_no_weight),
+        "tiny weights": Case(X, weight=(some + 1) * 1e-300, outcome=of_tiny_weights),
         "uneven weights": Case(
             X,
             weight=np.where(some == 4, 1e12, 1e-12),
-            outcome=of_next_to_no_weight_beside_one,
+            outcome=of_one_dominant_weight,
         ),
     }
     none = {
@@ -459,7 +452,7 @@ def weights() -> dict[str, Case]:
 
 
 def no_data() -> dict[str, Case]:
-    """What is no data at all."""
+    """Invalid data."""
     X = good()
     words = [["a", "b"], ["c", "d"], ["e", "f"]] * 4
     given = {
@@ -492,7 +485,7 @@ def no_data() -> dict[str, Case]:
 
 
 def new_data() -> dict[str, Case]:
-    """Good rows to learn from, and others to be told of."""
+    """Good training rows, and unusual new rows."""
     X = good()
     refused = {
         "nan": with_entry(X, np.nan),
@@ -518,7 +511,7 @@ def new_data() -> dict[str, Case]:
 
 
 def spheres() -> dict[str, Case]:
-    """Unit vectors, under the linear kernel, and vectors that are none."""
+    """Unit vectors and others under the linear kernel."""
     U, pole = directions(), np.array([[0.0, 0.0, 1.0]])
     turns = 2 * np.pi * np.arange(N) / N
     circle = np.column_stack([np.cos(turns), np.sin(turns), 0 * turns])
@@ -710,13 +703,13 @@ def covariances() -> dict[str, Case]:
 
 
 def in_single(data: Any) -> Any:
-    """Numbers in single precision, beyond which they are infinite; all else as it is."""
+    """Return numbers in single precision, and other data unchanged."""
     with np.errstate(over="ignore"):
         return data.astype(np.float32) if getattr(data, "dtype", None) == np.float64 else data
 
 
 def fits_single(case: Case) -> bool:
-    """Whether a case is one of numbers in double precision whose squares are numbers in single."""
+    """Return whether squares of a case's float64 numbers fit in single precision."""
     if getattr(case.X, "dtype", None) != np.float64 or not np.size(case.X):
         return False
     sizes = np.abs(case.X[np.isfinite(case.X)])
@@ -724,7 +717,7 @@ def fits_single(case: Case) -> bool:
 
 
 def scaled_weights() -> dict[str, Case]:
-    """Weights beyond single precision, or at the ends of double: only their ratios count."""
+    """Very large and very small weights: only their ratios matter."""
     X, some = good(), np.arange(N, dtype=float)
     plain = Case(X, weight=some)
     found = {
@@ -742,36 +735,21 @@ def scaled_weights() -> dict[str, Case]:
     }
 
 
-GROUPS: dict[str, dict[str, Case]] = {
-    make.__name__: make()
-    for make in (
-        few_points,
-        coinciding,
-        extreme,
-        scales,
-        classes,
-        weights,
-        no_data,
-        new_data,
-        spheres,
-        gram_matrices,
-        shapes,
-        covariances,
-        scaled_weights,
-    )
-}
+MAKERS = (few_points, coinciding, extreme, scales, classes, weights, no_data, new_data, spheres)
+MAKERS += (gram_matrices, shapes, covariances, scaled_weights)
+GROUPS: dict[str, dict[str, Case]] = {make.__name__: make() for make in MAKERS}
 CASES = {name: case for group in GROUPS.values() for name, case in group.items()}
 
 
 def single(name: str, case: Case) -> Case:
-    """The same case in single precision."""
+    """Return the case in single precision."""
     return replace(
         case,
         X=in_single(case.X),
         new=in_single(case.new),
         twin=None,
         outcome=with_sums(case, 1e-30, 1e30),
-        new_outcome=REFUSED if name == "new: 1e100" else case.new_outcome,  # it is infinite
+        new_outcome=REFUSED if name == "new: 1e100" else case.new_outcome,  # infinite
     )
 
 
@@ -781,18 +759,18 @@ SINGLE: dict[str, dict[str, Case]] = {
 }
 
 
-# Pictures and motions -----------------------------------------------------------------------------
+# Images and motions -------------------------------------------------------------------------------
 
 
 def picture(seed: int = 0, dtype: Any = np.float64) -> NDArray[Any]:
-    """Blocks of two shades, and noise."""
+    """Return an image of blocks with noise."""
     rng = np.random.default_rng(seed)
     blocks = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
     return (blocks + 0.1 * rng.normal(size=(14, 14))).astype(dtype)
 
 
 def motion(seed: int = 0, dtype: Any = np.float64, n: int = 24) -> NDArray[Any]:
-    """Four joints that swing, and noise."""
+    """Return a motion of four joints with noise."""
     rng = np.random.default_rng(seed)
     time = np.linspace(0, 6, n)[:, None, None]
     joints = rng.normal(size=(1, 4, 3))
@@ -800,7 +778,7 @@ def motion(seed: int = 0, dtype: Any = np.float64, n: int = 24) -> NDArray[Any]:
 
 
 def no_values(good: NDArray[np.float64]) -> dict[str, Any]:
-    """What neither a picture nor a motion is made of."""
+    """Return values that are neither an image nor a motion."""
     place = (3,) * good.ndim if min(good.shape) > 3 else (0,) * good.ndim
     return {
         "nan": with_entry(good, np.nan, place),
@@ -820,18 +798,20 @@ def no_values(good: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-PICTURES: dict[str, tuple[Any, bool]] = {
-    name: (value, REFUSED)
-    for name, value in {
+def with_outcomes(refused: dict[str, Any], answered: dict[str, Any]) -> dict[str, tuple[Any, bool]]:
+    found = {name: (value, REFUSED) for name, value in refused.items()}
+    return found | {name: (value, ANSWERED) for name, value in answered.items()}
+
+
+PICTURES = with_outcomes(
+    {
         **no_values(picture()),
         "one pixel": np.ones((1, 1)),
         "smaller than a patch": picture()[:3, :3],
         "one row": picture()[:1],
         "booleans": picture() > 0.5,
-    }.items()
-} | {
-    name: (value, ANSWERED)
-    for name, value in {
+    },
+    {
         "constant": np.full((14, 14), 0.5),
         "zeros": np.zeros((14, 14)),
         "two values": np.where(picture() > 0.5, 1.0, 0.0),
@@ -842,18 +822,11 @@ PICTURES: dict[str, tuple[Any, bool]] = {
         "values of 1e-150": picture() * 2.0**-498,
         "float32": picture().astype(np.float32),
         "colours that are equal": np.repeat(picture()[:, :, None], 3, axis=2),
-    }.items()
-}
-MOTIONS: dict[str, tuple[Any, bool]] = {
-    name: (value, REFUSED)
-    for name, value in {
-        **no_values(motion()),
-        "one frame": motion()[:1],
-        "no joints": motion()[:, :0],
-    }.items()
-} | {
-    name: (value, ANSWERED)
-    for name, value in {
+    },
+)
+MOTIONS = with_outcomes(
+    {**no_values(motion()), "one frame": motion()[:1], "no joints": motion()[:, :0]},
+    {
         "still": np.repeat(motion()[:1], 24, axis=0),
         "zeros": np.zeros((24, 4, 3)),
         "one joint": motion()[:, :1],
@@ -861,5 +834,5 @@ MOTIONS: dict[str, tuple[Any, bool]] = {
         "values of 1e150": motion() * 2.0**498,
         "values of 1e-150": motion() * 2.0**-498,
         "float32": motion().astype(np.float32),
-    }.items()
-}
+    },
+)

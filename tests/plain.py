@@ -1,7 +1,6 @@
-"""Slow and obvious answers for a dozen points, in NumPy alone: nothing here is the library's.
+"""Slow and obvious formulas for a few points, in NumPy alone.
 
-All of it takes Gram matrices by their formula. Weights p sum to 1; a row of weight 0 counts for
-nothing, and is answered like a new one.
+They take Gram matrices. Weights p sum to 1; a row of weight 0 is treated like a new one.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ def squared_distances(X: Array, Y: Array) -> Array:
 def gaussian(
     X: Array, p: Array, sigma: float | None, factor: float, coarse: float = 0.0
 ) -> Callable[[Array], Array]:
-    """k(x, x_n) = exp(-d²/(factor σ²)); without σ, σ² is the mean of d² over all pairs.
+    """Return k(x, x_n) = exp(-d²/(factor σ²)) as a function; by default σ² is the mean of d².
 
-    Distances up to `coarse` are rounding.
+    Distances up to `coarse` count as 0.
     """
 
     def squares(new: Array) -> Array:
@@ -42,7 +41,7 @@ def gaussian(
 
 
 def shapes(X: Array) -> Array:
-    """Landmarks (n, k, 2) as u u* of their pre-shapes u, written out as vectors."""
+    """Return u u* of the pre-shapes u of landmarks (n, k, 2), as vectors."""
     z = X[..., 0] + 1j * X[..., 1]
     z = z - z.mean(axis=1, keepdims=True)
     u = z / np.sqrt((np.abs(z) ** 2).sum(axis=1, keepdims=True))
@@ -51,7 +50,7 @@ def shapes(X: Array) -> Array:
 
 
 def logarithms(X: Array) -> Array:
-    """Symmetric matrices as their logarithms, written out as vectors."""
+    """Return logarithms of symmetric matrices, as vectors."""
     values, vectors = np.linalg.eigh(X)
     logs = np.einsum("nij,nj,nkj->nik", vectors, np.log(values), vectors)
     return logs.reshape(len(X), -1)
@@ -61,7 +60,7 @@ def logarithms(X: Array) -> Array:
 
 
 def centered(cross: Array, K: Array, p: Array) -> Array:
-    """⟨Φ(x) - m, Φ(x_n) - m⟩ of k(x, x_n), with m the mean of the training points."""
+    """Return ⟨Φ(x) - m, Φ(x_n) - m⟩ with the mean m of the training points."""
     return cross - (cross @ p)[:, None] - K @ p + p @ K @ p
 
 
@@ -70,12 +69,12 @@ def angles(cosines: Array) -> Array:
 
 
 def stretch(theta: Array) -> Array:
-    """θ / sin θ."""
+    """Return θ / sin θ."""
     return np.where(theta > 1e-6, theta / np.where(theta > 1e-6, np.sin(theta), 1.0), 1.0)
 
 
 def karcher_mean(K: Array, p: Array) -> Array:
-    """Coefficients of the mean on the sphere: steps of the mean Log map, until there is none."""
+    """Return coefficients of the Karcher mean, by gradient descent."""
     point = p / np.sqrt(p @ K @ p)
     for _ in range(5000):
         cosines = K @ point
@@ -90,14 +89,14 @@ def karcher_mean(K: Array, p: Array) -> Array:
 
 
 def tangents(cross: Array, K: Array, mean: Array) -> Array:
-    """⟨Log Φ(x), Log Φ(x_n)⟩ at the mean, of k(x, x_n)."""
+    """Return ⟨Log Φ(x), Log Φ(x_n)⟩ at the mean."""
     new, own = cross @ mean, K @ mean
     rows = stretch(angles(new))[:, None] * (cross - np.outer(new, own))
     return rows * stretch(angles(own))
 
 
 def log_map(points: Array, base: Array) -> Array:
-    """Tangent vectors at a unit vector; angles by sides, which are exact where they are small."""
+    """Return tangent vectors at a unit vector, with accurate small angles."""
     across = points - np.outer(points @ base, base)
     length = np.linalg.norm(across, axis=1)
     theta = 2 * np.arctan2(
@@ -110,9 +109,9 @@ def log_map(points: Array, base: Array) -> Array:
 
 
 def chain_of_spheres(points: Array, axes: Array) -> tuple[list[Array], list[Array]]:
-    """Angles from each axis, the outermost first, and the points on each subsphere.
+    """Return angles from each axis, the outermost first, and the points on each subsphere.
 
-    A point at an axis has no place on the subsphere around it: there the chain ends.
+    A point on an axis has no projection on the subsphere around it: there the chain ends.
     """
     found, places = [], [points]
     for axis in axes:
@@ -128,7 +127,7 @@ def chain_of_spheres(points: Array, axes: Array) -> tuple[list[Array], list[Arra
 
 
 def circular_mean(turns: Array, p: Array) -> float:
-    """The mean of angles: of those cut open at each of them, the one of least variance."""
+    """Return the mean of angles of least variance, with a cut at each of them."""
     best, mean = np.inf, 0.0
     for cut in turns:
         opened = (turns - cut) % (2 * np.pi)
@@ -142,9 +141,9 @@ def circular_mean(turns: Array, p: Array) -> float:
 
 
 def normalized_graph(K: Array, weights: Array) -> Array:
-    """Δ^-½ (K - diag K) Δ^-½ of points that count as often as their weights say.
+    """Return Δ^-½ (K - diag K) Δ^-½ of weighted points.
 
-    An isolated point, and one of weight 0, has a row of zeros.
+    Isolated points, and those of weight 0, have rows of zeros.
     """
     own = np.diagonal(K)
     degrees = K @ weights - own
@@ -155,30 +154,30 @@ def normalized_graph(K: Array, weights: Array) -> Array:
 
 
 def mixture_densities(points: Array, means: Array, covariances: Array) -> Array:
-    """log P(y | μ, C): normal laws of Log maps, whose frames are moved there from the pole."""
+    """Return log P(y | μ, C): normal laws of Log maps, with frames transported from the pole."""
     q = points.shape[1] - 1
     found = []
     for mean, covariance in zip(means, covariances, strict=True):
         pole = np.eye(q + 1)[0]
-        # the turn that takes the pole to the mean, and leaves what is perpendicular to both
+        # the rotation from the pole to the mean
         both = pole + mean
         turn = np.eye(q + 1) + 2 * np.outer(mean, pole) - np.outer(both, both) / (1 + mean[0])
-        seen = log_map(points, mean) @ turn[:, 1:]
-        squares = np.einsum("ni,ij,nj->n", seen, np.linalg.inv(covariance), seen)
+        tangents = log_map(points, mean) @ turn[:, 1:]
+        squares = np.einsum("ni,ij,nj->n", tangents, np.linalg.inv(covariance), tangents)
         size = np.linalg.slogdet(2 * np.pi * covariance)[1]
         found.append(-(squares + size) / 2)
     return np.array(found).T
 
 
 def perturbation(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:
-    """k(x, x) - kᵀ (K + α W^-1)^-1 k, the residual of PerTurbo."""
+    """Return k(x, x) - kᵀ (K + α W^-1)^-1 k, the residual of PerTurbo."""
     scaled = _solved(cross, K, weights, alpha)
     root = np.sqrt(weights)
     return own - np.einsum("ij,ij->i", cross * root, scaled)
 
 
 def ridge_residual(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:
-    """‖Φ(x) - Σ a_n Φ(x_n)‖² with the coefficients a of a ridge regression."""
+    """Return ‖Φ(x) - Σ a_n Φ(x_n)‖² with the coefficients a of a ridge regression."""
     root = np.sqrt(weights)
     a = _solved(cross, K, weights, alpha) * root
     return own - 2 * np.einsum("ij,ij->i", a, cross) + np.einsum("ij,jk,ik->i", a, K, a)

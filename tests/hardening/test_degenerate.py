@@ -1,8 +1,7 @@
 """Degenerate data: every estimator returns the right answer or raises a clear error.
 
-Never NaN, never a hang, never an error of NumPy, SciPy or LAPACK. answers.py computes the right
-answers from plain formulas, for the first configuration of each estimator; all configurations must
-agree with the twins of their data.
+Never NaN, never a hang, never an error of NumPy, SciPy or LAPACK. answers.py has an oracle for the
+first configuration of each estimator; all configurations must agree with the twins of their data.
 """
 
 import ast
@@ -43,38 +42,35 @@ HOME = Path(orthodrome.__file__).parent
 CHECKS = Path(sklearn.__file__).parent / "utils"  # checks of arrays and targets
 SECONDS = 60  # for a fit of a dozen points and its methods
 
-#: A kernel without a scale has NaN here.
+#: NaN for a kernel without a scale.
 MAY_BE_NAN = {"sigmas_"}
-#: Infinite while the basis of a Krylov solver has fewer vectors than wanted components.
+#: Infinite while the basis of a Krylov solver has fewer vectors than components.
 RESIDUAL = "max_residual"
 #: Compared with the fit to the twin.
 ATTRIBUTES = ("embedding_", "labels_", "explained_variance_ratio_", "loo_score_")
-ASKED = {"transform", "predict", "predict_proba"}
+COMPARED = {"transform", "predict", "predict_proba"}
 
 
-# Answers and refusals -----------------------------------------------------------------------------
+# Results and errors -------------------------------------------------------------------------------
 
 
 def attempted(action):
     """Return the result of an action, or its error. Only warnings of this library are allowed."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         try:
             found, error = action(), None
         except Exception as caught:
             found, error = None, caught
-    strangers = [str(each.message) for each in said if not issubclass(each.category, UserWarning)]
-    assert not strangers, strangers
+    foreign = [str(each.message) for each in shown if not issubclass(each.category, UserWarning)]
+    assert not foreign, foreign
     if error is not None:
         check_clear(error)
     return found, error
 
 
 def check_clear(error):
-    """The error must come from a `raise` of this library or of scikit-learn's checks.
-
-    The last line of an error of compiled code is the line that calls it, which is no `raise`.
-    """
+    """Check that an error comes from a `raise` of this library or of scikit-learn's checks."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = Path(last.filename)
     at_home = place.is_relative_to(HOME) or place.is_relative_to(CHECKS)
@@ -144,53 +140,33 @@ def sums(model, case):
     return found
 
 
+def names(text):
+    return {name.strip() for name in text.split(";")}
+
+
 #: All points coincide in feature space: there is no variance to explain.
-NO_EXTENT = {
-    "one point",
-    "two equal points",
-    "all equal",
-    "all zero",
-    "classes in one place",
-    "sigma 1e9",
-    "sigma 1e12",
-    "sigma 1e6 in single precision",
-    "sigma 1e12 in single precision",
-    "sphere: no lengths",
-    "sphere: one column of ones",
-    "sphere: only the pole",
-    "gram: of one point",
-    "gram: ones",
-    "gram: zeros",
-    "shapes: equal",
-    "shapes: one",
-    "shapes: one, turned and moved",
-    "matrices: equal",
-    "matrices: identities",
-    "matrices: one",
-}
+NO_EXTENT = names("""
+    one point; two equal points; all equal; all zero; classes in one place; sigma 1e9; sigma 1e12;
+    sigma 1e6 in single precision; sigma 1e12 in single precision; sphere: no lengths;
+    sphere: one column of ones; sphere: only the pole; gram: of one point; gram: ones; gram: zeros;
+    shapes: equal; shapes: one; shapes: one, turned and moved; matrices: equal;
+    matrices: identities; matrices: one
+""")
 NO_EXTENT_IN_SINGLE = NO_EXTENT | {"nearly equal", "far from zero", "sigma 1e6"}
-#: k(x, x) of new rows, which a Gram matrix does not contain, cannot be guessed from its diagonal.
-NO_DIAGONAL = {
-    "gram: another diagonal",
-    "gram: rank one",
-    "gram: zero on the diagonal",
-    "gram: negative on the diagonal",
-}
+#: The diagonal is not constant, so k(x, x) of new rows is not known.
+NO_DIAGONAL = names("""
+    gram: another diagonal; gram: rank one; gram: zero on the diagonal;
+    gram: negative on the diagonal
+""")
 NO_VARIANCE = {"gram: negative definite"}
-#: Classes that are far apart, however few points they have.
-SEPARATE_CLASSES = {
-    "a class of one",
-    "classes of one",
-    "a class without variance",
-    "classes without variance",
-    "a class in two places",
-    "sigma 1e-12",
-    "sigma 1e-6 in single precision",
-    "sigma 1e0",
-}
+#: Classes are far apart.
+SEPARATE_CLASSES = names("""
+    a class of one; classes of one; a class without variance; classes without variance;
+    a class in two places; sigma 1e-12; sigma 1e-6 in single precision; sigma 1e0
+""")
 ONE_CLUSTER = {"all equal", "all zero", "shapes: equal", "matrices: identities"}
 THREE_PLACES = {"three places", "gram: blocks"}
-#: The sphere is flat here: embeddings times σ are those of the linear kernel.
+#: The sphere is nearly flat: embeddings times σ are those of the linear kernel.
 LINEAR = {"sigma 1e3": (1e3, 1e-4), "sigma 1e6": (1e6, 1e-3)}
 
 
@@ -208,7 +184,7 @@ def may_refuse(model, case, given, method):
 
 
 def check_case(name, case, given):
-    """Fit one configuration to one case and check everything that the fit says."""
+    """Fit one configuration to one case and check all results."""
     faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
     each = CONFIGURATIONS[name]
     model, error = fitted(each, given)
@@ -222,7 +198,7 @@ def check_case(name, case, given):
     check_known(each, model, case, given)
     double = getattr(given.X, "dtype", None) != np.float32
     answered = not given.expected_of_new(each)
-    # single precision leaves no digit of shapes far away
+    # shapes far away have no digits left in single precision
     if name in FIRST.values() and answered and (double or case != "shapes: far away"):
         check_answers(model, given)
     if given.twin is not None and given.alike(each):
@@ -246,7 +222,7 @@ def check_methods(model, case, given, expected):
     for method, (found, refusal) in sums(model, given).items():
         of_new = expected and method in ("score", "bic", "aic")
         refused = of_new or may_refuse(model, case, given, method)
-        assert (refusal is not None) == refused, f"{method}: {refusal or 'it is answered'}"
+        assert (refusal is not None) == refused, f"{method}: {refusal or 'no error'}"
         if refusal is None:
             check_finite(found, method)
     if given.kernel == "precomputed":
@@ -254,7 +230,7 @@ def check_methods(model, case, given, expected):
 
 
 def check_without_inputs(model):
-    """A Gram matrix has no inputs: pre-images take them, and samples can be left in coordinates."""
+    """Check samples and pre-images of a Gram matrix, which has no inputs."""
     if hasattr(model, "sample"):
         for space in ("embedding", "sphere"):
             check_finite(model.sample(3, space=space, random_state=0), "sample")
@@ -266,7 +242,7 @@ def check_without_inputs(model):
 
 
 def check_known(each, model, case, given):
-    """Check what is known of the answer, for every configuration."""
+    """Check known results of some cases, for every configuration."""
     if each.is_clustering:
         if case in ONE_CLUSTER:
             assert len(set(model.labels_)) == 1, "clusters of equal points"
@@ -294,17 +270,17 @@ def check_linear(model, case):
 
 
 def check_same(model, each, given):
-    """The answers are those of the twin, for training and new rows; clusters as partitions."""
+    """Compare with the twin, for training and new rows; clusters as partitions."""
     twin, error = fitted(each, given.twin)
     assert error is None, error
     one, other = (
         {name: getattr(fit, name) for name in ATTRIBUTES if hasattr(fit, name)}
-        | {name: found for name, (found, _) in answers(fit, case).items() if name in ASKED}
+        | {name: found for name, (found, _) in answers(fit, case).items() if name in COMPARED}
         for fit, case in ((model, given), (twin, given.twin))
     )
     if each.is_clustering:
         one, other = (
-            {"partition": partition([*said["labels_"], *said["predict"]])} for said in (one, other)
+            {"partition": partition([*each["labels_"], *each["predict"]])} for each in (one, other)
         )
     assert one.keys() == other.keys()
     for name, expected in other.items():
@@ -331,25 +307,11 @@ def check_cases(name, cases):
 
 
 #: Checked by `make test` in single precision and for costly estimators; the others are slow.
-QUICK_CASES = {
-    "two points",
-    "all equal",
-    "collinear",
-    "equidistant",
-    "nearly equal",
-    "an outlier of 1e6",
-    "sigma 1e-3",
-    "sigma 1e3",
-    "a class of one",
-    "weights of 1e+40",
-    "weights of 1e-50",
-    "weights of 1e+300",
-    "weights of 1e-310",
-    "gram: blocks",
-    "gram: indefinite",
-    "shapes: mirrored",
-}
-
+QUICK_CASES = names("""
+    two points; all equal; collinear; equidistant; nearly equal; an outlier of 1e6; sigma 1e-3;
+    sigma 1e3; a class of one; weights of 1e+40; weights of 1e-50; weights of 1e+300;
+    weights of 1e-310; gram: blocks; gram: indefinite; shapes: mirrored
+""")
 
 #: The first configurations whose fits take the longest.
 COSTLY = [FIRST[each] for each in ("KernelPNS", "GeodesicMixture", "NestedSpheresClassifier")]
@@ -385,7 +347,7 @@ def test_single_precision_in_full(name, group):
 
 
 @pytest.mark.parametrize("make", FIRST)
-def test_wrong_answers_are_seen(make, monkeypatch):
+def test_the_oracles_find_wrong_answers(make, monkeypatch):
     """The oracle of each estimator fails if its answers are doubled or exchanged."""
     case = CASES["sigma 1e0"]
     model, error = fitted(CONFIGURATIONS[FIRST[make]], case)
@@ -417,7 +379,7 @@ DENOISERS = {
         for case in cases
     ],
 )
-def test_denoisers_clean_or_refuse(kind, case):
+def test_denoisers(kind, case):
     make, cases, good = DENOISERS[kind]
     data, expected = cases[case]
     found, error = attempted(lambda: dataclasses.replace(make).denoise(data))

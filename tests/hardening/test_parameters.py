@@ -1,4 +1,4 @@
-"""Battery "parameters": values that no parameter is meant for are refused in words, at once."""
+"""Absurd parameters: they are used or refused with a clear error, without a hang."""
 
 import copy
 import dataclasses
@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import laws_product as product
-from absurd import assert_nothing_found, complaint, complaints_of, quiet
+from absurd import assert_no_complaints, complaint, complaints_of, quiet
 from optional import needs
 from orthodrome import KernelPCA, app
 from orthodrome._core.memory import parse_bytes
@@ -18,7 +18,7 @@ from orthodrome.denoising import PatchDenoiser, SequenceDenoiser
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 
 # Estimators --------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ DENOISERS = {
     "PatchDenoiser": (PatchDenoiser(4, **KNOWN), IMAGE),
     "SequenceDenoiser": (SequenceDenoiser(**KNOWN), FRAMES),
 }
-#: One configuration of each class at all times, and all of them where there is time.
+#: One configuration of each class; the others are slow.
 QUICK = {*product.FIRST.values(), *DENOISERS}
 CHEAP = {"n_init": 1, "sphere": "great"}
 ESTIMATORS = [
@@ -39,7 +39,7 @@ ESTIMATORS = [
 
 
 def model_and_use(name):
-    """An estimator or denoiser as it should be, and all that is done with one."""
+    """Return a valid estimator or denoiser, and a function that uses one."""
     if name in DENOISERS:
         model, noisy = DENOISERS[name]
         return model, lambda changed: [changed.denoise(noisy)]
@@ -56,18 +56,18 @@ def model_and_use(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_absurd_values_are_taken_or_refused_in_words(name):
-    """In a child with bounds: no hang, and no memory for a million millions of anything."""
+def test_absurd_values_of_estimators(name):
+    """In a child with limited time and memory."""
     model, use = model_and_use(name)
     with quiet():
-        use(copy.deepcopy(model))  # with all parameters as they should be; and loops are compiled
+        use(copy.deepcopy(model))  # valid, and compiles loops
 
     def use_with(parameter, value):
         changed = copy.deepcopy(model)
         setattr(changed, parameter, value)
         return use(changed)
 
-    assert_nothing_found(
+    assert_no_complaints(
         lambda: complaints_of(
             inspect.signature(type(model)).parameters, use_with, type(model).__name__
         )
@@ -79,7 +79,6 @@ def test_absurd_values_are_taken_or_refused_in_words(name):
 
 @pytest.mark.parametrize("name", product.KERNELS)
 def test_absurd_values_of_kernels(name):
-    """Of numbers that kernels take, the values may overflow, and that is said."""
     kernel, data = product.KERNELS[name], product.sample(name, n=12)
 
     def use(parameter, value):
@@ -87,7 +86,7 @@ def test_absurd_values_of_kernels(name):
         setattr(changed, parameter, value)
         return [KernelPCA(2, kernel=changed).fit(data.X).embedding_]
 
-    assert_nothing_found(
+    assert_no_complaints(
         lambda: complaints_of(kernel.get_params(deep=False), use, type(kernel).__name__)
     )
 
@@ -97,7 +96,7 @@ SOLVERS = {"Krylov": product.KRYLOV, "Hebbian": product.HEBBIAN, "Nystroem": Nys
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_absurd_values_of_solvers(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # a word is the name of a checkpoint
+    monkeypatch.chdir(tmp_path)  # a string is the name of a checkpoint
     solver, X = SOLVERS[name], product.sample("Gaussian", n=60).X
     names = [field.name for field in dataclasses.fields(solver)]
 
@@ -105,7 +104,7 @@ def test_absurd_values_of_solvers(name, tmp_path, monkeypatch):
         changed = dataclasses.replace(solver, **{parameter: value})
         return [KernelPCA(2, solver=changed, random_state=0).fit(X).embedding_]
 
-    assert_nothing_found(lambda: complaints_of(names, use, owner=""))
+    assert_no_complaints(lambda: complaints_of(names, use, owner=""))
 
 
 # Texts -------------------------------------------------------------------------------------------
@@ -123,12 +122,12 @@ WORDS += [
 
 
 @pytest.mark.parametrize("text", WORDS, ids=lambda text: ascii(text[:12]))
-def test_texts_that_are_no_sizes(text):
+def test_invalid_sizes(text):
     def work():
-        said = complaint(lambda: parse_bytes(text, "budget of this"), "budget", "this")
-        return [said] if said else []
+        found = complaint(lambda: parse_bytes(text, "budget of this"), "budget", "this")
+        return [found] if found else []
 
-    assert_nothing_found(work)
+    assert_no_complaints(work)
     with pytest.raises(ValueError, match="budget of this"):
         parse_bytes(text, "budget of this")
 
@@ -140,7 +139,7 @@ OPTIONS = ["--label", "--columns", "--kernel", "--sigma", "--components", "--see
 @needs("typer")
 @pytest.mark.parametrize("option", OPTIONS)
 def test_odd_texts_of_the_command_line(option, tmp_path, capsys):
-    """Taken, or refused with one of the codes for it; never a fault of the library."""
+    """They are used or refused, and never a bug of the library."""
     table = tmp_path / "table.csv"
     table.write_text("a,b,c\n1,2,x\n2,1,y\n4,4,x\n3,1,y\n")
     start = ["embed", str(table), "--out", str(tmp_path / "out"), "--quiet"]
@@ -148,7 +147,7 @@ def test_odd_texts_of_the_command_line(option, tmp_path, capsys):
     for text in ODD:
         with quiet():
             code = app.main([*start, f"{option}={text}"])
-        said = capsys.readouterr().err
+        errors = capsys.readouterr().err
         assert code in (0, 1, 2), ascii((option, text[:20]))
-        assert "This is a bug" not in said, ascii((option, text[:20], said[:300]))
-        assert "Traceback" not in said
+        assert "This is a bug" not in errors, ascii((option, text[:20], errors[:300]))
+        assert "Traceback" not in errors

@@ -176,13 +176,13 @@ def check_integer(
 
 
 def as_number(value: Any) -> float:
-    """Return a real number as float, inf if it is too large for one; NaN for other values."""
+    """Return a real number as float, ±inf if it is too large for one; NaN for other values."""
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         return math.nan
     try:
         return float(value)
     except OverflowError:
-        return math.inf
+        return math.inf if value > 0 else -math.inf
 
 
 def check_number(value: Any, name: str, owner: str) -> float:
