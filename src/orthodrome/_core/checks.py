@@ -182,7 +182,7 @@ def as_number(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def check_number(value: Any, name: str, owner: str) -> float:
