@@ -61,7 +61,7 @@ def real(name: str) -> np.ndarray:
     return X[np.random.default_rng(0).permutation(len(X))[:N]]
 
 
-#: Data, and what the bandwidth of the rule is multiplied by besides 1: narrow kernels take more.
+#: Data, and a second factor for the default bandwidth; narrow kernels need more anchors.
 DATA: dict[str, tuple[Callable[[], np.ndarray], float]] = {
     "one group, 16 coordinates": (one_group, 0.5),
     "31 groups, 90 % in one": (lambda: clustered(0.9), 0.25),
@@ -199,7 +199,7 @@ def on_the_sphere() -> Table:
     columns = ["kernel", "σ / rule", "anchors", "unit, variances", "angles, variances", "ratio"]
     columns += ["unit, coordinates", "angles, coordinates", "ratio"]
     return Table(
-        name=f"Kernel PGA by anchors: sphere='unit' beside sphere='angles', {MODES} modes",
+        name=f"Kernel PGA by anchors: sphere='unit' compared with sphere='angles', {MODES} modes",
         columns=columns,
         rows=rows,
         note="Relative errors against the exact method: of the variances, at the worst mode, and "

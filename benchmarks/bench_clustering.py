@@ -1,4 +1,4 @@
-"""Clustering on the sphere beside scikit-learn and geomstats; pre-images."""
+"""Clustering on the sphere compared with scikit-learn and geomstats; pre-images."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def saved(folder: str, n: int = N_MIXTURE) -> str:
     return str(path)
 
 
-def beside_geomstats() -> Measured | Missing:
+def compared_with_geomstats() -> Measured | Missing:
     if not Peer.can_run("geomstats"):
         return Missing("the mixture by geomstats", "its environment is not there")
     with tempfile.TemporaryDirectory() as folder:
@@ -136,8 +136,8 @@ def beside_geomstats() -> Measured | Missing:
         own = f" Its own RiemannianEM ends on this sphere with {failure}" if failure else ""
         measured = compare(
             Comparison(
-                name=f"EM beside geomstats, {N_ITERATIONS} iterations, N = {N_MIXTURE:,}, S¹⁰, 5 "
-                "full components",
+                name=f"EM compared with geomstats, {N_ITERATIONS} iterations, N = {N_MIXTURE:,}, S¹⁰, "
+                "5 full components",
                 ours=lambda: ours("karcher"),
                 theirs=lambda: np.array(peer.run("mixture")["labels"]),
                 ours_label="GeodesicMixture's EM, given the embedding",
@@ -267,4 +267,4 @@ def preimages() -> list[Measured]:
 
 
 def run() -> list[Measured | Missing]:
-    return [*mixtures(), beside_geomstats(), *k_means(), *preimages()]
+    return [*mixtures(), compared_with_geomstats(), *k_means(), *preimages()]

@@ -1,4 +1,4 @@
-"""Dask: two worker processes beside one, and what many points would cost by what a block takes."""
+"""Dask: two worker processes compared with one, and the estimated cost of many points."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def title(n: int) -> str:
 
 def growth_title(n: int) -> str:
     """The section that the page of the documentation about clusters shows."""
-    return f"Growth: {n:,} points beside {n // 2:,}, on one worker"
+    return f"Growth: {n:,} points compared with {n // 2:,}, on one worker"
 
 
 def run(full: bool = False) -> list[Measured]:
@@ -158,5 +158,5 @@ def cost_of_many(growth: Measured, n: int) -> str:
         f"From the two: {cost.block:.3g} s of one worker for a block, all passes over it together, "
         f"and {cost.once:.2g} s once. At that pace {MANY:,} points, {n_blocks:,} blocks and "
         f"{gigabytes:.3g} GiB of float32, take {cost.block * n_blocks / 3600:.3g} hours of one "
-        f"such core: {shown}. Workers that are as fast as this one and wait for nobody are assumed."
+        f"such core: {shown}. Workers that are as fast as this one and never wait are assumed."
     )

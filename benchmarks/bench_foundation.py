@@ -1,4 +1,4 @@
-"""KernelPCA and Gram matrices beside scikit-learn's: time at equal accuracy, and memory."""
+"""KernelPCA and Gram matrices compared with scikit-learn's: time at equal accuracy, and memory."""
 
 from __future__ import annotations
 

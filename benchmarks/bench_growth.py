@@ -1,4 +1,4 @@
-"""How each method grows with N, beside its peers: seconds and peak memory."""
+"""How each method grows with N, compared with its peers: seconds and peak memory."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class Geomstats:
             self._peer.close()
 
 
-def beside_geomstats(
+def compared_with_geomstats(
     family: str,
     task: str,
     name: str,
@@ -253,7 +253,7 @@ def beside_geomstats(
 
 
 def on_the_sphere(full: bool) -> list[Curve | Missing]:
-    mean = beside_geomstats(
+    mean = compared_with_geomstats(
         "karcher_mean",
         "mean",
         "Weighted Karcher mean on S⁵⁰",
@@ -262,7 +262,7 @@ def on_the_sphere(full: bool) -> list[Curve | Missing]:
         bench_sphere.GRADIENT,
         "Error: the norm of the gradient, computed anew, at the worst N.",
     )
-    pca = beside_geomstats(
+    pca = compared_with_geomstats(
         "tangent_pca",
         "pca",
         f"Tangent PCA on S⁵⁰, {bench_sphere.MODES} modes",
@@ -271,7 +271,7 @@ def on_the_sphere(full: bool) -> list[Curve | Missing]:
         1e-8,
         "Error: largest relative error of the variances, at the worst N.",
     )
-    mixture = beside_geomstats(
+    mixture = compared_with_geomstats(
         "mixture",
         "mixture",
         f"EM, {bench_clustering.N_ITERATIONS} iterations, 10 modes, 5 full components",

@@ -1,4 +1,4 @@
-"""The Kernel Hebbian family: a pass beside the plain loop over samples, and beside Krylov."""
+"""The Kernel Hebbian family: a pass compared with the plain loop over samples, and Krylov."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def grams() -> dict[str, GramOperator]:
 
 
 def run(full: bool = False) -> list[Measured | Table]:
-    pass_beside_loop = compare(
+    pass_to_loop = compare(
         Comparison(
             name=f"A KHA-SMD pass, l = {N}, r = {R}, Gaussian kernel, dense K'",
             ours=our_pass,
@@ -297,7 +297,7 @@ def run(full: bool = False) -> list[Measured | Table]:
             note=phases(),
         )
     )
-    beside_rows = compare(
+    compared_with_rows = compare(
         Comparison(
             name=f"A KHA/et pass with K recomputed, l = {N_LARGE}, r = {R}",
             ours=recomputed_pass,
@@ -307,7 +307,7 @@ def run(full: bool = False) -> list[Measured | Table]:
             target=2.0,
         )
     )
-    beside_krylov = compare(
+    compared_with_krylov = compare(
         Comparison(
             name=f"{R_LARGE} components of {N_LARGE} points to an excess error of {GOAL:g}",
             ours=lambda: solving(Hebbian(tol=GOAL, n_passes=50))(stored()),
@@ -319,7 +319,7 @@ def run(full: bool = False) -> list[Measured | Table]:
             note="Error: the excess error (eq. 22). K is kept in memory.",
         )
     )
-    beside_recomputing = compare(
+    compared_with_recomputing = compare(
         Comparison(
             name=f"All rows of K in random order, 256 at a time, l = {N_LARGE}",
             ours=lambda: rows_in_random_order("memory"),
@@ -328,5 +328,5 @@ def run(full: bool = False) -> list[Measured | Table]:
             theirs_label="evaluated from 32 coordinates",
         )
     )
-    measured = [pass_beside_loop, beside_rows, beside_krylov, beside_recomputing]
+    measured = [pass_to_loop, compared_with_rows, compared_with_krylov, compared_with_recomputing]
     return [*measured, frontier()] if full else list(measured)

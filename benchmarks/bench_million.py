@@ -1,4 +1,4 @@
-"""Kernel PGA of a million points on disk, beside one pass that only computes their features."""
+"""Kernel PGA of a million points on disk, compared with one pass over their features."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def measured(names: tuple[str, ...]) -> dict[str, list[dict[str, float]]]:
     return runs
 
 
-def beside_a_pass(n: int, fits: list, passes: list) -> Measured:
+def compared_with_a_pass(n: int, fits: list, passes: list) -> Measured:
     return Measured(
         name=f"KernelPGA of {n:,} x {D} float32 points on disk, {ANCHORS} anchors, {MODES} "
-        "modes, beside one pass over them",
+        "modes, compared with one pass over them",
         ours_label="orthodrome.KernelPGA, the whole fit, choice of anchors included",
         theirs_label="one NumPy pass that only computes the features",
         ours=[run["seconds"] for run in fits],
@@ -122,10 +122,10 @@ def memory(n: int, fits: list, passes: list) -> Measured:
 def run(full: bool = False) -> list[Measured]:
     if not full:
         runs = measured(("small", "small pass"))
-        return [beside_a_pass(SMALL, runs["small"], runs["small pass"])]
+        return [compared_with_a_pass(SMALL, runs["small"], runs["small pass"])]
     runs = measured(("large", "pass", "small", "small pass"))
     tenfold = Measured(
-        name=f"KernelPGA of {LARGE:,} points beside {SMALL:,} of them",
+        name=f"KernelPGA of {LARGE:,} points compared with {SMALL:,} of them",
         ours_label=f"N = {LARGE:,}",
         theirs_label=f"N = {SMALL:,}",
         ours=[run["seconds"] for run in runs["large"]],
@@ -134,8 +134,8 @@ def run(full: bool = False) -> list[Measured]:
         note="Both sides are ours, with the same settings, in the same turn.",
     )
     return [
-        beside_a_pass(LARGE, runs["large"], runs["pass"]),
+        compared_with_a_pass(LARGE, runs["large"], runs["pass"]),
         memory(LARGE, runs["large"], runs["pass"]),
         tenfold,
-        beside_a_pass(SMALL, runs["small"], runs["small pass"]),
+        compared_with_a_pass(SMALL, runs["small"], runs["small pass"]),
     ]

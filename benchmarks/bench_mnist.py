@@ -1,6 +1,6 @@
 """All of MNIST: exact kernel PCA without its Gram matrix, and by anchors to a given accuracy.
 
-It needs MNIST in ORTHODROME_DATA (else ../shared/data beside the repository).
+It needs MNIST in ORTHODROME_DATA (else ../shared/data next to the repository).
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def run(full: bool = False) -> list[Measured | Missing]:
     }
     return [
         Measured(
-            name=f"Nyström beside exact kernel PCA of MNIST, {N:,} x 784, {COMPONENTS} components",
+            name=f"Nyström compared with exact kernel PCA of MNIST, {N:,} x 784, "
+            f"{COMPONENTS} components",
             ours=[one["seconds"] for one in few],
             theirs=[whole["seconds"]],
             ours_error=missing,

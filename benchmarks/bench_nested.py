@@ -1,4 +1,4 @@
-"""Nested spheres beside scikit-pns and beside a plain loop, and how they grow with the data."""
+"""Nested spheres compared with scikit-pns and a plain loop, and how they grow with the data."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def peer(tolerance: float = PEER_TOLERANCE) -> IntrinsicPNS:
     return IntrinsicPNS(tol=tolerance).fit(arc())
 
 
-def beside_scikit_pns() -> Measured:
+def compared_with_scikit_pns() -> Measured:
     loose = worst_excess(peer(10 * PEER_TOLERANCE))
     apart = total(peer()) / total(nested_spheres(arc())) - 1
     return compare(
@@ -233,7 +233,7 @@ def our_total(chain: NestedSpheres, points: NDArray) -> float:
     return float(np.mean(chain.scores(points)[:, 1:] ** 2, axis=0).sum())
 
 
-def beside_a_plain_loop(n: int = SIZES[-2], repeats: int = REPEATS) -> Measured:
+def compared_with_a_plain_loop(n: int = SIZES[-2], repeats: int = REPEATS) -> Measured:
     points = digits(n)
     ends: dict[str, tuple[float, list[int]]] = {}
 
@@ -303,7 +303,7 @@ def growth(sizes: tuple[int, ...] = SIZES, repeats: int = REPEATS) -> Measured:
     ]
     half, whole = sizes[-3:-1]
     return Measured(
-        name=f"Growth: the whole chain on {whole:,} pen-digits beside {half:,}",
+        name=f"Growth: the whole chain on {whole:,} pen-digits compared with {half:,}",
         ours_label=f"nested_spheres, N = {whole:,}",
         theirs_label=f"nested_spheres, N = {half:,}",
         ours=runs[whole],
@@ -312,7 +312,7 @@ def growth(sizes: tuple[int, ...] = SIZES, repeats: int = REPEATS) -> Measured:
             "Both sides are ours. Medians: "
             + ", ".join(f"{medians[n]:.3g} s for N = {n:,}" for n in sizes)
             + f" (one run of the last). Exponents of N: {'; '.join(steps)}. An evaluation takes "
-            "N² operations at the most, and there are N levels. Iterations per level: "
+            "N² operations at most, and there are N levels. Iterations per level: "
             + "; ".join(f"N = {n:,}, {spread(counts[n], OUR_LIMIT)}" for n in sizes)
             + "."
         ),
@@ -321,10 +321,10 @@ def growth(sizes: tuple[int, ...] = SIZES, repeats: int = REPEATS) -> Measured:
 
 def run(full: bool = False) -> list[Measured | Missing]:
     if not full:  # the chains on the digits take ten minutes
-        return [beside_scikit_pns()]
+        return [compared_with_scikit_pns()]
     try:
         digits(SIZES[0])
     except FileNotFoundError:
         reason = f"pen-digits are not in {data_folder()}; set ORTHODROME_DATA"
-        return [beside_scikit_pns(), Missing("chains on pen-digits", reason)]
-    return [beside_scikit_pns(), beside_a_plain_loop(), growth()]
+        return [compared_with_scikit_pns(), Missing("chains on pen-digits", reason)]
+    return [compared_with_scikit_pns(), compared_with_a_plain_loop(), growth()]

@@ -1,4 +1,4 @@
-"""Nyström features beside scikit-learn's, at equal accuracy."""
+"""Nyström features compared with scikit-learn's, at equal accuracy."""
 
 from __future__ import annotations
 

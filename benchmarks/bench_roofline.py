@@ -75,13 +75,13 @@ def run() -> list[Table]:
             )
     return [
         Table(
-            name=f"Gram blocks beside the matrix product of the same shapes, {N:,} x {N:,}",
+            name=f"Gram blocks compared with the matrix product of the same shapes, {N:,} x {N:,}",
             columns=["", "d", "product, Gflop/s", "Gram block", "streamed", "sklearn rbf_kernel"],
             rows=rows,
             note="The last three columns: seconds of the product X Yᵀ over the seconds of the "
             "other (range over neighbouring runs), so 1 is the speed of the matrix product alone; "
             f"medians of {2 * REPEATS} runs in turn, on the same threads. A Gram block has an "
-            "exponential for each entry besides: with few coordinates this is most of the work. "
+            "exponential for each entry too: with few coordinates this is most of the work. "
             f"Streamed: the product of the whole symmetric Gram matrix with {VECTORS} vectors, "
             "tiles computed anew; it computes half of the entries, so that it may exceed 1.",
         )

@@ -1,6 +1,6 @@
-"""Kernel ridge regression on shapes: its search, beside a loop over pairs and beside SVC.
+"""Kernel ridge regression on shapes: its search, compared with a loop over pairs and SVC.
 
-On Passiflora leaves (ORTHODROME_DATA, else ../shared/data beside the repository).
+On Passiflora leaves (ORTHODROME_DATA, else ../shared/data next to the repository).
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def fits() -> list[Measured]:
     return [
         compare(
             Comparison(
-                name=f"{work}, beside {name}",
+                name=f"{work}, compared with {name}",
                 ours=lambda: ours(*learn),
                 theirs=lambda theirs=theirs: theirs(*learn),  # type: ignore[misc]
                 ours_label=f"KernelRidgeRegressionClassifier, λ = {ALPHA}",

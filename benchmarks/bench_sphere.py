@@ -1,4 +1,4 @@
-"""KernelPGA beside kernel PCA; the Karcher mean and tangent PCA beside geomstats."""
+"""KernelPGA compared with kernel PCA; the Karcher mean and tangent PCA compared with geomstats."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def paper_steps(K: np.ndarray, tol: float) -> int:
 
 
 def steps() -> str:
-    """Count steps to a gradient of 1e-12 on data of scikit-learn, ours beside the paper's."""
+    """Count steps to a gradient of 1e-12 on data of scikit-learn, ours and the paper's."""
     ours, theirs = [], []
     for load in (load_digits, load_iris, load_wine):
         X = load().data
@@ -114,7 +114,7 @@ def run() -> list[Measured | Missing]:
 
     setting = f"N = {N:,}, d = 32, 16 components, Gaussian, σ² = mean"
     against_sklearn = Comparison(
-        name=f"KernelPGA.fit beside scikit-learn's kernel PCA, {setting}",
+        name=f"KernelPGA.fit compared with scikit-learn's kernel PCA, {setting}",
         ours=ours,
         theirs=lambda: SklearnKernelPCA(
             N_COMPONENTS, kernel="rbf", gamma=gamma(), eigen_solver="arpack", random_state=0
@@ -131,7 +131,7 @@ def run() -> list[Measured | Missing]:
     )
     model = ours()
     against_ourselves = Comparison(
-        name=f"KernelPGA.fit beside our KernelPCA, {setting}",
+        name=f"KernelPGA.fit compared with our KernelPCA, {setting}",
         ours=ours,
         theirs=lambda: KernelPCA(N_COMPONENTS, random_state=0).fit(data()),
         ours_label="orthodrome.KernelPGA",
@@ -144,7 +144,7 @@ def run() -> list[Measured | Missing]:
             f"of {model.mean_gradient_norm_:.0e}."
         ),
     )
-    return [compare(against_sklearn), compare(against_ourselves), *beside_geomstats()]
+    return [compare(against_sklearn), compare(against_ourselves), *compared_with_geomstats()]
 
 
 # ---------------------------------------------------------------------------- geomstats
@@ -158,7 +158,7 @@ def saved(folder: str, n: int = N_DIRECTIONS) -> str:
     return str(path)
 
 
-def beside_geomstats() -> list[Measured | Missing]:
+def compared_with_geomstats() -> list[Measured | Missing]:
     if not Peer.can_run("geomstats"):
         return [Missing("geomstats", "its environment is not there")]
     with tempfile.TemporaryDirectory() as folder:

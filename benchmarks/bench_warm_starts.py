@@ -22,7 +22,7 @@ from orthodrome.kernels import Gaussian, Kernel, Linear
 
 N, K = size(1797, 300), 16
 SEEDS = size((0, 1, 2), (0,))
-N_PASSES = size(30, 3)  # of hebbian, at the most
+N_PASSES = size(30, 3)  # of hebbian, at most
 
 
 class Counted(GramOperator):

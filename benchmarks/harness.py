@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 
 
 def data_folder() -> Path:
-    """Return what ORTHODROME_DATA names, else ../shared/data beside the repository."""
+    """Return what ORTHODROME_DATA names, else ../shared/data next to the repository."""
     return Path(os.environ.get("ORTHODROME_DATA") or HERE.parents[1] / "shared" / "data")
 
 
@@ -60,7 +60,7 @@ class Comparison:
 
 @dataclass
 class Measured:
-    """What came of it; `unit` is seconds or bytes, `limit` what ours may take at the most."""
+    """What came of it; `unit` is seconds or bytes, `limit` what ours may take at most."""
 
     name: str
     ours_label: str
@@ -131,7 +131,7 @@ class Series:
 
 @dataclass
 class Curve:
-    """How methods grow with N; drawn on logarithmic axes, seconds beside peak memory."""
+    """How methods grow with N; drawn on logarithmic axes, seconds and peak memory."""
 
     name: str
     series: list[Series]

@@ -31,7 +31,7 @@ class Peak:
     seconds : float
         What the block took.
     extra : dict
-        What the block wants to be reported beside them.
+        What the block wants to be reported with them.
     """
 
     def __init__(self) -> None:

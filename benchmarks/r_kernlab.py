@@ -1,4 +1,4 @@
-"""A pass of the Kernel Hebbian Algorithm beside R's kernlab::kha (`make bench-r`).
+"""A pass of the Kernel Hebbian Algorithm compared with R's kernlab::kha (`make bench-r`).
 
 It needs R with the package kernlab. On Debian: apt install r-base-core r-cran-kernlab; elsewhere
 install R, then Rscript -e 'install.packages("kernlab")'.
@@ -53,7 +53,7 @@ def run() -> list[Measured]:
     peer.close()
     return [
         Measured(
-            name=f"A pass of plain KHA, l = {N}, r = {R}, K recomputed, beside R",
+            name=f"A pass of plain KHA, l = {N}, r = {R}, K recomputed, compared with R",
             ours_label="orthodrome.eigen.hebbian(gain='constant')",
             theirs_label=f"kernlab {peer.version} kha, in its own process",
             ours=seconds[0],

@@ -32,13 +32,13 @@ ORDER = (
 )
 
 _EM = "EM, 15 iterations, N = 20,000, 10 modes, 5 full components, means by "
-_KRRC = "KRRC, VW Gaussian: fit to 1,992 leaves and predict the other 1,327, beside "
+_KRRC = "KRRC, VW Gaussian: fit to 1,992 leaves and predict the other 1,327, compared with "
 
 #: The summary at the top of the page: file, start of the row's name, and a short label.
 HEADLINES = (
     ("bench_foundation", "KernelPCA.fit", "Kernel PCA, 10,000 points, 16 components"),
     ("bench_foundation", "Peak memory", "Kernel PCA, 20,000 points, peak memory"),
-    ("bench_sphere", "KernelPGA.fit beside our", "Kernel PGA, 10,000 points, 16 components"),
+    ("bench_sphere", "KernelPGA.fit compared with our", "Kernel PGA, 10,000 points, 16 components"),
     ("bench_sphere", "Weighted Karcher mean", "Karcher mean, 10,000 points on S⁵⁰"),
     ("bench_sphere", "Tangent PCA", "Tangent PCA, 10,000 points on S⁵⁰"),
     (
@@ -48,8 +48,8 @@ HEADLINES = (
     ),
     (
         "bench_million",
-        "KernelPGA of 1,000,000 points beside",
-        "Kernel PGA, a million points beside a tenth of them",
+        "KernelPGA of 1,000,000 points compared with",
+        "Kernel PGA, a million points compared with a tenth of them",
     ),
     ("bench_mnist", "Nyström", "Kernel PCA of MNIST by anchors, to 1 % of the variance"),
     (
@@ -70,15 +70,15 @@ HEADLINES = (
     ),
     (
         "bench_clustering",
-        "EM beside geomstats",
-        "EM on the sphere, 20,000 points, Karcher means, beside geomstats",
+        "EM compared with geomstats",
+        "EM on the sphere, 20,000 points, Karcher means, compared with geomstats",
     ),
     (
         "bench_shapes",
         f"{_KRRC}a loop over pairs",
-        "Classes of 3,319 leaves, beside a loop over pairs",
+        "Classes of 3,319 leaves, compared with a loop over pairs",
     ),
-    ("bench_shapes", f"{_KRRC}SVC", "Classes of 3,319 leaves, beside SVC"),
+    ("bench_shapes", f"{_KRRC}SVC", "Classes of 3,319 leaves, compared with SVC"),
     ("bench_hebbian", "A KHA-SMD pass", "A Hebbian pass over 3,000 points"),
     ("r_kernlab", "A pass", "A Hebbian pass over 1,000 points"),
 )
@@ -236,7 +236,7 @@ def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
 def comparison(row: Measured) -> list[str]:
     goal = "" if row.target is None else f"; goal {row.target:.3g}: {verdict(row)}"
     if row.limit is not None:
-        goal = f"; goal for ours, {show_one(row.limit, row.unit)} at the most: {verdict(row)}"
+        goal = f"; goal for ours, {show_one(row.limit, row.unit)} at most: {verdict(row)}"
     sides = (
         (row.ours_label, row.ours, row.ours_error),
         (row.theirs_label, row.theirs, row.theirs_error),
@@ -303,7 +303,7 @@ def headlines(results: dict[str, Any]) -> list[str]:
             if isinstance(row, Measured) and row.name.startswith(start) and row.accurate:
                 sides = [show(values, row.unit).split(" (")[0] for values in (row.ours, row.theirs)]
                 rows.append([label, sides[0], f"{sides[1]}, {row.theirs_label}", show_ratio(row)])
-    return markdown(["", "ours", "beside", "ratio (range)"], rows)
+    return markdown(["", "ours", "compared with", "ratio (range)"], rows)
 
 
 # ---------------------------------------------------------------------------- figures

@@ -1,4 +1,4 @@
-"""Run the benchmarks and write RESULTS.md with its figures: nobody types a figure.
+"""Run the benchmarks and write RESULTS.md with its figures; no number is typed by hand.
 
     python benchmarks/run.py [--full] [--smoke] [name ...]
 
