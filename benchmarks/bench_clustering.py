@@ -136,8 +136,8 @@ def compared_with_geomstats() -> Measured | Missing:
         own = f" Its own RiemannianEM ends on this sphere with {failure}" if failure else ""
         measured = compare(
             Comparison(
-                name=f"EM compared with geomstats, {N_ITERATIONS} iterations, N = {N_MIXTURE:,}, S¹⁰, "
-                "5 full components",
+                name=f"EM compared with geomstats, {N_ITERATIONS} iterations, "
+                f"N = {N_MIXTURE:,}, S¹⁰, 5 full components",
                 ours=lambda: ours("karcher"),
                 theirs=lambda: np.array(peer.run("mixture")["labels"]),
                 ours_label="GeodesicMixture's EM, given the embedding",
