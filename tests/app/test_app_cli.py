@@ -209,7 +209,7 @@ def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, ta
     def broken(*_, **__):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("orthodrome.app.info.describe", broken)
+    monkeypatch.setattr("orthodrome.app.session.describe", broken)
     assert app.main(["info", table, "--quiet"]) == 1
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
 

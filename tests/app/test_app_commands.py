@@ -375,7 +375,7 @@ BAD = {
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
     "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
     "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv 1", "two folds"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["'elm'", "a single row"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["'elm'", "1 row"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),

@@ -17,8 +17,8 @@ from orthodrome._core import machine
 from orthodrome.app import forecast
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import embed
-from orthodrome.app.forecast import estimate, format_seconds, plan_of
-from orthodrome.app.info import _reach, describe
+from orthodrome.app.forecast import estimate, estimate_line, format_seconds, plan_of
+from orthodrome.app.info import _reach, describe, described_lines
 from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.inputs.data import check_memory
 from orthodrome.app.memory import available_memory, resident_memory
@@ -56,20 +56,20 @@ def test_facts_of_a_table():
     X[4] = X[7] = X[2]
     X[:, 1] = 5.0
     info = described(X, labels=["a"] * 20 + ["b"] * 10)
-    assert (info.n, info.d, info.shape, info.dtype) == (30, 3, (30, 3), "float64")
-    assert info.constant_columns == ("x2",)
-    assert info.n_duplicates == 2
-    assert info.class_sizes == {"a": 20, "b": 10}
-    assert any("'x2'" in advice for advice in info.advice)
-    assert described([[0.0, 1.0], [-0.0, 1.0], [2.0, 3.0]]).n_duplicates == 1
+    assert (info["n"], info["d"], info["shape"], info["dtype"]) == (30, 3, (30, 3), "float64")
+    assert info["constant_columns"] == ("x2",)
+    assert info["n_duplicates"] == 2
+    assert info["class_sizes"] == {"a": 20, "b": 10}
+    assert any("'x2'" in advice for advice in info["advice"])
+    assert described([[0.0, 1.0], [-0.0, 1.0], [2.0, 3.0]])["n_duplicates"] == 1
 
 
 @pytest.mark.parametrize(("factor", "advised"), [(900.0, False), (1100.0, True)])
 def test_scales_that_differ(factor, advised):
     x = np.linspace(-1, 1, 50)
     info = described(np.column_stack([x, factor * x[::-1], 0 * x + 7]))
-    assert info.scale_ratio == pytest.approx(factor)
-    assert any("--standardize" in advice for advice in info.advice) == advised
+    assert info["scale_ratio"] == pytest.approx(factor)
+    assert any("--standardize" in advice for advice in info["advice"]) == advised
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_scales_that_differ(factor, advised):
     ],
 )
 def test_advice_about_labels(labels, word):
-    assert any(word in advice for advice in described(cloud(20), labels=labels).advice)
+    assert any(word in advice for advice in described(cloud(20), labels=labels)["advice"])
 
 
 @needs_pages
@@ -90,30 +90,35 @@ def test_lines_and_json():
     X[:, 0] = 0
     X[0, 0] = 5e-324  # a spread that underflows
     info = describe(table(X, labels=["a", "b"] * 20), n_components=2)
-    found = json.loads(json.dumps(info.as_dict(), allow_nan=False))
+    found = json.loads(json.dumps(info, allow_nan=False))
     assert found["n"] == found["reach"]["n_rows"] == 40
     assert {one["command"] for one in found["estimates"]} == {"embed", "cluster"}
-    text = "\n".join(info.lines())
+    text = "\n".join(described_lines(info))
     for words in (
         "40 rows of 8 features",
         "classes (kind): 2: a 20, b 20",
-        f"sigma {info.sigma:.6g}",
-        f"{info.reach.largest_angle:.0f}° at most",
+        f"sigma {info['sigma']:.6g}",
+        f"{info['reach']['largest_angle']:.0f}° at most",
         "solver: dense",
         "estimate: embed (kpga)",
         "estimate: cluster (mixture)",
     ):
         assert words in text
-    assert all("\n" not in line and ": " in line for line in info.lines())
+    assert all("\n" not in line and ": " in line for line in described_lines(info))
 
 
 def test_data_in_which_nothing_differs():
     info = describe(table(np.ones((5, 2))))
-    assert info.constant_columns == ("x1", "x2")
-    assert any("All rows are equal" in advice for advice in info.advice)
-    assert (info.n_duplicates, info.kernel, info.solver, info.estimates) == (4, None, None, ())
-    assert "suggested kernel: none: all rows are equal" in info.lines()
-    lines = describe(table([[1.0, 2.0]])).lines()
+    assert info["constant_columns"] == ("x1", "x2")
+    assert any("All rows are equal" in advice for advice in info["advice"])
+    assert (info["n_duplicates"], info["kernel"], info["solver"], info["estimates"]) == (
+        4,
+        None,
+        None,
+        [],
+    )
+    assert "suggested kernel: none: all rows are equal" in described_lines(info)
+    lines = described_lines(describe(table([[1.0, 2.0]])))
     assert "data: 1 row of 2 features, float64" in lines
     assert "equal" not in "\n".join(lines)
     assert "only one row" in "\n".join(lines)
@@ -127,27 +132,27 @@ def test_numbers_that_cannot_be_squared(dtype, direction):
     X = cloud(30, d=3).astype(dtype)
     X[:, 1] *= extreme
     info = describe(table(X), probe=dtype is np.float64)
-    assert info.scale_ratio > 1e20
-    (advice,) = info.advice
+    assert info["scale_ratio"] > 1e20
+    (advice,) = info["advice"]
     assert "other units" in advice
     assert "'x2'" in advice
     assert "'x1'" not in advice
-    assert (info.kernel is None) == (direction > 0)  # a vanishing column leaves the others
-    json.dumps(info.as_dict(), allow_nan=False)
+    assert (info["kernel"] is None) == (direction > 0)  # a vanishing column leaves the others
+    json.dumps(info, allow_nan=False)
     everywhere = describe(table(cloud(30, d=3).astype(dtype) * extreme))
-    assert everywhere.kernel is None
-    assert everywhere.scale_ratio < 100
-    assert any("other units" in advice for advice in everywhere.advice)
+    assert everywhere["kernel"] is None
+    assert everywhere["scale_ratio"] < 100
+    assert any("other units" in advice for advice in everywhere["advice"])
 
 
 def test_spreads_at_the_ends_of_the_range():
     largest = np.finfo(np.float64).max
     x = np.resize([-1.0, 1.0], 20)
     info = described(np.column_stack([x * largest, x * 5e-324, x]))
-    assert info.constant_columns == ()
-    assert info.scale_ratio == largest
+    assert info["constant_columns"] == ()
+    assert info["scale_ratio"] == largest
     spreads = np.std(cloud(30), axis=0)
-    assert described(cloud(30)).scale_ratio == pytest.approx(spreads.max() / spreads.min())
+    assert described(cloud(30))["scale_ratio"] == pytest.approx(spreads.max() / spreads.min())
 
 
 # ---------------------------------------------------------------------------- kernel and sphere
@@ -155,32 +160,32 @@ def test_spreads_at_the_ends_of_the_range():
 
 def test_suggested_kernels():
     X = cloud(50)
-    assert described(X).kernel == "gaussian"
-    assert described(X).sigma == Gaussian("mean").fit(X).sigma_
+    assert described(X)["kernel"] == "gaussian"
+    assert described(X)["sigma"] == Gaussian("mean").fit(X).sigma_
     shapes = np.random.default_rng(0).normal(size=(10, 5, 2))
     info = described(shapes)
-    assert info.kernel == "veronese_whitney"
-    assert info.lines()[0].startswith("data: 10 shapes of 5 landmarks in 2 dimensions")
+    assert info["kernel"] == "veronese_whitney"
+    assert described_lines(info)[0].startswith("data: 10 shapes of 5 landmarks in 2 dimensions")
     names = tuple(f"{axis}{i}" for i in range(1, 6) for axis in "xy")
     flat = described(shapes.reshape(10, 10), columns=names)
-    assert flat.kernel == "veronese_whitney"
-    assert flat.sigma == pytest.approx(info.sigma)
-    assert flat.reach.mean_angle == pytest.approx(info.reach.mean_angle)
+    assert flat["kernel"] == "veronese_whitney"
+    assert flat["sigma"] == pytest.approx(info["sigma"])
+    assert flat["reach"]["mean_angle"] == pytest.approx(info["reach"]["mean_angle"])
     solid = describe(table(np.random.default_rng(0).normal(size=(10, 5, 3))))
-    assert (solid.kernel, solid.reach, solid.estimates) == (None, None, ())
-    assert "table" in solid.kernel_reason
+    assert (solid["kernel"], solid["reach"], solid["estimates"]) == (None, None, [])
+    assert "table" in solid["kernel_reason"]
 
 
 def test_reach_is_the_distance_from_the_mean_of_kernel_pga():
     for n, compared in ((80, 80), (1500, 1000)):
         X = cloud(n)
         angles = np.degrees(np.arccos(KernelPGA(2, random_state=0).fit(X).mean_cosines_))
-        reach = described(X).reach
-        assert reach.n_rows == compared
-        assert reach.mean_angle == pytest.approx(angles.mean(), abs=1e-5 if n == 80 else 1.0)
+        reach = described(X)["reach"]
+        assert reach["n_rows"] == compared
+        assert reach["mean_angle"] == pytest.approx(angles.mean(), abs=1e-5 if n == 80 else 1.0)
         if n == compared:
-            assert reach.largest_angle == pytest.approx(angles.max(), abs=1e-5)
-            assert "worth using" in reach.meaning
+            assert reach["largest_angle"] == pytest.approx(angles.max(), abs=1e-5)
+            assert "worth using" in reach["meaning"]
 
 
 def test_a_flat_cap_is_where_both_methods_agree():
@@ -189,9 +194,9 @@ def test_a_flat_cap_is_where_both_methods_agree():
     X = np.column_stack([np.cos(angle), np.sin(angle), 0.05 * np.sin(7 * angle)])
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     info = described(X)
-    assert (info.kernel, info.sigma) == ("linear", None)
-    assert info.reach.largest_angle < 20
-    assert "flat" in info.reach.meaning
+    assert (info["kernel"], info["sigma"]) == ("linear", None)
+    assert info["reach"]["largest_angle"] < 20
+    assert "flat" in info["reach"]["meaning"]
     pga = KernelPGA(1, kernel="linear").fit_transform(X)
     pca = KernelPCA(1, kernel="linear").fit_transform(X)
     assert np.allclose(np.abs(pga), np.abs(pca), rtol=0.02, atol=2e-3)
@@ -199,16 +204,16 @@ def test_a_flat_cap_is_where_both_methods_agree():
 
 def test_wide_data():
     info = described([[1.0, 0.0], [-1.0, 0.0]])
-    assert info.reach is None
-    assert any("is not defined: " in note for note in info.notes)
+    assert info["reach"] is None
+    assert any("is not defined: " in note for note in info["notes"])
     around = np.linspace(0, 5, 40)
     wide = described(np.column_stack([np.cos(around), np.sin(around)]))
-    assert wide.reach.largest_angle > 90
-    assert "quarter" in wide.reach.meaning
+    assert wide["reach"]["largest_angle"] > 90
+    assert "quarter" in wide["reach"]["meaning"]
     data = table(cloud(60))
     reach = _reach(Gaussian(sigma=0.05).fit(data.X), data, [])
-    assert reach.mean_angle > 75
-    assert "larger bandwidth" in reach.meaning
+    assert reach["mean_angle"] > 75
+    assert "larger bandwidth" in reach["meaning"]
 
 
 # ---------------------------------------------------------------------------- solver, estimates
@@ -219,14 +224,14 @@ def test_solver_is_the_one_that_auto_takes(n, k):
     X = np.random.default_rng(0).normal(size=(n, 2))
     info = describe(table(X), n_components=k, probe=False)
     solver, reason = choose_solver(n, k)
-    assert info.solver == solver
-    assert info.plan_reason.startswith(reason)
+    assert info["solver"] == solver
+    assert info["plan_reason"].startswith(reason)
 
 
 def test_large_data_are_not_kept():
     X = np.arange(40_000, dtype=np.float32)[:, None]
-    assert described(X).storage == "recompute"
-    assert described(X[:1000]).storage == "memory"
+    assert described(X)["storage"] == "recompute"
+    assert described(X[:1000])["storage"] == "memory"
 
 
 @needs_pages
@@ -239,7 +244,7 @@ def test_memory_is_of_the_right_order(monkeypatch, n, command):
     data = table(cloud(n))
     count, method, run = (10, "kpga", embed) if command == "embed" else (3, "mixture", cluster)
     plan = plan_of(data, None, 10)
-    found = estimate(data, plan, command=command, kernel=None, count=count)
+    found = estimate(data, plan, command, None, count)
     choice = Choice(method, parameters={"n_components": count})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -267,10 +272,10 @@ def test_times_are_extrapolated_by_the_plan(monkeypatch):
     ):
         data = table(np.resize(X, (n, 2)))
         plan = plan_of(data, None, 2)
-        found = estimate(data, plan, command="embed", kernel=None, count=2)
+        found = estimate(data, plan, "embed", None, 2)
         assert found.parts["decomposition"] == pytest.approx(expected)
         assert sum(found.parts.values()) == pytest.approx(found.seconds)
-        assert "orthodrome embed --method kpga --components 2" in found.line()
+        assert "orthodrome embed --method kpga --components 2" in estimate_line(vars(found))
     assert found.extra_bytes < 300_000 * 512 * 8 * 2
 
 
@@ -279,20 +284,20 @@ def test_what_cannot_run_is_not_estimated(monkeypatch):
     spoiled = table(np.random.default_rng(0).normal(size=(80, 4, 2)))
     spoiled.X[3] = 1.0  # one place for all landmarks: no shape
     info = describe(spoiled)
-    assert info.estimates == ()
-    assert any("3" in note for note in info.notes)
+    assert info["estimates"] == []
+    assert any("3" in note for note in info["notes"])
     monkeypatch.setattr("orthodrome.app.info.available_memory", lambda: 1000)
     monkeypatch.setattr(forecast, "_probe", lambda *_: {"page": 0.0})
     info = describe(table(cloud(40)), n_components=2)
-    assert any("sample of the rows" in advice for advice in info.advice)
+    assert any("sample of the rows" in advice for advice in info["advice"])
 
     def missing(*arguments):
         raise ImportError("pip install 'orthodrome[cli]'")
 
     monkeypatch.setattr(forecast, "_probe", missing)
     info = describe(table(cloud(40)), n_components=2)
-    assert info.estimates == ()
-    assert any("orthodrome[cli]" in note for note in info.notes)
+    assert info["estimates"] == []
+    assert any("orthodrome[cli]" in note for note in info["notes"])
 
 
 @pytest.mark.slow
@@ -348,5 +353,5 @@ def test_memory_of_this_machine(monkeypatch, tmp_path):
     assert (available_memory(), resident_memory()) == (None, None)
     check_memory(2**70, "x")
     info = describe(table(cloud(40)), n_components=2, probe=False)
-    assert info.available_bytes is None
-    assert not any(line.startswith("available memory") for line in info.lines())
+    assert info["available_bytes"] is None
+    assert not any(line.startswith("available memory") for line in described_lines(info))

@@ -14,13 +14,12 @@ from sklearn.pipeline import Pipeline
 from optional import needs
 from orthodrome import PatchDenoiser
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.comparison import LINEAR, Compared, Comparison, _model
+from orthodrome.app.comparison import Compared, Comparison, _model
 from orthodrome.app.denoising import Denoising
 from orthodrome.app.embedding import embed
 from orthodrome.app.inputs import Data, InputError, read_data
-from orthodrome.app.inputs.tables import text_columns
-from orthodrome.app.models import Choice, make_model
-from orthodrome.app.pages import How, shapes_section
+from orthodrome.app.models import LINEAR, Choice, make_model, program
+from orthodrome.app.pages import shapes_section
 from orthodrome.app.results import Work, table_text
 
 
@@ -68,9 +67,6 @@ def test_a_table_is_read_back_as_it_was(tmp_path, label):
     assert read.label_name == label
     assert list(read.ids) == read.labels.tolist() == texts
     np.testing.assert_array_equal(read.X[:, 0], -np.arange(len(texts)))
-    found, lines = text_columns(path)  # as a file of labels
-    assert found.names == ("row", label, "-x")
-    assert [cells[:2] for _, cells in lines] == [[text, text] for text in texts]
 
 
 # ---------------------------------------------------------------------------- models, columns
@@ -135,7 +131,7 @@ def compared(*areas, n_rows=4):
 def test_recommendations():
     assert compared(0.5, 0.5, 0.5).best.method == LINEAR  # the simplest of equals
     assert compared(0.5, 0.9, 0.9).best.method == "kpca"
-    advice = "2 components are few for these data; try more (--components)."
+    advice = "try more than 2 components (--components)."
     assert compared(0.1, 0.2).recommendation().endswith(advice)
     assert advice not in compared(0.1, 0.3).recommendation()
     model = compared(0.5).model
@@ -145,7 +141,7 @@ def test_recommendations():
 
 @needs("plotly")
 def test_a_page_says_that_rows_were_drawn():
-    section = compared(0.5, 0.5, n_rows=9).sections(How(["compare"], "read()"))[0]
+    section = compared(0.5, 0.5, n_rows=9).sections()[0]
     words = "2 components of each method. 4 of 9 rows were drawn at random."
     assert section.blocks[0].text.endswith(words)
 
@@ -156,9 +152,10 @@ def test_the_lines_of_a_colour_image_clean_each_channel():
     found = Denoising(
         "a.png", image, image, PatchDenoiser(2), (0.1,) * 3, True, (1,) * 3, (), {"red": 0.0}
     )
-    page = repr(found.sections(How(["denoise"], "read_image('a.png')")))
-    assert "channels = [model.denoise(image[..., c].copy()) for c in range(3)]" in page
-    assert "'blue'" in page
+    assert "'blue'" in repr(found.sections())
+    text = program(*found.python(""))
+    assert text.startswith("import numpy as np\nfrom orthodrome.app import write_image\n")
+    assert "channels = [model.denoise(data[..., c].copy()) for c in range(3)]" in text
 
 
 @needs("plotly")
@@ -166,10 +163,10 @@ def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
     choice = Choice("kpca", parameters={"n_components": 1})
     pages = {}
     for data in (SQUARE, replace(SQUARE, X=SQUARE.X[:3], ids=SQUARE.ids[:3])):
-        sections = embed(data, choice).sections(How(["embed"], "read()"))
+        sections = embed(data, choice).sections()
         pages[len(data.X)] = {section.title: repr(section.blocks) for section in sections}
-    assert "spectrum" not in pages[4]["How much is kept"]
-    assert "How much is kept" not in pages[3]
+    assert "spectrum" not in pages[4]["How much is preserved"]
+    assert "How much is preserved" not in pages[3]
 
 
 @needs("plotly")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,41 +13,35 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 
 from ..plots import confusion
-from ..plots._matplotlib import house_style
 from ..plots.report import Block, Note, Picture, Section, Table, Text
 from .inputs import Data, InputError
-from .models import Choice, last_step, make_model, python_lines
-from .pages import How, again, count, opening
-from .results import Report, Result, Work, named_rows, silent
-
-__all__ = ["Classification", "Trial", "check_same_columns", "classify"]
+from .models import Choice, last_step, make_model
+from .pages import count, opening
+from .results import Report, Result, Work, silent
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Predictions for rows that were not used for training, and their accuracy.
+class Classification(Result):
+    """The result of :func:`classify`.
 
     Attributes
     ----------
-    how : str
-        A description of the test.
-    data : Data
-        The rows.
+    classes : ndarray
+        The classes of the training data and of the tested rows.
+    tested : Data
+        The rows that were predicted: those of another file, or `data`, fold by fold.
     predicted : ndarray of shape (n,)
         Their predicted labels.
     accuracies : tuple of float
-        One for each fold, or one; empty if the rows have no labels.
+        One for each fold, or one; empty if the tested rows have no labels.
     """
 
-    how: str
-    data: Data
+    file = "predictions.csv"
+
+    classes: NDArray[Any]
+    tested: Data
     predicted: NDArray[Any]
     accuracies: tuple[float, ...]
-
-    @property
-    def accuracy(self) -> float:
-        """The mean over folds."""
-        return float(np.mean(self.accuracies))
 
     @property
     def error(self) -> float | None:
@@ -57,58 +52,56 @@ class Trial:
     @property
     def majority(self) -> float:
         """The fraction of the largest class: the accuracy of always predicting it."""
-        counts = np.unique(np.asarray(self.data.labels), return_counts=True)[1]
+        counts = np.unique(np.asarray(self.tested.labels), return_counts=True)[1]
         return float(counts.max()) / len(self.predicted)
 
+    def described(self) -> str:
+        """Return how the classifier was tested."""
+        if self.tested is self.data:
+            return f"{len(self.accuracies)} stratified folds, each predicted by a model of the rest"
+        return f"the {len(self.tested)} rows of {self.tested.path}, not used for training"
 
-@dataclass(frozen=True)
-class Classification(Result):
-    """The result of :func:`classify`."""
+    @property
+    def rows(self) -> Data:
+        """The rows of the table: those that were predicted."""
+        return self.tested
 
-    file = "predictions.csv"
-
-    classes: NDArray[Any]
-    trial: Trial
-
-    def table(self) -> str:
-        """Return name, label and predicted label of every row, as CSV."""
-        return named_rows(self.trial.data, {"predicted": self.trial.predicted.tolist()})
+    def columns(self) -> dict[str, Iterable[Any]]:
+        """Return the predicted labels."""
+        return {"predicted": self.predicted.tolist()}
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
         """Return facts for JSON, and lines for people."""
-        trial, n = self.trial, len(self.data)
-        facts: dict[str, Any] = {"n_rows": n}
+        n = len(self.data)
         lines = [f"{count(n, 'row')} of {len(self.classes)} classes by {self.choice.method}."]
-        if not trial.accuracies:
-            return facts, [*lines, f"{trial.data.path} has no labels, so there is no accuracy."]
-        facts |= {"accuracy": trial.accuracy, "error": trial.error, "majority": trial.majority}
-        error = "" if trial.error is None else f" ± {trial.error:.1%}"
+        if not self.accuracies:
+            return {"n_rows": n}, [*lines, self._no_labels()]
+        accuracy = float(np.mean(self.accuracies))
+        error = "" if self.error is None else f" ± {self.error:.1%}"
         lines.append(
-            f"Accuracy {trial.accuracy:.1%}{error} (largest class: {trial.majority:.1%}) on "
-            f"{trial.how}."
+            f"Accuracy {accuracy:.1%}{error} (largest class: {self.majority:.1%}) on "
+            f"{self.described()}."
         )
+        facts = {"n_rows": n, "accuracy": accuracy, "error": self.error, "majority": self.majority}
         return facts, lines
 
-    def sections(self, how: How) -> list[Section]:
+    def _no_labels(self) -> str:
+        return f"{self.tested.path} has no labels, so there is no accuracy."
+
+    def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        trial = self.trial
-        blocks = opening(self, f"{len(self.classes)} classes. Tested on {trial.how}.")
-        sections = [Section("Accuracy", blocks)]
-        if trial.accuracies:
-            blocks += self._scores()
-            sections.append(self._confusion())
-        else:
-            blocks.append(Note(f"{trial.data.path} has no labels, so the accuracy is unknown."))
-            names, counts = np.unique(trial.predicted, return_counts=True)
-            rows = [[str(name), int(count)] for name, count in zip(names, counts, strict=True)]
-            blocks.append(Table("Predictions", ["class", "rows"], rows))
-        return [*sections, again(self.model, self.seconds, how, self._lines(how))]
+        blocks = opening(self, f"{len(self.classes)} classes. Tested on {self.described()}.")
+        if self.accuracies:
+            return [Section("Accuracy", [*blocks, *self._scores()]), self._confusion()]
+        names, counts = np.unique(self.predicted, return_counts=True)
+        rows = [[str(name), int(count)] for name, count in zip(names, counts, strict=True)]
+        table = Table("Predictions", ["class", "rows"], rows)
+        return [Section("Accuracy", [*blocks, Note(self._no_labels()), table])]
 
     def _scores(self) -> list[Block]:
-        trial = self.trial
-        error = "" if trial.error is None else f" ± {trial.error:.1%} (standard error over folds)"
+        error = "" if self.error is None else f" ± {self.error:.1%} (standard error over folds)"
         found = precision_recall_fscore_support(
-            trial.data.labels, trial.predicted, labels=self.classes, zero_division=0.0
+            self.tested.labels, self.predicted, labels=self.classes, zero_division=0.0
         )
         rows = [
             [str(name), f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", int(n)]
@@ -116,49 +109,41 @@ class Classification(Result):
         ]
         return [
             Text(
-                f"Accuracy {trial.accuracy:.1%}{error}; always predicting the largest class would "
-                f"be right in {trial.majority:.1%}."
+                f"Accuracy {np.mean(self.accuracies):.1%}{error}. Always predicting the largest "
+                f"class would give {self.majority:.1%}."
             ),
             Table("Classes", ["class", "precision", "recall", "F1", "rows"], rows),
         ]
 
     def _confusion(self) -> Section:
-        true, predicted = self.trial.data.labels, self.trial.predicted
-        assert true is not None
-        with house_style():
-            picture = Picture.of(
-                confusion(true, predicted, labels=self.classes),
-                "confusion",
-                alt="The number of rows of each class, line by line, for each predicted label; the "
-                "same numbers are in the table.",
-                caption="True labels from top to bottom, predicted ones from left to right.",
-            )
+        true = np.asarray(self.tested.labels)
+        picture = Picture.of(
+            confusion(true, self.predicted, labels=self.classes),
+            "confusion",
+            alt="The number of rows of each class, line by line, for each predicted label; the "
+            "same numbers are in the table.",
+            caption="True labels from top to bottom, predicted ones from left to right.",
+        )
         names = [str(name) for name in self.classes]
-        counts = confusion_matrix(true, predicted, labels=self.classes).tolist()
+        counts = confusion_matrix(true, self.predicted, labels=self.classes).tolist()
         rows = [[name, *row] for name, row in zip(names, counts, strict=True)]
         table = Table("Rows by true and predicted class", ["true class", *names], rows)
         return Section("Confusion", [picture, table])
 
-    def _lines(self, how: How) -> str:
-        if how.testing:
-            use = [
-                f"test = {how.testing}",
-                "model.fit(data.X, data.labels)",
-                "predicted = model.predict(test.X)",
-            ]
-            if self.trial.accuracies:
-                use.append("accuracy = (predicted == test.labels).mean()")
-            return python_lines(self.model, how.reading, *use)
-        n, seed = len(self.trial.accuracies), self.choice.seed
-        return python_lines(
-            self.model,
-            how.reading,
+    def python(self, testing: str) -> list[str]:
+        """Return the lines of Python that use the model."""
+        fit = "model.fit(data.X, data.labels)"
+        if self.tested is not self.data:
+            accuracy = ["accuracy = (predicted == test.labels).mean()"]
+            lines = [f"test = {testing}", fit, "predicted = model.predict(test.X)"]
+            return lines + accuracy if self.accuracies else lines
+        n, seed = len(self.accuracies), self.choice.seed
+        return [
             f"folds = StratifiedKFold({n}, shuffle=True, random_state={seed})",
             "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)",
             "accuracy = (predicted == data.labels).mean()",
-            "model.fit(data.X, data.labels)",
-            more="from sklearn.model_selection import StratifiedKFold, cross_val_predict",
-        )
+            fit,
+        ]
 
 
 def classify(
@@ -196,32 +181,39 @@ def classify(
     if test is None:
         _check_folds(data, labels, n_folds)
         with work.part("test") as advance:
-            trial = _left_out(model, data, labels, n_folds, choice.seed, advance)
+            predicted, accuracies = _predict_folds(
+                model, data.X, labels, n_folds, choice.seed, advance
+            )
     with work.part("fit", model):
         model.fit(data.X, labels)
     if test is not None:
-        trial = _on_other_rows(model, data, test)
+        check_same_columns(data.columns, test)
+        predicted = np.asarray(model.predict(test.X))
+        accuracies = [] if test.labels is None else [float(np.mean(predicted == test.labels))]
+    tested = data if test is None else test
     classes = np.asarray(last_step(model).classes_)
-    if trial.data.labels is not None:
-        unknown = np.setdiff1d(trial.data.labels, classes)
+    if tested.labels is not None:
+        unknown = np.setdiff1d(tested.labels, classes)
         if len(unknown):
-            n = int(np.isin(trial.data.labels, unknown).sum())
+            n = int(np.isin(tested.labels, unknown).sum())
             work.notes.append(
-                f"{trial.data.path}: {n} rows have labels that are not in the training data "
+                f"{tested.path}: {n} rows have labels that are not in the training data "
                 f"({', '.join(map(str, unknown[:5]))}), so their predictions are wrong."
             )
             classes = np.union1d(classes, unknown)
-    return Classification(data, choice, model, tuple(work.notes), work.seconds, classes, trial)
+    notes = tuple(work.notes)
+    return Classification(
+        data, choice, model, notes, work.seconds, classes, tested, predicted, tuple(accuracies)
+    )
 
 
 def _check_labels(data: Data) -> NDArray[Any]:
     """Return the labels; raise unless there are at least two classes."""
     if data.labels is None:
         raise InputError(f"{data.path}: a classifier needs labels; name their column by --label.")
-    classes = np.unique(data.labels)
-    if len(classes) < 2:
+    if len(set(data.labels)) < 2:
         raise InputError(
-            f"{data.path}: all {len(data.labels)} labels are {str(classes[0])!r}; a classifier "
+            f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}; a classifier "
             "needs at least two classes."
         )
     return data.labels
@@ -233,45 +225,34 @@ def _check_folds(data: Data, labels: NDArray[Any], n_folds: int) -> None:
         raise InputError(f"--cv {n_folds}: at least two folds are needed.")
     names, counts = np.unique(labels, return_counts=True)
     least, name = int(counts.min()), str(names[np.argmin(counts)])
-    if least == 1:
-        raise InputError(
-            f"{data.path}: the class {name!r} has a single row, which cannot be used for both "
-            "training and testing. Leave it out, or give a file for --test."
-        )
     if least < n_folds:
+        fewer = f"Use --cv {least}, " if least > 1 else "Use "
         raise InputError(
-            f"{data.path}: the class {name!r} has {least} rows, fewer than the {n_folds} folds. "
-            f"Use --cv {least}, a file for --test, or leave the class out."
+            f"{data.path}: the class {name!r} has {count(least, 'row')}, fewer than the {n_folds} "
+            f"folds. {fewer}a file for --test, or leave the class out."
         )
 
 
-def _left_out(
-    model: Any, data: Data, labels: NDArray[Any], n_folds: int, seed: int, advance: Any
-) -> Trial:
-    """Predict each fold by a model of the others."""
-    predicted = np.empty_like(labels)
-    accuracies = []
+def _predict_folds(
+    model: Any,
+    X: NDArray[Any],
+    labels: NDArray[Any],
+    n_folds: int,
+    seed: int,
+    advance: Callable[[float], None],
+) -> tuple[NDArray[Any], list[float]]:
+    """Predict each fold by a model of the others; return also the accuracy in each."""
+    predicted, accuracies = np.empty_like(labels), []
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for number, (train, test) in enumerate(folds.split(np.zeros(len(labels)), labels)):
-        fitted = clone(model).fit(data.X[train], labels[train])
-        predicted[test] = fitted.predict(data.X[test])
+    for number, (train, test) in enumerate(folds.split(labels, labels)):
+        predicted[test] = clone(model).fit(X[train], labels[train]).predict(X[test])
         accuracies.append(float(np.mean(predicted[test] == labels[test])))
         advance((number + 1) / n_folds)
-    how = f"{n_folds} stratified folds, each predicted by a model of the others"
-    return Trial(how, data, predicted, tuple(accuracies))
-
-
-def _on_other_rows(model: Any, data: Data, test: Data) -> Trial:
-    """Predict the rows of another file."""
-    check_same_columns(data.columns, test)
-    predicted = np.asarray(model.predict(test.X))
-    how = f"the {len(test.X)} rows of {test.path}, which were not used for training"
-    accuracies = () if test.labels is None else (float(np.mean(predicted == test.labels)),)
-    return Trial(how, test, predicted, accuracies)
+    return predicted, accuracies
 
 
 def check_same_columns(columns: tuple[str, ...], other: Data) -> None:
-    """Raise if there are not as many features as the model has; their names are those asked for."""
+    """Raise if there are not as many features as the model was fitted to."""
     if len(other.columns) != len(columns):
         raise InputError(
             f"{other.path}: it has {len(other.columns)} columns of numbers or coordinates, and the "

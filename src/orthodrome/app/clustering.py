@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +11,11 @@ from numpy.typing import NDArray
 from sklearn.metrics.cluster import contingency_matrix
 
 from ..metrics import clustering_error, variation_of_information
-from ..plots._matplotlib import house_style
 from ..plots.report import Section, Table, Text
 from .inputs import Data, InputError
-from .models import Choice, last_step, make_model, python_lines
-from .pages import How, again, count, opening, scatter, shapes_section
-from .results import Report, Result, Work, named_rows, silent
-
-__all__ = ["Agreement", "Clustering", "cluster"]
+from .models import Choice, last_step, make_model
+from .pages import count, opening, scatter, shapes_section
+from .results import Report, Result, Work, silent
 
 
 @dataclass(frozen=True)
@@ -26,23 +24,23 @@ class Agreement:
 
     Attributes
     ----------
+    names : tuple of str
+        The labels.
     counts : ndarray of shape (n_labels, n_clusters)
         The number of points of each label in each cluster.
-    labels : tuple of str
-        The labels, in the order of the rows of `counts`.
     error : float
         The fraction of points outside of the best matching of clusters with labels.
     majority_error : float
         The same for a single cluster of all points.
-    variation_of_information : float
-        In nats; 0 if clusters and labels are the same partition.
+    information : float
+        Variation of information, in nats; 0 if clusters and labels are the same partition.
     """
 
+    names: tuple[str, ...]
     counts: NDArray[np.int64]
-    labels: tuple[str, ...]
     error: float
     majority_error: float
-    variation_of_information: float
+    information: float
 
 
 @dataclass(frozen=True)
@@ -57,43 +55,35 @@ class Clustering(Result):
     agreement: Agreement | None
 
     @property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> list[int]:
         """How many points each cluster has."""
-        return np.bincount(self.labels, minlength=n_clusters(self.choice))
+        return np.bincount(self.labels, minlength=n_clusters(self.choice)).tolist()
 
-    def table(self) -> str:
-        """Return name, label and cluster of every row, and its probability if known, as CSV."""
-        columns: dict[str, Any] = {"cluster": self.labels.tolist()}
+    def columns(self) -> dict[str, Iterable[Any]]:
+        """Return the cluster of every row, and its probability if known."""
+        columns: dict[str, Iterable[Any]] = {"cluster": self.labels.tolist()}
         if self.probabilities is not None:
             columns["probability"] = self.probabilities.tolist()
-        return named_rows(self.data, columns)
+        return columns
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
         """Return facts for JSON, and lines for people."""
-        sizes = self.sizes.tolist()
-        facts: dict[str, Any] = {"n_rows": len(self.data), "sizes": sizes}
-        lines = [
-            f"{count(len(self.data), 'row')} in clusters of {', '.join(map(str, sizes))} by "
-            f"{self.choice.method}."
-        ]
+        facts: dict[str, Any] = {"n_rows": len(self.data), "sizes": self.sizes}
+        sizes = ", ".join(map(str, self.sizes))
+        lines = [f"{count(len(self.data), 'row')} in clusters of {sizes} by {self.choice.method}."]
         if self.agreement is not None:
             error, majority = self.agreement.error, self.agreement.majority_error
             facts |= {"error": error, "majority_error": majority}
             lines.append(
-                f"{error:.1%} of the rows disagree with the labels (one cluster of all: "
+                f"{error:.1%} of the rows disagree with the labels (with a single cluster: "
                 f"{majority:.1%})."
             )
         return facts, lines
 
-    def sections(self, how: How) -> list[Section]:
+    def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        n, sizes = len(self.labels), self.sizes
         names = np.array([f"cluster {label}" for label in self.labels])
-        details: dict[str, NDArray[Any]] = {}
-        if self.data.labels is not None:
-            details[self.data.label_title] = self.data.labels
-        if self.probabilities is not None:
-            details["probability"] = self.probabilities
+        details = {self.data.label_title: self.data.labels, "probability": self.probabilities}
         points = scatter(
             self.data,
             self.coordinates,
@@ -101,41 +91,40 @@ class Clustering(Result):
             "of kernel PCA with the same kernel.",
             labels=names,
             label_name="cluster",
-            details=details,
+            details={name: column for name, column in details.items() if column is not None},
         )
-        rows = [[f"cluster {c}", int(size), f"{size / n:.1%}"] for c, size in enumerate(sizes)]
+        n, sizes = len(self.labels), self.sizes
+        rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
         table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
-        described = f"{len(sizes)} clusters."
-        sections = [Section("Clusters", [*opening(self, described), points, table])]
+        blocks = [*opening(self, f"{count(len(sizes), 'cluster')}."), points, table]
+        sections = [Section("Clusters", blocks)]
         if self.agreement is not None:
             sections.append(self._agreement(self.agreement))
         if self.data.kind == "shapes":
-            with house_style():
-                sections.append(shapes_section(self.data, names, "The shapes of each cluster"))
-        own = "model" if last_step(self.model) is self.model else "model[-1]"
-        use = ("model.fit(data.X)", f"clusters = {own}.labels_")
-        return [
-            *sections,
-            again(self.model, self.seconds, how, python_lines(self.model, how.reading, *use)),
-        ]
+            sections.append(shapes_section(self.data, names, "The shapes of each cluster"))
+        return sections
 
     def _agreement(self, agreed: Agreement) -> Section:
-        named = zip(agreed.labels, agreed.counts.tolist(), strict=True)
-        rows = [[name, *counts] for name, counts in named]
         header = [self.data.label_title, *(f"cluster {c}" for c in range(agreed.counts.shape[1]))]
+        named = zip(agreed.names, agreed.counts.tolist(), strict=True)
+        rows = [[name, *counts] for name, counts in named]
         text = (
-            f"Under the best matching of clusters with labels, {agreed.error:.1%} of the rows are "
+            f"With the best matching of clusters and labels, {agreed.error:.1%} of the rows are "
             f"outside of their cluster; with a single cluster it would be "
-            f"{agreed.majority_error:.1%}. Variation of information: "
-            f"{agreed.variation_of_information:.3f} nats (0: the same groups). The labels were not "
-            "used to find the clusters."
+            f"{agreed.majority_error:.1%}. Variation of information: {agreed.information:.3f} nats "
+            "(0: the same groups). The labels were not used to find the clusters."
         )
         table = Table("Number of rows of each label in each cluster", header, rows)
         return Section("Clusters and labels", [Text(text), table])
 
+    def python(self, testing: str) -> list[str]:
+        """Return the lines of Python that use the model."""
+        own = "model" if last_step(self.model) is self.model else "model[-1]"
+        return ["model.fit(data.X)", f"clusters = {own}.labels_"]
+
 
 def n_clusters(choice: Choice) -> int:
-    """Return how many clusters were asked for."""
+    """Return the number of clusters of a choice."""
     return int(next(iter(choice.parameters.values())))
 
 
@@ -147,7 +136,7 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
     data : Data
         The rows of a file; its labels, if any, are only compared with the clusters.
     choice : Choice
-        The method, the kernel and the number of clusters (``parameters``).
+        The method, the kernel and the number of clusters (the first of ``parameters``).
     report : callable, optional
         Called with the progress.
 
@@ -165,7 +154,6 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
         )
     with work.part("clustering", model):
         model.fit(data.X)
-        labels = np.asarray(last_step(model).labels_)
         probabilities = None
         if hasattr(model, "predict_proba"):
             probabilities = np.asarray(model.predict_proba(data.X)).max(axis=1)
@@ -174,6 +162,7 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
     with work.part("picture", flat):
         points = np.asarray(flat.fit_transform(data.X))
     points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # if they vary in one direction
+    labels = np.asarray(last_step(model).labels_)
     agreed = None if data.labels is None else agreement(data.labels, labels)
     return Clustering(
         data, choice, model, tuple(work.notes), work.seconds, labels, probabilities, points, agreed
@@ -186,8 +175,8 @@ def agreement(labels: NDArray[Any], clusters: NDArray[np.intp]) -> Agreement:
     counts = np.zeros((len(names), int(clusters.max()) + 1), dtype=np.int64)
     counts[:, np.unique(clusters)] = contingency_matrix(codes, clusters)
     return Agreement(
-        counts,
         tuple(map(str, names)),
+        counts,
         float(clustering_error(codes, clusters)),
         1 - float(counts.sum(axis=1).max()) / len(labels),
         float(variation_of_information(codes, clusters)),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
-from .streams import OutputError, printable, progress, say, tell
-
-__all__ = ["GIVEN", "application", "run"]
+from .streams import OutputError, printable, say, tell
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
@@ -30,8 +26,8 @@ GIVEN: ContextVar[list[str]] = ContextVar("arguments")
 application = typer.Typer(
     name="orthodrome",
     help="Kernel methods on Hilbert spheres and shape spaces, for a CSV, a TPS file or an image.",
-    epilog="Begin with: orthodrome demo. Then: orthodrome info my.csv. Exit codes: 0 done, 1 "
-    "failed (the last line on stderr says why), 2 command not understood, 130 interrupted.",
+    epilog="Begin with: orthodrome demo. Then: orthodrome info my.csv. Exit codes: 0 success, 1 "
+    "failure (the last line on stderr says why), 2 invalid command line, 130 interrupted.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -54,19 +50,6 @@ def run(arguments: list[str]) -> int:
 # ---------------------------------------------------------------------------- options
 
 
-def _check_name(out: str | None) -> str | None:
-    if out == "":
-        raise typer.BadParameter("the name is empty; is it a variable that is not set?")
-    return out
-
-
-def _option(kind: Any, default: Any, *names: str, help: str, **more: Any) -> inspect.Parameter:
-    """Return a parameter for the signature of a command, called like its first long name."""
-    name = names[0].lstrip("-").replace("-", "_")
-    annotation = Annotated[kind, typer.Option(*names, help=help, **more)]
-    return _parameter(name, annotation, default)
-
-
 def _parameter(
     name: str, annotation: Any, default: Any = inspect.Parameter.empty
 ) -> inspect.Parameter:
@@ -74,7 +57,20 @@ def _parameter(
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _method(names: Sequence[str]) -> Any:
+def _argument(name: str, metavar: str, help: str) -> inspect.Parameter:
+    return _parameter(name, Annotated[str, typer.Argument(metavar=metavar, help=help)])
+
+
+def _option(
+    names: str, help: str, kind: Any = str | None, default: Any = None, **more: Any
+) -> inspect.Parameter:
+    """Return an option for the signature of a command, called like its last name."""
+    every = names.split()
+    name = every[-1].lstrip("-").replace("-", "_")
+    return _parameter(name, Annotated[kind, typer.Option(*every, help=help, **more)], default)
+
+
+def _method(names: tuple[str, ...]) -> inspect.Parameter:
     """Return the option that chooses a method."""
 
     def check(value: str) -> str:
@@ -82,111 +78,84 @@ def _method(names: Sequence[str]) -> Any:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
         return value
 
-    return typer.Option(
-        "--method", metavar="NAME", help="one of " + ", ".join(names), callback=check
-    )
+    words = "one of " + ", ".join(names)
+    return _option("--method", words, str, names[0], metavar="NAME", callback=check)
 
 
-def _argument(metavar: str, help: str) -> Any:
-    return Annotated[str, typer.Argument(metavar=metavar, help=help)]
+def _components(default: int) -> inspect.Parameter:
+    return _option("-q --components", "number of coordinates", int, default, min=1)
 
 
-DATA = _parameter("data", _argument("DATA", "csv, tsv, parquet, npy, npz or tps"))
-KEEP_NEGATIVE = _option(
-    bool, False, "--keep-negative", help="keep negative coordinates: not missing landmarks (TPS)"
-)
+def _check_name(out: str | None) -> str | None:
+    if out == "":
+        raise typer.BadParameter("the name is empty; is it a variable that is not set?")
+    return out
+
+
+DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz or tps")
+_NEGATIVE_HELP = "TPS: negative coordinates are values, not missing landmarks"
+_REGEX_HELP = "TPS: its first group in IMAGE or ID is the label"
+KEEP_NEGATIVE = _option("--keep-negative", _NEGATIVE_HELP, bool, False)
 READING = (
-    _option(str | None, None, "--label", metavar="COL", help="column that holds the labels"),
-    _option(str | None, None, "--columns", metavar="A,B,…", help="use only these columns"),
-    _option(
-        *(str | None, None, "--labels"),
-        metavar="FILE",
-        help="table of labels, joined on ID or IMAGE (TPS)",
-    ),
-    _option(
-        *(str | None, None, "--label-regex"),
-        metavar="REGEX",
-        help="labels are its first group in IMAGE or ID (TPS)",
-    ),
+    _option("--label", "column with the labels", metavar="COL"),
+    _option("--columns", "use only these columns", metavar="A,B,…"),
+    _option("--labels", "TPS: table of labels by ID or IMAGE", metavar="FILE"),
+    _option("--label-regex", _REGEX_HELP, metavar="REGEX"),
     KEEP_NEGATIVE,
 )
-SEED = _option(int, 0, "--seed", min=0, max=2**32 - 1, help="seed of random choices")
+SEED = _option("--seed", "seed of random choices", int, 0, min=0, max=2**32 - 1)
 MODEL = (
-    _option(
-        *(str | None, None, "--kernel"),
-        metavar="NAME",
-        help="default: gaussian; veronese_whitney for shapes",
-    ),
-    _option(str | None, None, "--sigma", metavar="σ", help="bandwidth: a number, mean or median"),
-    _option(bool, False, "--standardize", help="scale columns to mean 0 and variance 1 first"),
+    _option("--kernel", "default: gaussian; veronese_whitney for shapes", metavar="NAME"),
+    _option("--sigma", "bandwidth: a number, mean or median", metavar="σ"),
+    _option("--standardize", "scale columns to mean 0 and variance 1 first", bool, False),
     SEED,
 )
-JSON = _option(bool, False, "--json", help="print a summary as JSON on stdout")
-QUIET = _option(bool, False, "--quiet", help="no progress and no notes on stderr")
-Components = Annotated[int, typer.Option("--components", "-q", min=1, help="number of coordinates")]
+PRINTING = (
+    _option("--json", "print a summary as JSON on stdout", bool, False),
+    _option("--quiet", "no progress and no notes on stderr", bool, False),
+)
 
 
 def _output(folder: str) -> tuple[inspect.Parameter, ...]:
     """Return the options of a command that writes files into a folder."""
-    out = _option(str, folder, "--out", metavar="DIR", help="folder to write", callback=_check_name)
-    return out, JSON, QUIET
+    out = _option("--out", "folder to write", str, folder, metavar="DIR", callback=_check_name)
+    return out, *PRINTING
 
 
 # ---------------------------------------------------------------------------- errors
 
 
-def _command(
-    name: str, example: str, *shared: inspect.Parameter
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with shared options; an error becomes one line and an exit code.
+def _guarded(name: str, options: dict[str, Any]) -> None:
+    """Run a command; an error becomes one line and an exit code."""
+    try:
+        from .session import run
 
-    The command gets the values of its shared options as ``**shared``.
-    """
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def guarded(**options: Any) -> None:
-            try:
-                function(**options)
-            except KeyboardInterrupt:
-                tell("\northodrome: interrupted\n")
-                raise typer.Exit(INTERRUPTED) from None
-            except OutputError:
-                raise
-            except Exception as error:
-                expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
-                if _debugging() and (not expected or isinstance(error, ImportError)):
-                    raise
-                words = _words(error)
-                if not expected:
-                    words = (
-                        f"unexpected {type(error).__name__}: {words}. This is a bug in orthodrome; "
-                        "ORTHODROME_DEBUG=1 shows where."
-                    )
-                tell(f"orthodrome: {printable(words)}\n")
-                raise typer.Exit(FAILED) from None
-
-        keyword = [
-            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for each in inspect.signature(function, eval_str=True).parameters.values()
-            if each.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
-        arguments = [each for each in shared if each.default is inspect.Parameter.empty]
-        others = [each for each in shared if each not in arguments]
-        parameters = [*arguments, *keyword, *others]
-        guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        guarded.__annotations__ = {each.name: each.annotation for each in parameters}
-        summary = (function.__doc__ or "").split("\n")[0]
-        return application.command(name, short_help=summary, epilog=f"Example: {example}")(guarded)
-
-    return register
+        run(name, options)
+    except KeyboardInterrupt:
+        tell("\northodrome: interrupted\n")
+        raise typer.Exit(INTERRUPTED) from None
+    except OutputError:
+        raise
+    except Exception as error:
+        expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
+        if debugging() and (not expected or isinstance(error, ImportError)):
+            raise
+        message = _message(error)
+        if not expected:
+            message = (
+                f"unexpected {type(error).__name__}: {message}. This is a bug in orthodrome; "
+                "ORTHODROME_DEBUG=1 shows where."
+            )
+        tell(f"orthodrome: {printable(message)}\n")
+        raise typer.Exit(FAILED) from None
 
 
-def _debugging() -> bool:
+def debugging() -> bool:
+    """Return whether unexpected errors are to be raised."""
     return bool(os.environ.get("ORTHODROME_DEBUG"))
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the message of an exception, on one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
@@ -207,177 +176,147 @@ def _top(
         raise typer.Exit(0)
 
 
-@_command("demo", "orthodrome demo --out report && xdg-open report/index.html", *_output("report"))
-def demo(**shared: Any) -> None:
-    """PCA, kernel PCA and kernel PGA side by side, as one HTML page.
+def _command(
+    example: str, *parameters: inspect.Parameter
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Register a command: its name and its help are those of the decorated function."""
+
+    def register(function: Callable[[], None]) -> Callable[[], None]:
+        name = function.__name__
+
+        def command(**options: Any) -> None:
+            _guarded(name, options)
+
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        help = inspect.getdoc(function) or ""
+        epilog = f"Example: orthodrome {name} {example}"
+        summary = help.split("\n")[0]
+        application.command(name, help=help, short_help=summary, epilog=epilog)(command)
+        return function
+
+    return register
+
+
+@_command("--out report && xdg-open report/index.html", *_output("report"))
+def demo() -> None:
+    """Compare PCA, kernel PCA and kernel PGA on one HTML page.
 
     Uses data that ship with scikit-learn (digits, wine) and simulated directions. Shows
     embeddings, spectra and pre-images, and writes the figures as PNG files next to the page. The
     last line on stdout is the path of the page. Needs no network and takes less than a minute.
     """
-    from .demo import run_demo
-    from .session import command_line, print_paths
-
-    with progress(shared["quiet"]) as report:
-        page = run_demo(shared["out"], command=command_line(), report=report)
-    print_paths({page.name: page}, shared["json"])
 
 
-@_command(
-    *("info", "orthodrome info measurements.csv --label species"),
-    *(DATA, *READING, JSON, QUIET),
-)
-def info(components: Components = 10, **shared: Any) -> None:
-    """Describe the data, suggest a kernel, and estimate what a run will take.
+@_command("measurements.csv --label species", DATA, _components(10), *READING, *PRINTING)
+def info() -> None:
+    """Describe the data, suggest a kernel, and estimate time and memory of a run.
 
-    Size, kind and scales of the columns; a kernel and its bandwidth; how far the data spread on
-    the sphere of the feature space (if not far, flat methods do as well); the solver; memory and
-    time.
+    Prints the size, kind and scales of the columns; a kernel and its bandwidth; how far the data
+    spread on the sphere of the feature space (if not far, flat methods do as well); the solver;
+    memory and time.
     """
-    from .info import describe
-    from .session import read
-
-    data, _ = read(shared)
-    with progress(shared["quiet"]) as report:
-        report(0.0, "probe of this machine")
-        found = describe(data, n_components=components)
-    if shared["json"]:
-        say(json.dumps(found.as_dict()) + "\n")
-    else:
-        say("\n".join(map(printable, found.lines())) + "\n")
 
 
 @_command(
-    *("embed", "orthodrome embed measurements.csv --label species --method kpga"),
-    *(DATA, *READING, *MODEL, *_output("embedding")),
+    "measurements.csv --label species --method kpga",
+    DATA,
+    _method(DECOMPOSITIONS),
+    _components(2),
+    _option("--sphere", "for kpns: small or great", metavar="NAME"),
+    _option("--p", "for kpns and robust: at most 2", float | None, metavar="P"),
+    *READING,
+    *MODEL,
+    *_output("embedding"),
 )
-def embed(
-    method: Annotated[str, _method(DECOMPOSITIONS)] = "kpga",
-    components: Components = 2,
-    sphere: Annotated[
-        str | None, typer.Option("--sphere", metavar="NAME", help="for kpns: small or great")
-    ] = None,
-    p: Annotated[
-        float | None, typer.Option("--p", metavar="P", help="for kpns and robust: at most 2")
-    ] = None,
-    **shared: Any,
-) -> None:
-    """Coordinates of the rows, by kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
+def embed() -> None:
+    """Compute coordinates by kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
 
     Writes coordinates.csv, the fitted model (for orthodrome predict) and report.html, a
-    self-contained page: the points to explore, the spectrum, the neighbours that are preserved,
-    and the Python lines that do the same. Labels only colour the points.
+    self-contained page: an interactive scatter plot, the spectrum, the neighbours that are
+    preserved, and Python lines that do the same. Labels only colour the points.
     """
-    from .session import run_command
-
-    parameters = {"n_components": components, "sphere": sphere, "p": p}
-    given = {name: value for name, value in parameters.items() if value is not None}
-    run_command("embed", shared, method=method, parameters=given)
 
 
 @_command(
-    *("cluster", "orthodrome cluster measurements.csv -k 3 --label species"),
-    *(DATA, *READING, *MODEL, *_output("clustering")),
+    "measurements.csv -k 3 --label species",
+    DATA,
+    _option("-k --clusters", "number of clusters", int, inspect.Parameter.empty, min=1),
+    _method(CLUSTERINGS),
+    *READING,
+    *MODEL,
+    *_output("clustering"),
 )
-def cluster(
-    k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="number of clusters")],
-    method: Annotated[str, _method(CLUSTERINGS)] = "mixture",
-    **shared: Any,
-) -> None:
-    """Groups of rows, by a mixture or k-means on the sphere, kernel k-means or spectrally.
+def cluster() -> None:
+    """Cluster rows by a mixture or k-means on the sphere, kernel k-means or spectral clustering.
 
     Writes clusters.csv, the fitted model and report.html. Labels are not used to cluster; with
     them, the page compares clusters and labels.
     """
-    from .session import run_command
-
-    parameters = {"n_components" if method == "mixture" else "n_clusters": k}
-    run_command("cluster", shared, method=method, parameters=parameters)
 
 
 @_command(
-    *("classify", "orthodrome classify train.csv --label species --test new.csv"),
-    _parameter("data", _argument("TRAIN", "csv, tsv, parquet, npz or tps")),
-    *(*READING, *MODEL, *_output("classification")),
+    "train.csv --label species --test new.csv",
+    _argument("data", "TRAIN", "csv, tsv, parquet, npz or tps"),
+    _option("--test", "rows to predict", metavar="FILE"),
+    _option("--cv", "number of folds (default: 5)", int | None, metavar="FOLDS"),
+    _method(CLASSIFIERS),
+    *READING,
+    *MODEL,
+    *_output("classification"),
 )
-def classify(
-    test: Annotated[
-        str | None, typer.Option("--test", metavar="FILE", help="rows to predict")
-    ] = None,
-    cv: Annotated[
-        int | None, typer.Option("--cv", metavar="FOLDS", help="folds to test by (default: 5)")
-    ] = None,
-    method: Annotated[str, _method(CLASSIFIERS)] = "krrc",
-    **shared: Any,
-) -> None:
-    """A classifier by kernel ridge regression, PerTurbo or nested spheres, and its accuracy.
+def classify() -> None:
+    """Fit a classifier (kernel ridge regression, PerTurbo or nested spheres) and test it.
 
-    Tested on the rows of another file (--test), or by folds (--cv). Writes predictions.csv, the
-    model of all training rows (for orthodrome predict) and report.html with accuracy and
-    confusions. A TPS file has no columns: give --labels FILE or --label-regex.
+    The test uses the rows of another file (--test), or cross-validation (--cv). Writes
+    predictions.csv, the model of all training rows (for orthodrome predict) and report.html with
+    the accuracy and the confusion matrix. For a TPS file, give --labels FILE or --label-regex.
     """
-    from .session import run_command
-
-    run_command("classify", shared, method=method, test=test, cv=cv)
 
 
 @_command(
-    *("compare", "orthodrome compare measurements.csv --label species"),
-    *(DATA, *READING, *MODEL, *_output("comparison")),
+    "measurements.csv --label species",
+    DATA,
+    _components(2),
+    *READING,
+    *MODEL,
+    *_output("comparison"),
 )
-def compare(components: Components = 2, **shared: Any) -> None:
-    """PCA and all decompositions side by side, and which one to use.
+def compare() -> None:
+    """Compare PCA and all decompositions, and recommend one.
 
-    Compares the fraction of nearest neighbours that each preserves, and recommends one. Writes
-    report.html. Of more than 500 rows, a sample of 500 is used.
+    The criterion is the fraction of nearest neighbours that each preserves. Writes report.html.
+    Of more than 500 rows, a random sample of 500 is used.
     """
-    from .session import run_command
-
-    run_command("compare", shared, n_components=components)
 
 
 @_command(
-    *("predict", "orthodrome predict classification/model.orthodrome new.csv"),
-    _parameter("model", _argument("MODEL", "a file that a command has written")),
-    *(DATA, KEEP_NEGATIVE, JSON, QUIET),
+    "classification/model.orthodrome new.csv",
+    _argument("model", "MODEL", "model.orthodrome, written by another command"),
+    DATA,
+    _option("--out", "table (default: stdout)", metavar="FILE", callback=_check_name),
+    KEEP_NEGATIVE,
+    *PRINTING,
 )
-def predict(
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", metavar="FILE", help="table to write (default: stdout)", callback=_check_name
-        ),
-    ] = None,
-    **shared: Any,
-) -> None:
-    """Labels, clusters or coordinates of new rows, by a model that was fitted before.
+def predict() -> None:
+    """Compute labels, clusters or coordinates of new rows by a saved model.
 
     The table goes to stdout as CSV, or to a file. The columns of the model are found by their
     names; others are ignored.
     """
-    from .session import run_predict
-
-    run_predict(out, shared, debugging=_debugging())
 
 
 @_command(
-    *("denoise", "orthodrome denoise photo.png --out cleaned"),
-    _parameter("image", _argument("IMAGE", "png or jpg, grey or colour")),
-    *(SEED, *_output("denoised")),
+    "photo.png --out cleaned",
+    _argument("data", "IMAGE", "png or jpg, grey or colour"),
+    _option("--patch-size", "side of a patch", int, 8, min=2),
+    _option("--noise", "noise, of 255 (default: estimated)", float | None, metavar="SD", min=0.0),
+    SEED,
+    *_output("denoised"),
 )
-def denoise(
-    patch_size: Annotated[int, typer.Option("--patch-size", min=2, help="side of a patch")] = 8,
-    noise: Annotated[
-        float | None,
-        typer.Option("--noise", metavar="SD", min=0.0, help="noise, of 255 (default: estimated)"),
-    ] = None,
-    **shared: Any,
-) -> None:
-    """An image without its noise, by kernel PCA of its patches.
+def denoise() -> None:
+    """Remove noise from an image by kernel PCA of its patches.
 
     Noise level, bandwidth and number of components are estimated from the image. Writes
     cleaned.png and report.html, which also shows what was removed.
     """
-    from .session import run_denoise
-
-    run_denoise(shared, patch_size, "auto" if noise is None else noise / 255)

@@ -8,23 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ..plots import neighborhood
-from ..plots._matplotlib import house_style
 from ..plots.report import Note, Picture, Section, Table
 from .embedding import Quality, all_equal, quality_of
 from .inputs import Data, InputError
-from .models import DECOMPOSITIONS, Choice, check_scales, make_model, python_lines
-from .pages import How, again, opening, scatter
+from .models import LINEAR, Choice, make_model
+from .pages import count, opening, scatter
 from .results import Report, Result, Work, drawn, rows_of, silent
 
-__all__ = ["LINEAR", "TITLES", "Compared", "Comparison", "compare"]
-
-LINEAR = "pca"
 TITLES = {
     LINEAR: "PCA",
     "kpca": "kernel PCA",
@@ -86,32 +79,27 @@ class Comparison(Result):
 
     def recommendation(self) -> str:
         """Return which method to use, and how clear that is."""
-        best, q = self.best, self.n_components
+        best, components = self.best, count(self.n_components, "component")
         others = [each for each in self.methods if each is not best]
         behind = [each for each in others if each.is_beaten_by(best)]
-        equal = [TITLES[each.method] for each in others if each not in behind]
-        text = [
-            f"Use {TITLES[best.method]}: with {q} component{'s' * (q > 1)} it preserves the "
-            f"neighbours of these {len(self.data.X)} rows best, area {best.quality.area:.3f} of 1."
-        ]
+        equal = ", ".join(TITLES[each.method] for each in others if each not in behind)
+        text = (
+            f"Use {TITLES[best.method]}: with {components} it preserves the neighbours of these "
+            f"{len(self.data.X)} rows best, area {best.quality.area:.3f} of 1."
+        )
         if behind:
-            each = ", ".join(f"{TITLES[e.method]} {e.quality.area:.3f}" for e in behind)
-            text.append(f"Clearly worse: {each}.")
+            worse = ", ".join(f"{TITLES[e.method]} {e.quality.area:.3f}" for e in behind)
+            text += f" Clearly worse: {worse}."
         if equal:
-            text.append(
-                f"Not significantly different: {', '.join(equal)}; the simplest was chosen."
-            )
+            text += f" Not significantly different: {equal}; the simplest was chosen."
         if best.method == LINEAR:
-            text.append(
-                "The data are nearly flat, or the kernel does not help: the larger its bandwidth "
+            text += (
+                " The data are nearly flat, or the kernel does not help: the larger its bandwidth "
                 "(--sigma), the closer it is to PCA."
             )
         if best.quality.area < 0.3:
-            text.append(
-                f"No method preserves many: {q} components are few for these data; try more "
-                "(--components)."
-            )
-        return " ".join(text)
+            text += f" No method preserves many; try more than {components} (--components)."
+        return text
 
     def files(self) -> dict[str, bytes]:
         """Return no files: there is only the page."""
@@ -128,26 +116,19 @@ class Comparison(Result):
         }
         return facts, [words]
 
-    def sections(self, how: How) -> list[Section]:
+    def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        described = f"{self.n_components} components of each method."
+        described = f"{count(self.n_components, 'component')} of each method."
         if self.n_rows > len(self.data):
             described += f" {len(self.data)} of {self.n_rows} rows were drawn at random."
         first, *notes = opening(self, described)
         blocks = [first, Note(self.recommendation()), *notes, self._table(), self._curves()]
-        scatters = [
-            Section(
-                TITLES[each.method],
-                [scatter(self.data, each.coordinates, f"{TITLES[each.method]} of the same rows.")],
-            )
-            for each in self.methods
-        ]
-        lines = python_lines(self.model, how.reading, "coordinates = model.fit_transform(data.X)")
-        return [
-            Section("Comparison", blocks),
-            *scatters,
-            again(self.model, self.seconds, how, lines),
-        ]
+        sections = [Section("Comparison", blocks)]
+        for each in self.methods:
+            title = TITLES[each.method]
+            points = scatter(self.data, each.coordinates, f"{title} of the same rows.")
+            sections.append(Section(title, [points]))
+        return sections
 
     def _table(self) -> Table:
         rows = []
@@ -164,15 +145,13 @@ class Comparison(Result):
 
     def _curves(self) -> Picture:
         areas = (f"{TITLES[m.method]} area {m.quality.area:.3f}" for m in self.methods)
-        with house_style():
-            return Picture.of(
-                neighborhood(
-                    {TITLES[each.method]: each.quality.curve for each in self.methods}, xscale="log"
-                ),
-                "neighbourhoods",
-                alt=f"Curves over the size of the neighbourhood: {', '.join(areas)}.",
-                caption="Fraction of nearest neighbours preserved by each method.",
-            )
+        curves = {TITLES[each.method]: each.quality.curve for each in self.methods}
+        return Picture.of(
+            neighborhood(curves, xscale="log"),
+            "neighbourhoods",
+            alt=f"Curves over the size of the neighbourhood: {', '.join(areas)}.",
+            caption="Fraction of nearest neighbours preserved by each method.",
+        )
 
 
 def compare(
@@ -227,14 +206,8 @@ def compare(
 
 
 def _model(name: str, data: Data, choice: Choice, n_components: int) -> Any:
-    if name in DECOMPOSITIONS:
-        parameters = {"n_components": n_components}
-        return make_model(replace(choice, method=name, parameters=parameters), data)
-    pca = PCA(min(n_components, *data.X.shape))
-    if not choice.standardize:
-        return pca
-    check_scales(data)
-    return make_pipeline(StandardScaler(), pca)
+    number = min(n_components, *data.X.shape) if name == LINEAR else n_components
+    return make_model(replace(choice, method=name, parameters={"n_components": number}), data)
 
 
 def _compared(

@@ -6,7 +6,6 @@ It uses the runs and the pages of the commands, on data that ship with scikit-le
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,24 +19,21 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
 
 from .._core.files import writable_folder
-from .._core.machine import machine, versions
 from ..datasets import make_von_mises_fisher
 from ..decomposition import KernelPCA
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.interactive import require_plotly
-from ..plots.report import Block, Code, Note, Picture, Row, Section, Table, Text, write_report
+from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
 from .comparison import TITLES, Comparison, compare
 from .embedding import Embedding, embed, spectrum_picture
 from .inputs import Data
-from .inputs.data import numbered_columns, numbered_rows
+from .inputs.data import column_names, row_names
 from .models import Choice, last_step
-from .pages import PACKAGES, How
+from .pages import again
 from .results import Report, silent
-
-__all__ = ["Settings", "run_demo"]
 
 TITLE = "orthodrome: PCA, kernel PCA and kernel PGA side by side"
 _METHODS = ("pca", "kpca", "kpga")
@@ -139,12 +135,12 @@ def run_demo(
 def _data(name: str, X: NDArray[Any], columns: Sequence[str], labels: Any = None) -> Data:
     texts = None if labels is None else np.array(labels, dtype=np.str_)
     label_name = None if labels is None else "class"
-    return Data(name, "table", X, tuple(columns), numbered_rows(len(X)), texts, label_name)
+    return Data(name, "table", X, tuple(columns), row_names(len(X)), texts, label_name)
 
 
 def _digits() -> Data:
     X, y = load_digits(return_X_y=True)
-    return _data("digits", X / 16.0, numbered_columns(64), y)
+    return _data("digits", X / 16.0, column_names(64), y)
 
 
 def _wine() -> Data:
@@ -222,9 +218,8 @@ def _filtered(train: NDArray[Any], noisy: NDArray[Any], noise: float) -> dict[st
 
 def _compared(title: str, found: Comparison) -> Section:
     """Return the page of a comparison as one section."""
-    *sections, _ = found.sections(How([]))  # without the way to do it again
     blocks: list[Block] = []
-    for section in sections:
+    for section in found.sections():
         for block in section.blocks:
             if isinstance(block, Picture):
                 block = replace(block, name=f"{found.data.path}-{block.name}")
@@ -241,7 +236,7 @@ def _directions(settings: Settings) -> Comparison:
         settings.concentration,
         random_state=settings.seed,
     )
-    data = _data("directions", X, numbered_columns(settings.dimensions))
+    data = _data("directions", X, column_names(settings.dimensions))
     return compare(data, Choice("kpca", "linear", seed=settings.seed), methods=_METHODS[1:])
 
 
@@ -302,17 +297,12 @@ def _spectrum(method: str, found: Embedding) -> Picture:
 
 def _again(command: Sequence[str], settings: Settings) -> Section:
     values = vars(settings)
-    facts = [[name, version] for name, version in versions(*PACKAGES)]
-    return Section(
-        "How to do this again",
-        [
-            Code(shlex.join(command), "The command that wrote this page:"),
-            Code(_PREIMAGE_LINES.format(**values), "Cleaning digits by pre-images in Python:"),
-            Code(_GEODESIC_LINES.format(**values), "Kernel PGA of directions in Python:"),
-            Table("Settings", ["setting", "value"], [[name, str(v)] for name, v in values.items()]),
-            Table("Versions", ["what", "value"], [*facts, ["machine", machine()]]),
-        ],
-    )
+    programs = {
+        "Cleaning digits by pre-images in Python:": _PREIMAGE_LINES.format(**values),
+        "Kernel PGA of directions in Python:": _GEODESIC_LINES.format(**values),
+    }
+    rows = [[name, str(value)] for name, value in values.items()]
+    return again(command, programs, [Table("Settings", ["setting", "value"], rows)])
 
 
 _PREIMAGE_LINES = """

@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 
 from ..denoising import PatchDenoiser
 from ..plots import images
-from ..plots._matplotlib import house_style
 from ..plots.report import Block, Note, Picture, Section, Table, Text
 from .inputs import InputError
 from .inputs.images import encoded_image
-from .pages import How, again
 from .results import Report, Work, silent
-
-__all__ = ["Denoising", "denoise"]
 
 
 @dataclass(frozen=True)
@@ -58,13 +54,10 @@ class Denoising:
         facts = {"noise": levels, "n_components": list(self.n_components)}
         return facts, [f"{kind}: {words} of 255."]
 
-    def sections(self, how: How) -> list[Section]:
+    def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        channels = ["grey"] if self.image.ndim == 2 else ["red", "green", "blue"]
-        rows = [
-            [name, f"{255 * noise:.1f}", n]
-            for name, noise, n in zip(channels, self.noise, self.n_components, strict=True)
-        ]
+        found = zip(channel_names(self.image), self.noise, self.n_components, strict=True)
+        rows = [[name, f"{255 * noise:.1f}", n] for name, noise, n in found]
         kind = "given" if self.given else "estimated"
         header = ["channel", f"{kind} noise (of 255)", "components"]
         height, width = self.image.shape[:2]
@@ -72,50 +65,35 @@ class Denoising:
             Text(f"{self.path}, {width} x {height} pixels."),
             *map(Note, self.notes),
             Table("Channels, each cleaned separately", header, rows),
-            *self._pictures(),
-        ]
-        return [Section("Image", blocks), again(self.model, self.seconds, how, self._lines(how))]
-
-    def _pictures(self) -> list[Picture]:
-        removed = 0.5 + (self.image - self.cleaned) / 2
-        shown = {
-            "original": (self.image, f"{self.path}, original."),
-            "cleaned": (self.cleaned, f"{self.path}, cleaned."),
-            "removed": (
-                removed,
-                "What was removed, on a middle grey; visible edges would be more than noise.",
+            self._picture("original", self.image, f"{self.path}, original."),
+            self._picture("cleaned", self.cleaned, f"{self.path}, cleaned."),
+            self._picture(
+                "removed",
+                0.5 + (self.image - self.cleaned) / 2,
+                "What was removed, on a middle grey. Visible edges mean that more than noise was "
+                "removed.",
             ),
-        }
-        with house_style():
-            return [
-                Picture.of(
-                    images({name: image[None]}, limits=(0.0, 1.0), cmap="gray"),
-                    name,
-                    alt=caption,
-                    caption=caption,
-                )
-                for name, (image, caption) in shown.items()
-            ]
+        ]
+        return [Section("Image", blocks)]
 
-    def _lines(self, how: How) -> str:
-        use = ["cleaned = model.denoise(image)"]
+    def _picture(self, name: str, image: NDArray[np.float64], caption: str) -> Picture:
+        figure = images({name: image[None]}, limits=(0.0, 1.0), cmap="gray")
+        return Picture.of(figure, name, alt=caption, caption=caption)
+
+    def python(self, testing: str) -> list[str]:
+        """Return the lines of Python that use the model."""
+        lines = ["cleaned = model.denoise(data)"]
         if self.image.ndim == 3:
-            use = [
-                "channels = [model.denoise(image[..., c].copy()) for c in range(3)]",
+            lines = [
+                "channels = [model.denoise(data[..., c].copy()) for c in range(3)]",
                 "cleaned = np.stack(channels, axis=-1)",
             ]
-        return "\n".join(
-            [
-                "import numpy as np",
-                "from orthodrome import PatchDenoiser",
-                "from orthodrome.app import read_image, write_image",
-                "",
-                f"image = {how.reading}",
-                f"model = {self.model!r}",
-                *use,
-                'write_image("cleaned.png", np.clip(cleaned, 0.0, 1.0))',
-            ]
-        )
+        return [*lines, 'write_image("cleaned.png", np.clip(cleaned, 0.0, 1.0))']
+
+
+def channel_names(image: NDArray[np.float64]) -> list[str]:
+    """Return the names of the channels of an image."""
+    return ["grey"] if image.ndim == 2 else ["red", "green", "blue"]
 
 
 def denoise(
@@ -155,7 +133,7 @@ def denoise(
             f"{patch_size} (--patch-size)."
         )
     channels = [image] if image.ndim == 2 else list(np.moveaxis(image, -1, 0))
-    names = ["pixels"] if image.ndim == 2 else ["red", "green", "blue"]
+    names = channel_names(image)
     work = Work(report, **dict.fromkeys(names, 1.0))
     cleaned, models = [], []
     for name, channel in zip(names, channels, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,11 @@ from sklearn.pipeline import Pipeline
 
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
-from ..plots._matplotlib import house_style
 from ..plots.report import Picture, Row, Section
 from .inputs import Data
-from .models import Choice, last_step, make_model, python_lines
-from .pages import How, again, count, opening, scatter, shape_modes_section
-from .results import Report, Result, Work, drawn, named_rows, silent
-
-__all__ = ["MOST_NEIGHBORS", "Embedding", "Quality", "all_equal", "embed", "quality_of"]
+from .models import Choice, last_step, make_model
+from .pages import count, opening, scatter, shape_modes_section
+from .results import Report, Result, Work, drawn, silent
 
 MOST_NEIGHBORS = 1500  # rows whose neighbours are compared: all pairs of them
 
@@ -51,11 +49,10 @@ class Embedding(Result):
     coordinates: NDArray[np.float64]
     quality: Quality | None
 
-    def table(self) -> str:
-        """Return name, label and coordinates of every row, as CSV."""
+    def columns(self) -> dict[str, Iterable[Any]]:
+        """Return the coordinates."""
         names = map(str, last_step(self.model).get_feature_names_out())
-        columns = dict(zip(names, self.coordinates.T.tolist(), strict=True))
-        return named_rows(self.data, columns)
+        return dict(zip(names, self.coordinates.T.tolist(), strict=True))
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
         """Return facts for JSON, and lines for people."""
@@ -67,27 +64,23 @@ class Embedding(Result):
             lines.append(f"Neighbours preserved: area {self.quality.area:.3f} (1 all, 0 chance).")
         return facts, lines
 
-    def sections(self, how: How) -> list[Section]:
+    def sections(self) -> list[Section]:
         """Return the sections of the page."""
         model = last_step(self.model)
-        points = scatter(self.data, self.coordinates, "Every point is a row of the file.", model)
-        described = f"{type(model).__name__} with {self.coordinates.shape[1]} components."
+        ratios = model.explained_variance_ratio_[: self.coordinates.shape[1]]
+        caption = "Every point is a row of the file."
+        points = scatter(self.data, self.coordinates, caption, ratios=ratios)
+        described = f"{type(model).__name__}, {count(self.coordinates.shape[1], 'component')}."
         sections = [Section("Embedding", [*opening(self, described), points])]
-        with house_style():
-            pictures = []
-            if len(model.explained_variance_ratio_) > 1:
-                pictures.append(spectrum_picture(model))
-            if self.quality is not None:
-                pictures.append(self._neighbors(self.quality))
-            if pictures:
-                sections.append(Section("How much is kept", [Row(pictures)]))
-            if self.data.kind == "shapes":
-                sections += shape_modes_section(model)
-        lines = python_lines(self.model, how.reading, "coordinates = model.fit_transform(data.X)")
-        return [*sections, again(self.model, self.seconds, how, lines)]
+        pictures = [spectrum_picture(model)] if len(model.explained_variance_ratio_) > 1 else []
+        if self.quality is not None:
+            pictures.append(self._neighbors(self.quality))
+        if pictures:
+            sections.append(Section("How much is preserved", [Row(pictures)]))
+        return sections + (shape_modes_section(model) if self.data.kind == "shapes" else [])
 
     def _neighbors(self, quality: Quality) -> Picture:
-        sample = quality.n_points < len(self.data)
+        sample = f" For a sample of {quality.n_points} rows."
         return Picture.of(
             neighborhood({type(last_step(self.model)).__name__: quality.curve}, xscale="log"),
             "neighbourhoods",
@@ -95,8 +88,7 @@ class Embedding(Result):
             f"{quality.area:.3f}.",
             caption="Fraction of nearest neighbours preserved; area above chance "
             f"{quality.area:.3f}, where 1 is all."
-            + f" For a sample of {quality.n_points} rows."
-            * sample,
+            + (sample if quality.n_points < len(self.data) else ""),
         )
 
 
@@ -144,8 +136,8 @@ def quality_of(
 ) -> Quality | None:
     """Compare neighbours; return None for fewer than four points, or equal ones.
 
-    Neighbours of tables are those by straight distances (of columns as the model gets them), those
-    of shapes by the distances of the kernel.
+    Neighbours in tables are those by Euclidean distance (of columns as the model gets them), those
+    of shapes by the distance of the kernel.
     """
     rows = drawn(len(data.X), MOST_NEIGHBORS, seed)
     if len(rows) < 4 or all_equal(data):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.memory import format_bytes, parse_bytes
 from ..gram.tiled import stored_bytes
 from ..kernels import as_kernel
 from ..plan import Plan, Request, make_plan
+from ..plots._matplotlib import house_style
 from ..plots.interactive import MAX_POINTS
 from ..plots.report import render_report
 from ..rows import as_rows
@@ -25,10 +26,7 @@ from .embedding import MOST_NEIGHBORS, embed
 from .inputs import Data
 from .memory import resident_memory
 from .models import Choice, last_step, make_model
-from .pages import How
 from .results import drawn, rows_of
-
-__all__ = ["Estimate", "estimate", "format_seconds", "plan_of"]
 
 _TINY, _SAMPLE, _ANCHOR_SAMPLE = 32, 500, 2000  # rows of the probe
 # Seconds of the imports; a process that is older has done other things before.
@@ -39,6 +37,10 @@ _DENSE_MATRICES = {"embed": 2.1, "cluster": 3.1}
 _NEIGHBORS_BYTES = 32  # for each pair of rows whose neighbours are compared
 _COORDINATE_VECTORS = 60  # of n numbers, besides the coordinates
 _COORDINATE_SQUARES = 8  # of as many rows and columns as there are anchors
+
+
+# The method of a command, and its options before the number of components or clusters.
+_COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("mixture", "-k")}
 
 
 @dataclass(frozen=True)
@@ -75,17 +77,14 @@ class Estimate:
     parts: dict[str, float]
     probed_rows: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the estimate for JSON."""
-        return asdict(self)
 
-    def line(self) -> str:
-        """Return the estimate for people."""
-        return (
-            f"{self.command} ({self.method}): {format_seconds(self.seconds)} for the whole command "
-            f"({self.arguments}), of which {format_seconds(self.start_seconds)} to start, and "
-            f"{format_bytes(self.peak_bytes)} of memory; a rough estimate"
-        )
+def estimate_line(found: dict[str, Any]) -> str:
+    """Return an estimate, given as a dict, for people."""
+    return (
+        f"{found['command']} ({found['method']}): {format_seconds(found['seconds'])} for the whole "
+        f"command ({found['arguments']}), of which {format_seconds(found['start_seconds'])} to "
+        f"start, and {format_bytes(found['peak_bytes'])} of memory; a rough estimate"
+    )
 
 
 def plan_of(data: Data, kernel: str | None, n_components: int) -> Plan:
@@ -97,13 +96,7 @@ def plan_of(data: Data, kernel: str | None, n_components: int) -> Plan:
 
 
 def estimate(
-    data: Data,
-    plan: Plan,
-    *,
-    command: str,
-    kernel: str | None,
-    count: int,
-    started: float = 0.0,
+    data: Data, plan: Plan, command: str, kernel: str | None, count: int, started: float = 0.0
 ) -> Estimate:
     """Estimate what a command takes.
 
@@ -127,9 +120,7 @@ def estimate(
     ValueError
         If the method cannot run on these data; the run itself would raise it too.
     """
-    method, options = (
-        ("kpga", "--method kpga --components") if command == "embed" else ("mixture", "-k")
-    )
+    method, options = _COMMANDS[command]
     choice = Choice(method, kernel, parameters={"n_components": count})
     size = min(len(data), _ANCHOR_SAMPLE if plan.face == "coordinates" else _SAMPLE)
     half = max(size // 2, 1)
@@ -145,17 +136,9 @@ def estimate(
         slope = min(slope, most) or most
         parts[name] = seconds + slope * max(n**power - size**power, 0)
     extra = _bytes(plan, data, command)
-    return Estimate(
-        command=command,
-        method=method,
-        arguments=f"orthodrome {command} {options} {count}",
-        seconds=sum(parts.values()),
-        start_seconds=start,
-        peak_bytes=(resident_memory() or 0) + extra,
-        extra_bytes=extra,
-        parts=parts,
-        probed_rows=size,
-    )
+    peak, arguments = (resident_memory() or 0) + extra, f"orthodrome {command} {options} {count}"
+    total = sum(parts.values())
+    return Estimate(command, method, arguments, total, start, peak, extra, parts, size)
 
 
 def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float]:
@@ -166,11 +149,11 @@ def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float
     if plan.name in ("dense", "krylov", "nystroem"):
         parameters["solver"] = plan.name
     run: Any = embed if choice.method == "kpga" else cluster
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), house_style():
         warnings.simplefilter("ignore")  # the run itself will warn
         found = run(sample, replace(choice, parameters=parameters))
         begin = time.perf_counter()
-        render_report("", found.sections(How(["orthodrome"])))
+        render_report("", found.sections())
         written = time.perf_counter()
         found.files()
     return found.seconds | {"page": written - begin, "files": time.perf_counter() - written}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,12 @@ from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel
 from ..sphere.karcher import find_mean
-from .forecast import Estimate, estimate, plan_of
+from .forecast import Estimate, estimate, estimate_line, plan_of
 from .inputs import Data
-from .inputs.data import columns_of_landmarks, listed
+from .inputs.data import column_names, listed
 from .memory import available_memory
 from .pages import count
 from .results import drawn
-
-__all__ = ["Info", "Reach", "describe"]
 
 _REACH_ROWS = 1000
 # Largest angle, in degrees, at which tangent vectors are at most 2 % longer than chords.
@@ -39,127 +37,7 @@ _STORAGE = {
 }
 
 
-@dataclass(frozen=True)
-class Reach:
-    """How far the data spread on the sphere in feature space.
-
-    Attributes
-    ----------
-    mean_angle, largest_angle : float
-        Of the points from their Karcher mean, in degrees.
-    n_rows : int
-        How many rows were used.
-    meaning : str
-        What that means for the choice of a method.
-    """
-
-    mean_angle: float
-    largest_angle: float
-    n_rows: int
-    meaning: str
-
-
-@dataclass(frozen=True)
-class Info:
-    """The result of :func:`describe`.
-
-    Attributes
-    ----------
-    path, kind : str
-        The file, and whether it holds a table or shapes.
-    n, d : int
-        Rows, and numbers in each.
-    shape : tuple of int
-        Shape of the array.
-    dtype : str
-        Its type.
-    columns : tuple of str
-        Names of the features.
-    id_name, label_name : str or None
-        Source of the names of the rows and of the labels.
-    class_sizes : dict of str to int, or None
-        Rows of each class, if there are labels.
-    constant_columns : tuple of str
-        Columns of one value.
-    n_duplicates : int
-        Rows that repeat another row.
-    scale_ratio : float
-        The largest standard deviation of a column over the smallest, without constant ones.
-    kernel, kernel_reason : str or None, str
-        The suggested kernel by name, and why.
-    sigma : float or None
-        Its bandwidth for these data.
-    reach : Reach or None
-        How far they spread with it.
-    solver, storage, plan_reason : str or None
-        The solver that "auto" chooses, where the Gram matrix is kept, and why.
-    estimates : tuple of Estimate
-        What commands will take.
-    available_bytes : int or None
-        The available memory.
-    notes, advice : tuple of str
-        Remarks, and what to do.
-    """
-
-    path: str
-    kind: str
-    n: int
-    d: int
-    shape: tuple[int, ...]
-    dtype: str
-    columns: tuple[str, ...]
-    id_name: str | None
-    label_name: str | None
-    class_sizes: dict[str, int] | None
-    constant_columns: tuple[str, ...]
-    n_duplicates: int
-    scale_ratio: float
-    kernel: str | None
-    kernel_reason: str
-    sigma: float | None
-    reach: Reach | None
-    solver: str | None
-    storage: str | None
-    plan_reason: str | None
-    estimates: tuple[Estimate, ...]
-    available_bytes: int | None
-    notes: tuple[str, ...]
-    advice: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON: dicts, lists, texts and finite numbers."""
-        return asdict(self)
-
-    def lines(self) -> list[str]:
-        """Return one line "name: text" for each fact."""
-        what = f"{count(self.n, 'row')} of {count(self.d, 'feature')}"
-        if self.kind == "shapes":
-            landmarks = count(self.shape[1], "landmark")
-            what = f"{count(self.n, 'shape')} of {landmarks} in {self.shape[2]} dimensions"
-        found = [f"data: {what}, {self.dtype}", f"features: {listed(self.columns)}"]
-        if self.id_name is not None:
-            found.append(f"rows are named by: {self.id_name}")
-        if self.class_sizes is not None:
-            sizes = ", ".join(f"{name} {size}" for name, size in self.class_sizes.items())
-            found.append(f"classes ({self.label_name}): {len(self.class_sizes)}: {sizes}")
-        width = "" if self.sigma is None else f", sigma {self.sigma:.6g} (rule: mean)"
-        found.append(f"suggested kernel: {self.kernel or 'none'}{width}: {self.kernel_reason}")
-        if self.reach is not None:
-            found.append(
-                f"reach: {self.reach.mean_angle:.0f}° from the mean on average, "
-                f"{self.reach.largest_angle:.0f}° at most: {self.reach.meaning}"
-            )
-        if self.solver is not None:
-            found.append(f"solver: {self.solver}: {self.plan_reason}")
-            found.append(f"Gram matrix or coordinates: {_STORAGE[self.storage or 'auto']}")
-        found += [f"estimate: {each.line()}" for each in self.estimates]
-        if self.available_bytes is not None:
-            found.append(f"available memory: {format_bytes(self.available_bytes)}")
-        found += [f"note: {note}" for note in self.notes]
-        return found + [f"advice: {advice}" for advice in self.advice]
-
-
-def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
+def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[str, Any]:
     """Describe data, suggest a kernel, and estimate what a run will take.
 
     Parameters
@@ -173,8 +51,19 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
 
     Returns
     -------
-    Info
-        Facts, suggestions and estimates.
+    dict
+        Facts for JSON: dicts, lists, texts and finite numbers.
+
+        - path, kind, n, d, shape, dtype, columns, id_name, label_name: the data;
+        - class_sizes: rows of each class, if there are labels;
+        - constant_columns, n_duplicates: columns of one value, rows that repeat another row;
+        - scale_ratio: the largest standard deviation of a column over the smallest;
+        - kernel, kernel_reason, sigma: the suggested kernel, why, and its bandwidth;
+        - reach: angles of the points from their Karcher mean, in degrees, and their meaning;
+        - solver, storage, plan_reason: what "auto" chooses, where the Gram matrix is kept, why;
+        - estimates: for each command, see :class:`orthodrome.app.forecast.Estimate`;
+        - available_bytes: the available memory, if known;
+        - notes, advice: remarks, and what to do.
 
     Examples
     --------
@@ -184,7 +73,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> data = Data("x.csv", "table", X, ("a", "b", "c"), tuple(map(str, range(60))))
     >>> info = describe(data, probe=False)
-    >>> info.kernel, info.solver, info.constant_columns
+    >>> info["kernel"], info["solver"], info["constant_columns"]
     ('gaussian', 'dense', ())
     """
     n = len(data)
@@ -194,36 +83,70 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> Info:
     n_duplicates = n - len(_distinct(flat))
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows repeat another row.")
-    useless = scales.useless()
-    name, reason = (None, useless) if useless else _suggested_kernel(data, flat)
+    unusable = scales.unusable()
+    name, reason = (None, unusable) if unusable else _suggested_kernel(data, flat)
     kernel = _fitted(name, data, notes)
     sigma = getattr(kernel, "sigma_", None)
     plan = None if kernel is None else plan_of(data, name, min(n_components, n))
-    estimates = _estimates(data, name, plan, notes) if probe and plan is not None else ()
+    estimates = _estimates(data, name, plan, notes) if probe and plan is not None else []
     available = available_memory()
     sizes = _class_sizes(data, advice)
     advice += _memory_advice(estimates, available)
-    return Info(
-        *(data.path, data.kind, n, flat.shape[1], tuple(data.X.shape), str(data.X.dtype)),
-        columns=data.columns,
-        id_name=data.id_name,
-        label_name=data.label_name,
-        class_sizes=sizes,
-        constant_columns=scales.constant,
-        n_duplicates=n_duplicates,
-        scale_ratio=scales.ratio,
-        kernel=name,
-        kernel_reason=reason,
-        sigma=None if sigma is None else float(sigma),
-        reach=None if kernel is None else _reach(kernel, data, notes),
-        solver=None if plan is None else plan.name,
-        storage=None if plan is None else plan.storage,
-        plan_reason=None if plan is None else plan.reason,
-        estimates=estimates,
-        available_bytes=available,
-        notes=tuple(notes),
-        advice=tuple(advice),
-    )
+    return {
+        "path": data.path,
+        "kind": data.kind,
+        "n": n,
+        "d": flat.shape[1],
+        "shape": data.X.shape,
+        "dtype": str(data.X.dtype),
+        "columns": data.columns,
+        "id_name": data.id_name,
+        "label_name": data.label_name,
+        "class_sizes": sizes,
+        "constant_columns": scales.constant,
+        "n_duplicates": n_duplicates,
+        "scale_ratio": scales.ratio,
+        "kernel": name,
+        "kernel_reason": reason,
+        "sigma": None if sigma is None else float(sigma),
+        "reach": None if kernel is None else _reach(kernel, data, notes),
+        "solver": None if plan is None else plan.name,
+        "storage": None if plan is None else plan.storage,
+        "plan_reason": None if plan is None else plan.reason,
+        "estimates": [asdict(each) for each in estimates],
+        "available_bytes": available,
+        "notes": notes,
+        "advice": advice,
+    }
+
+
+def described_lines(info: dict[str, Any]) -> list[str]:
+    """Return one line "name: text" for each fact."""
+    what = f"{count(info['n'], 'row')} of {count(info['d'], 'feature')}"
+    if info["kind"] == "shapes":
+        _, k, dimension = info["shape"]
+        what = f"{count(info['n'], 'shape')} of {count(k, 'landmark')} in {dimension} dimensions"
+    found = [f"data: {what}, {info['dtype']}", f"features: {listed(info['columns'])}"]
+    if info["id_name"] is not None:
+        found.append(f"row names: {info['id_name']}")
+    if info["class_sizes"] is not None:
+        sizes = ", ".join(f"{name} {size}" for name, size in info["class_sizes"].items())
+        found.append(f"classes ({info['label_name']}): {len(info['class_sizes'])}: {sizes}")
+    width = "" if info["sigma"] is None else f", sigma {info['sigma']:.6g} (rule: mean)"
+    found.append(f"suggested kernel: {info['kernel'] or 'none'}{width}: {info['kernel_reason']}")
+    if info["reach"] is not None:
+        found.append(
+            "reach: {mean_angle:.0f}° from the mean on average, {largest_angle:.0f}° at most: "
+            "{meaning}".format(**info["reach"])
+        )
+    if info["solver"] is not None:
+        found.append(f"solver: {info['solver']}: {info['plan_reason']}")
+        found.append(f"Gram matrix or coordinates: {_STORAGE[info['storage']]}")
+    found += [f"estimate: {estimate_line(each)}" for each in info["estimates"]]
+    if info["available_bytes"] is not None:
+        found.append(f"available memory: {format_bytes(info['available_bytes'])}")
+    found += [f"note: {note}" for note in info["notes"]]
+    return found + [f"advice: {advice}" for advice in info["advice"]]
 
 
 # ---------------------------------------------------------------------------- columns and rows
@@ -256,8 +179,8 @@ class _Scales:
     def _names(self, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
         return tuple(name for name, one in zip(self.columns, chosen, strict=True) if one)
 
-    def useless(self) -> str:
-        """Return why no method can use these numbers, or ""."""
+    def unusable(self) -> str:
+        """Return why no method can use these numbers, or an empty text."""
         if not self.spreads.any():
             return "all rows are equal" if self.n > 1 else "there is only one row"
         if self.huge.any():
@@ -273,10 +196,7 @@ class _Scales:
             return [f"{found}: nothing can be embedded, clustered or classified."]
         advice = []
         if standardize and self.constant:
-            advice.append(
-                f"Columns of one value carry no information; leave them out: "
-                f"{listed(self.constant)}."
-            )
+            advice.append(f"Constant columns carry no information: {listed(self.constant)}.")
         if standardize and self.ratio > _SCALES and not (self.huge | self.tiny).any():
             smallest = self.columns[int(np.argmin(np.where(self.spreads, self.spreads, np.inf)))]
             advice.append(
@@ -284,16 +204,15 @@ class _Scales:
                 f"{self.columns[int(np.argmax(self.spreads))]}, so distances depend on the latter "
                 "alone: use --standardize."
             )
-        unusable = "cannot be used, because their squares"
         units = "use other units (--standardize would fail too):"
         if self.huge.any():
             advice.append(
-                f"Values as large as {self.sizes.max():.2g} {unusable} overflow; {units} "
+                f"Squares of values as large as {self.sizes.max():.2g} overflow; {units} "
                 f"{listed(self._names(self.huge))}."
             )
         if self.tiny.any():
             advice.append(
-                f"Spreads as small as {self.spreads[self.tiny].min():.2g} {unusable} vanish; "
+                f"Squares of spreads as small as {self.spreads[self.tiny].min():.2g} vanish; "
                 f"{units} {listed(self._names(self.tiny))}."
             )
         return advice
@@ -335,7 +254,7 @@ def _suggested_kernel(data: Data, flat: NDArray[Any]) -> tuple[str | None, str]:
             )
         return "veronese_whitney", "planar shapes, whatever their position, size and rotation"
     landmarks = len(data.columns) // 2
-    if landmarks > 2 and data.columns == columns_of_landmarks(landmarks, 2):
+    if landmarks > 2 and data.columns == column_names(landmarks, 2):
         return "veronese_whitney", "the columns x1, y1, x2, y2, … are planar landmarks"
     lengths = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
     if flat.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
@@ -354,7 +273,8 @@ def _fitted(name: str | None, data: Data, notes: list[str]) -> Kernel | None:
         return None
 
 
-def _reach(kernel: Kernel, data: Data, notes: list[str]) -> Reach | None:
+def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | None:
+    """Return how far the data spread on the sphere in feature space, for at most 1,000 rows."""
     rows = drawn(len(data), _REACH_ROWS, 0)
     try:
         gram = gram_operator(kernel, kernel.validate(data.X[rows]))
@@ -365,11 +285,16 @@ def _reach(kernel: Kernel, data: Data, notes: list[str]) -> Reach | None:
         return None
     angles = np.degrees(np.arccos(np.clip(mean.cosines, -1.0, 1.0)))
     middle, largest = float(angles.mean()), float(angles.max())
-    return Reach(middle, largest, len(angles), _meaning(middle, largest))
+    return {
+        "mean_angle": middle,
+        "largest_angle": largest,
+        "n_rows": len(angles),
+        "meaning": _meaning(middle, largest),
+    }
 
 
 def _meaning(middle: float, largest: float) -> str:
-    """Return what angles from the mean mean; a tangent vector is θ/sin θ times its chord's part."""
+    """Interpret angles from the mean; a tangent vector is θ/sin θ times its chord's part."""
     if largest >= 90.0:
         return (
             "some points lie beyond a quarter of a great circle, where the mean need not be "
@@ -377,8 +302,8 @@ def _meaning(middle: float, largest: float) -> str:
         )
     if middle >= _ALONE:
         return (
-            "nearly all points are at right angles to each other, so hardly any has neighbours; "
-            "try a larger bandwidth"
+            "nearly all points are at right angles to each other, so few have neighbours; try a "
+            "larger bandwidth"
         )
     stretch = 0.0 if largest < 1e-6 else math.radians(largest) / math.sin(math.radians(largest)) - 1
     if largest < _FLAT:
@@ -395,18 +320,16 @@ def _meaning(middle: float, largest: float) -> str:
 # ---------------------------------------------------------------------------- what runs will take
 
 
-def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> tuple[Estimate, ...]:
+def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> list[Estimate]:
     clusters = _DEFAULT_CLUSTERS if data.labels is None else len(np.unique(data.labels))
-    counts = {"embed": plan.k, "cluster": min(clusters, len(data))}
     found: list[Estimate] = []
-    for command, number in counts.items():
-        options: dict[str, Any] = {"command": command, "kernel": kernel, "count": number}
+    for command, number in (("embed", plan.k), ("cluster", min(clusters, len(data)))):
         started = found[-1].start_seconds if found else 0.0
         try:
-            found.append(estimate(data, plan, started=started, **options))
+            found.append(estimate(data, plan, command, kernel, number, started))
         except (ValueError, ImportError) as problem:  # the command itself would fail too
             notes.append(f"No estimate: {problem}")
-    return tuple(found)
+    return found
 
 
 def _memory_advice(estimates: Sequence[Estimate], available: int | None) -> list[str]:

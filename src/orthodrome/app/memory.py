@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["available_memory", "resident_memory"]
-
 _MEMINFO = Path("/proc/meminfo")
 # Limits of containers: version 2 of control groups, then version 1.
 _LIMITS = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,18 +17,10 @@ from ..classification import KernelRidgeRegressionClassifier, NestedSpheresClass
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from ..kernels import Kernel, Normalized
+from ..kernels._profiles import has_profile
 from ..kernels.names import KERNELS
+from ..kernels.shapes import ShapeKernel
 from .inputs import Data, InputError
-
-__all__ = [
-    "CLASSIFIERS",
-    "CLUSTERINGS",
-    "DECOMPOSITIONS",
-    "Choice",
-    "last_step",
-    "make_model",
-    "python_lines",
-]
 
 DECOMPOSITIONS: dict[str, type] = {
     "kpga": KernelPGA,
@@ -45,18 +39,11 @@ CLASSIFIERS: dict[str, type] = {
     "perturbo": PerTurbo,
     "nested-spheres": NestedSpheresClassifier,
 }
-_ALL = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS
+LINEAR = "pca"  # the baseline of comparisons
+_METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
 # Methods on the unit sphere; a kernel that does not put data there is normalised for them.
 _ON_THE_SPHERE = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
-_OF_SHAPES = (
-    *("veronese_whitney", "full_procrustes", "complex_gaussian"),
-    *("riemannian_shape", "hermitian_linear"),
-)
-# Kernels whose centres have no pre-images.
-_NO_PREIMAGES = (
-    *("linear", "polynomial", "poly", "sigmoid", "cosine"),
-    *("laplacian", "chi2", "additive_chi2", "hermitian_linear"),
-)
+_SHAPE_KERNELS = [name for name, kernel in KERNELS.items() if issubclass(kernel, ShapeKernel)]
 
 
 @dataclass(frozen=True)
@@ -66,7 +53,7 @@ class Choice:
     Attributes
     ----------
     method : str
-        A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`.
+        A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`, or `LINEAR`.
     kernel : str or None
         The name of a kernel; the default depends on the kind of data.
     sigma : float or str or None
@@ -105,20 +92,20 @@ def make_model(choice: Choice, data: Data) -> Any:
     >>> make_model(Choice("kpga", sigma=2.0, parameters={"n_components": 2}), data)
     KernelPGA(kernel=Gaussian(sigma=2.0), n_components=2, random_state=0)
     """
-    if choice.method not in _ALL:
-        raise ValueError(f"There is no method {choice.method!r}. There are: {', '.join(_ALL)}.")
-    estimator = _ALL[choice.method]()
-    known = estimator.get_params(deep=False)
-    parameters = dict(choice.parameters)
+    if choice.method not in _METHODS:
+        raise ValueError(f"There is no method {choice.method!r}. There are: {', '.join(_METHODS)}.")
+    estimator = _METHODS[choice.method]()
+    known, parameters = estimator.get_params(deep=False), dict(choice.parameters)
     for name in parameters:
         if name not in known:
             raise ValueError(f"The method {choice.method} has no parameter {name!r}.")
-    kernel = make_kernel(choice, data)
-    if choice.method == "kmeans" and choice.kernel in _NO_PREIMAGES:
-        parameters.setdefault("centers", "intrinsic")
+    if "kernel" in known:
+        parameters["kernel"] = make_kernel(choice, data)
+        if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
+            parameters.setdefault("centers", "intrinsic")  # there are no pre-images
     if "random_state" in known:
         parameters["random_state"] = choice.seed
-    estimator.set_params(kernel=kernel, **parameters)
+    estimator.set_params(**parameters)
     if not choice.standardize:
         return estimator
     check_scales(data)
@@ -129,8 +116,8 @@ def check_scales(data: Data) -> None:
     """Raise if the data cannot be standardised: landmarks, or a variance that overflows."""
     if data.kind == "shapes":
         raise InputError(
-            f"{data.path}: landmarks cannot be standardised; leave out --standardize. The kernels "
-            "of shapes ignore position, size and rotation."
+            f"{data.path}: landmarks cannot be standardised; leave out --standardize. Shape "
+            "kernels ignore position, size and rotation."
         )
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         deviations = np.std(data.X, axis=0)
@@ -140,7 +127,7 @@ def check_scales(data: Data) -> None:
         name = data.columns[int(np.argmax(wrong))]
         raise InputError(
             f"{data.path}, column {name!r}: its numbers are too large or too small to compute "
-            "a variance; choose another unit before you standardise."
+            "a variance; use another unit before you standardise."
         )
 
 
@@ -151,14 +138,14 @@ def make_kernel(choice: Choice, data: Data) -> Kernel:
         names = ", ".join(sorted(set(KERNELS) - {"precomputed"}))
         raise ValueError(f"There is no kernel {name!r}. There are: {names}.")
     if data.kind == "shapes" and data.X.shape[-1] == 3:
-        raise ValueError(
-            f"{data.path} has landmarks in three dimensions; the kernels of shapes take planar "
-            "ones. Align the specimens first and give their coordinates as a table."
-        )
-    if data.kind == "shapes" and name not in _OF_SHAPES:
         raise InputError(
-            f"{data.path} has landmarks, and the kernel {name} takes tables. Kernels of "
-            f"shapes: {', '.join(_OF_SHAPES)}."
+            f"{data.path} has landmarks in three dimensions; shape kernels take planar ones. Align "
+            "the specimens first and give their coordinates as a table."
+        )
+    if data.kind == "shapes" and name not in _SHAPE_KERNELS:
+        raise InputError(
+            f"{data.path} has landmarks, and the kernel {name} takes tables. Shape kernels: "
+            f"{', '.join(_SHAPE_KERNELS)}."
         )
     kernel = KERNELS[name]()
     if choice.sigma is not None:
@@ -171,35 +158,37 @@ def make_kernel(choice: Choice, data: Data) -> Kernel:
 
 
 def last_step(model: Any) -> Any:
-    """The estimator itself, or the last one of a pipeline."""
+    """Return the estimator itself, or the last one of a pipeline."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def python_lines(model: Any, reading: str, *use: str, more: str = "") -> str:
-    """Return the Python lines that do the same: read the file, make the model, use it.
+# ---------------------------------------------------------------------------- Python lines
 
-    `reading` is the expression that reads the data, `use` are the lines after ``model = …``, and
-    `more` are imports that they need.
-    """
-    expression = repr(model)
-    classes = sorted({name for name in _ALL_NAMES if f"{name}(" in expression})
-    kernels = sorted({name for name in _KERNEL_NAMES if f"{name}(" in expression})
-    lines = [f"from orthodrome import {', '.join(classes)}"] if classes else []
-    if "PCA(" in expression.replace("KernelPCA(", ""):
-        lines.append("from sklearn.decomposition import PCA")
-    if kernels:
-        lines.append(f"from orthodrome.kernels import {', '.join(kernels)}")
-    lines.append("from orthodrome.app import read_data")
-    if isinstance(model, Pipeline):
-        lines += [
-            "from sklearn.pipeline import Pipeline",
-            "from sklearn.preprocessing import StandardScaler",
-        ]
-    lines += [more] if more else []
-    assigned = textwrap.indent(expression, " " * len("model = ")).strip()
-    lines += ["", f"data = {reading}", f"model = {assigned}", *use]
-    return "\n".join(lines)
+# Where the names come from that Python lines of pages may call.
+_ORIGINS = {
+    **{cls.__name__: "orthodrome.kernels" for cls in (*KERNELS.values(), Normalized)},
+    **{cls.__name__: "orthodrome" for cls in _METHODS.values()},
+    "PatchDenoiser": "orthodrome",
+    "PCA": "sklearn.decomposition",
+    "Pipeline": "sklearn.pipeline",
+    "StandardScaler": "sklearn.preprocessing",
+    "StratifiedKFold": "sklearn.model_selection",
+    "cross_val_predict": "sklearn.model_selection",
+    **dict.fromkeys(("read_data", "read_image", "write_image"), "orthodrome.app"),
+}
 
 
-_ALL_NAMES = [cls.__name__ for cls in _ALL.values()]
-_KERNEL_NAMES = [*(cls.__name__ for cls in KERNELS.values()), Normalized.__name__]
+def program(*lines: str) -> str:
+    """Return Python lines with imports of the names that they call."""
+    text = "\n".join(lines)
+    called = sorted(set(re.findall(r"\w+(?=\()", text)) & set(_ORIGINS))
+    imports = ["import numpy as np"] if "np." in text else []
+    for module in sorted({_ORIGINS[name] for name in called}):
+        names = ", ".join(name for name in called if _ORIGINS[name] == module)
+        imports.append(f"from {module} import {names}")
+    return "\n".join([*imports, "", text])
+
+
+def assignment(model: Any) -> str:
+    """Return the line of Python that makes an estimator."""
+    return "model = " + textwrap.indent(repr(model), " " * len("model = ")).strip()

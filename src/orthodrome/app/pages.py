@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,8 @@ from .inputs import Data
 from .models import last_step
 from .results import Result, drawn
 
-__all__ = ["How", "again", "count", "opening", "scatter", "shape_modes_section", "shapes_section"]
-
-PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
+_PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
 MOST_SHAPES = 300  # drawn over each other
-
-
-@dataclass(frozen=True)
-class How:
-    """The command line of a run, and the Python expressions that read its files."""
-
-    command: Sequence[str]
-    reading: str = ""
-    testing: str = ""
 
 
 def count(n: int, thing: str) -> str:
@@ -42,26 +30,17 @@ def count(n: int, thing: str) -> str:
 def opening(found: Result, described: str) -> list[Block]:
     """Return the first blocks of a page: the data, and notes on reading them and on the run."""
     data = found.data
-    what = f"{len(data.X)} rows of {data.X.shape[1]} columns"
-    if data.kind == "shapes":
-        what = f"{len(data.X)} specimens of {data.X.shape[1]} landmarks"
+    rows, columns = ("specimen", "landmark") if data.kind == "shapes" else ("row", "column")
+    what = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
     notes = [Note(text) for text in (*data.notes, *found.notes)]
     return [Text(f"{data.path}: {what}; {described}"), *notes]
 
 
-def scatter(
-    data: Data,
-    coordinates: NDArray[np.float64],
-    caption: str,
-    model: Any = None,
-    **options: Any,
-) -> Scatter:
+def scatter(data: Data, coordinates: NDArray[np.float64], caption: str, **options: Any) -> Scatter:
     """Return the points to explore; `options` replace those of :class:`Scatter`."""
     given: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
     if data.kind == "table":
         given |= {"features": data.X, "columns": data.columns}
-    if model is not None:
-        given["ratios"] = model.explained_variance_ratio_[: coordinates.shape[1]]
     return Scatter(coordinates, caption, ids=data.ids, **given | options)
 
 
@@ -93,27 +72,36 @@ def shape_modes_section(model: Any) -> list[Section]:
     return [Section("Modes", [picture])]
 
 
-def again(model: Any, seconds: dict[str, float], how: How, lines: str) -> Section:
-    """Return the command, the Python lines, the parameters, the versions and the times."""
+def again(
+    command: Sequence[str], programs: dict[str, str], tables: Sequence[Table], *facts: list[str]
+) -> Section:
+    """Return how to repeat a run: the command, Python lines by title, parameters and versions."""
+    rows = [*map(list, versions(*_PACKAGES)), ["machine", machine()], *facts]
+    return Section(
+        "How to do this again",
+        [
+            Code(shlex.join(command), "The command that wrote this page:"),
+            *(Code(lines, title) for title, lines in programs.items()),
+            *tables,
+            Table("Versions and times", ["what", "value"], rows),
+        ],
+    )
+
+
+def again_with(
+    model: Any, seconds: dict[str, float], command: Sequence[str], lines: str
+) -> Section:
+    """Return how to repeat the run of a model, with its parameters and times."""
     own = last_step(model)
     rows = [
         [name, str(getattr(own, name))] for name in sorted(inspect.signature(type(own)).parameters)
     ]
-    kernel = getattr(own, "kernel_", None)
-    if kernel is not None and hasattr(kernel, "sigma_"):
-        rows.append(["bandwidth found (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
+    kernel: Any = getattr(own, "kernel_", None)
+    if hasattr(kernel, "sigma_"):
+        rows.append(["fitted bandwidth (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
     for name in ("alpha_", "solver_", "n_iter_", "converged_"):
         if hasattr(own, name):
-            rows.append([f"{name} found", str(getattr(own, name))])
-    facts = [[name, version] for name, version in versions(*PACKAGES)]
-    facts.append(["machine", machine()])
-    facts += [[f"seconds: {name.replace('_', ' ')}", f"{s:.2f}"] for name, s in seconds.items()]
-    return Section(
-        "How to do this again",
-        [
-            Code(shlex.join(how.command), "The command that wrote this page:"),
-            Code(lines, "The same in Python:"),
-            Table(f"Parameters of {type(own).__name__}", ["parameter", "value"], rows),
-            Table("Versions and times", ["what", "value"], facts),
-        ],
-    )
+            rows.append([f"fitted {name}", str(getattr(own, name))])
+    table = Table(f"Parameters of {type(own).__name__}", ["parameter", "value"], rows)
+    times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in seconds.items()]
+    return again(command, {"The same in Python:": lines}, [table], *times)

@@ -1,4 +1,4 @@
-"""What commands have in common: progress and notes of a run, tables as CSV, results."""
+"""What commands share: results, runs in parts with progress and notes, and tables as CSV."""
 
 from __future__ import annotations
 
@@ -19,17 +19,6 @@ from .inputs import Data
 from .inputs.text import escape_formula
 from .models import Choice, last_step
 
-__all__ = [
-    "Report",
-    "Result",
-    "Work",
-    "drawn",
-    "predicted_table",
-    "rows_of",
-    "silent",
-    "table_text",
-]
-
 MODEL = "model.orthodrome"
 
 #: Called with the fraction of the run that is done, and the name of the current part.
@@ -44,11 +33,11 @@ def silent(fraction: float, task: str) -> None:
 class Result:
     """The result of a command.
 
-    Each command has a subclass, with ``summary()``, facts for JSON and lines for people, and
-    ``sections(how)`` of its page.
+    Each command has a subclass with ``columns()`` of its table, ``summary()`` (facts for JSON and
+    lines for people) and ``sections()`` of its page.
     """
 
-    #: The name of its table, if it writes one.
+    #: The name of its table.
     file: ClassVar[str] = ""
 
     data: Data
@@ -57,14 +46,24 @@ class Result:
     notes: tuple[str, ...]
     seconds: dict[str, float]
 
-    def table(self) -> str:
-        """Return the table as CSV."""
+    @property
+    def rows(self) -> Data:
+        """The rows of the table."""
+        return self.data
+
+    def columns(self) -> dict[str, Iterable[Any]]:
+        """Return the columns of the table, after the name and the label of each row."""
         raise NotImplementedError
 
     def files(self) -> dict[str, bytes]:
         """Return the files to write besides the page: the table and the fitted model."""
         notes = {"columns": list(self.data.columns), "kind": self.data.kind}
-        return {self.file: self.table().encode("utf-8"), MODEL: pack(self.model, notes)}
+        table = named_rows(self.rows, self.columns())
+        return {self.file: table.encode("utf-8"), MODEL: pack(self.model, notes)}
+
+    def python(self, testing: str) -> list[str]:
+        """Return the lines of Python that use the model on ``data``."""
+        return ["coordinates = model.fit_transform(data.X)"]
 
 
 class Work:
@@ -90,19 +89,17 @@ class Work:
 
     def __init__(self, report: Report = silent, **shares: float) -> None:
         self._report, self._shares = report, shares
-        self._whole = sum(shares.values())
         self.notes: list[str] = []
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str, model: Any = None) -> Iterator[Callable[[float], None]]:
         """Do one part; warnings become notes, and fits of `model` report their progress."""
-        names = list(self._shares)
-        before = sum(self._shares[each] for each in names[: names.index(name)])
-        task = name.replace("_", " ")
+        shares = list(self._shares.values())
+        before = sum(shares[: list(self._shares).index(name)])
 
         def advance(fraction: float) -> None:
-            self._report((before + fraction * self._shares[name]) / self._whole, task)
+            self._report((before + fraction * self._shares[name]) / sum(shares), name)
 
         advance(0.0)
         started = time.perf_counter()
@@ -133,12 +130,9 @@ def rows_of(data: Data, rows: NDArray[np.intp]) -> Data:
     """Return some of the rows."""
     if len(rows) == len(data):
         return data
-    return replace(
-        data,
-        X=data.X[rows],
-        ids=tuple(data.ids[row] for row in rows),
-        labels=None if data.labels is None else data.labels[rows],
-    )
+    ids = tuple(data.ids[row] for row in rows)
+    labels = None if data.labels is None else data.labels[rows]
+    return replace(data, X=data.X[rows], ids=ids, labels=labels)
 
 
 # ---------------------------------------------------------------------------- tables
@@ -167,9 +161,9 @@ def named_rows(data: Data, columns: dict[str, Iterable[Any]]) -> str:
 
 
 def predicted_table(model: Any, data: Data) -> tuple[list[str], list[list[Any]]]:
-    """Return what a fitted model says of the rows of a file: header and rows.
+    """Return the header and the rows of the table of the command predict.
 
-    Labels of a classifier, clusters of a clustering, coordinates of a decomposition.
+    It has the labels of a classifier, the clusters of a clustering, or coordinates.
     """
     if hasattr(model, "predict"):
         header = ["predicted" if is_classifier(model) else "cluster"]

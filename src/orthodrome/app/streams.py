@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-__all__ = ["OutputError", "finish", "prepared", "printable", "progress", "say", "tell"]
-
 #: Categories of characters that control a terminal, or cannot be written.
 _CONTROL = ("Cc", "Cs", "Zl", "Zp")
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -20,7 +20,7 @@ from typing import Any
 
 from .arrays import read_npy, read_npz
 from .data import Data, InputError, UnknownColumnError
-from .images import read_image, write_image
+from .images import IMAGE_SUFFIXES, read_image, write_image
 from .landmarks import read_specimens
 from .parquet import read_parquet
 from .tables import read_table
@@ -36,7 +36,6 @@ _READERS: dict[str, Any] = {
     ".npz": read_npz,
     ".tps": read_specimens,
 }
-_IMAGES = (".png", ".jpg", ".jpeg")
 
 
 def read_data(
@@ -117,22 +116,19 @@ def read_data(
     begin = time.perf_counter()
     file = Path(path)
     suffix = _suffix(file)
+    for_tps = {"labels": labels, "label_regex": label_regex, "keep_negative": keep_negative}
     options: dict[str, Any] = {"label": label}
     if suffix == ".tps":
         if columns is not None:
             raise InputError(f"{file} is a TPS file, which has no columns for --columns.")
-        options |= {"labels": labels, "label_regex": label_regex, "keep_negative": keep_negative}
+        options |= for_tps
     else:
-        for option, given in (
-            ("--keep-negative", keep_negative),
-            ("--labels", labels is not None),
-            ("--label-regex", label_regex is not None),
-        ):
-            if given:
-                raise InputError(
-                    f"{file} is not a TPS file, and {option} is for those. Name the column of "
-                    "labels with --label."
-                )
+        given = [name for name, value in for_tps.items() if value not in (None, False)]
+        if given:
+            raise InputError(
+                f"{file} is not a TPS file, and --{given[0].replace('_', '-')} is for those. Name "
+                "the column of labels with --label."
+            )
         options["columns"] = [columns] if isinstance(columns, str) else columns
     found = _READERS[suffix](file, **options)
     return replace(found, read_seconds=time.perf_counter() - begin)
@@ -147,7 +143,7 @@ def _suffix(path: Path) -> str:
     if not path.is_file():
         raise InputError(f"{path} is not a regular file; save the data in one.")
     suffix = path.suffix.lower()
-    if suffix in _IMAGES:
+    if suffix in IMAGE_SUFFIXES:
         raise InputError(f"{path} is an image; `orthodrome denoise` takes images.")
     if suffix not in _READERS:
         raise InputError(
@@ -155,9 +151,9 @@ def _suffix(path: Path) -> str:
             "the data in one of these formats, or rename the file."
         )
     if not path.stat().st_size:
-        raise InputError(f"{path} is empty, of 0 bytes.")
+        raise InputError(f"{path} is empty (0 bytes).")
     try:
         path.open("rb").close()
     except PermissionError:
-        raise InputError(f"{path} cannot be opened: you may not read it.") from None
+        raise InputError(f"{path} cannot be opened: permission denied.") from None
     return suffix

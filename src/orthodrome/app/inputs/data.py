@@ -1,4 +1,4 @@
-"""The data of a file, and the errors of files that cannot be used."""
+"""The data of a file, the choice of its columns, and errors for files that cannot be used."""
 
 from __future__ import annotations
 
@@ -13,27 +13,7 @@ from numpy.typing import NDArray
 from ..._core.memory import format_bytes
 from .. import memory
 
-__all__ = [
-    "Data",
-    "InputError",
-    "Selection",
-    "UnknownColumnError",
-    "check_finite",
-    "check_labels",
-    "check_memory",
-    "choose_columns",
-    "columns_of_landmarks",
-    "is_no_label",
-    "listed",
-    "missing_advice",
-    "numbered_columns",
-    "numbered_rows",
-    "shown",
-    "text_advice",
-    "unknown_column",
-]
-
-_LONGEST_SHOWN = 40
+_LONGEST_QUOTED = 40
 _MOST_LISTED = 12
 # Names of a first column that names the rows; pandas writes its index as "".
 _NAMES_OF_ROWS = {"", "unnamed: 0", "__index_level_0__", "index", "id", "ids", "name", "row"}
@@ -108,38 +88,31 @@ class Data:
     def label_title(self) -> str:
         """A heading for the labels: the name of their column, unless it is taken."""
         name = self.label_name or "label"
-        if self.kind == "shapes" and not name.isidentifier():  # a regular expression
-            return "label"
-        return "label" if name in _RESERVED else name
+        is_pattern = self.kind == "shapes" and not name.isidentifier()
+        return "label" if is_pattern or name in _RESERVED else name
 
 
 # ---------------------------------------------------------------------------- names
 
 
-def numbered_columns(count: int) -> tuple[str, ...]:
-    """Return names for columns without names: x1, x2, …."""
-    return tuple(f"x{number + 1}" for number in range(count))
+def column_names(count: int, dimension: int = 1) -> tuple[str, ...]:
+    """Return names for columns: x1, x2, …; for landmarks x1, y1, x2, y2, …."""
+    return tuple(f"{axis}{i + 1}" for i in range(count) for axis in "xyz"[:dimension])
 
 
-def numbered_rows(count: int) -> tuple[str, ...]:
+def row_names(count: int) -> tuple[str, ...]:
     """Return names for rows without names: row 1, row 2, …."""
-    return tuple(f"row {number + 1}" for number in range(count))
+    return tuple(f"row {i + 1}" for i in range(count))
 
 
-def columns_of_landmarks(count: int, dimension: int) -> tuple[str, ...]:
-    """Return the names of coordinates: x1, y1, x2, y2, …."""
-    axes = "xyz"[:dimension]
-    return tuple(f"{axis}{number + 1}" for number in range(count) for axis in axes)
-
-
-def shown(value: str) -> str:
-    """Return a text of a file for a message: quoted, shortened, on one line."""
-    return repr(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…")
+def quoted(text: str) -> str:
+    """Return text from a file for a message: quoted, shortened, on one line."""
+    return repr(text if len(text) <= _LONGEST_QUOTED else text[:_LONGEST_QUOTED] + "…")
 
 
 def listed(names: Iterable[Any], most: int = _MOST_LISTED) -> str:
-    """Return names for a message, at most a dozen of them."""
-    every = [shown(str(name)) for name in names]
+    """Return names for a message, at most `most` of them."""
+    every = [quoted(str(name)) for name in names]
     rest = len(every) - most
     return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -169,43 +142,30 @@ def choose_columns(
     Without `columns`, every column is a feature except the label, and except the first one if its
     name says that it names the rows.
     """
-    chosen = None if label is None else _position(path, names, label, "--label")
+    chosen = None if label is None else position(path, names, label, "--label")
     first = 0 if names and names[0].strip().lower() in _NAMES_OF_ROWS else None
     if columns is None:
         features = [i for i in range(len(names)) if i not in (chosen, first)]
     else:
-        features = [_position(path, names, name, "--columns") for name in columns]
+        features = [position(path, names, name, "--columns") for name in columns]
     if len(set(features)) < len(features):
         twice = next(names[i] for i in features if features.count(i) > 1)
-        raise InputError(f"{path}: --columns names {shown(twice)} twice; name each column once.")
+        raise InputError(f"{path}: --columns has {quoted(twice)} twice; name each column once.")
     if chosen in features:
-        raise InputError(
-            f"{path}: the column {shown(label or '')} is both the --label and one of the "
-            "--columns. Leave it out of one of them."
-        )
+        raise InputError(f"{path}: {quoted(label or '')} is both in --label and in --columns.")
     if not features:
-        raise InputError(
-            f"{path} has no columns of features; its columns are {listed(names)}. Add some, or "
-            "name them with --columns."
-        )
+        raise InputError(f"{path} has no columns of features. Its columns are {listed(names)}.")
     return Selection(tuple(features), chosen, first if first not in (chosen, *features) else None)
 
 
-def _position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
+def position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
+    """Return the position of a column by its name."""
     if wanted in names:
         return list(names).index(wanted)
-    raise unknown_column(path, names, wanted, option)
-
-
-def unknown_column(
-    path: str, names: Sequence[str], wanted: str, option: str, what: str = "column"
-) -> UnknownColumnError:
-    """Return the error for a missing column, with the nearest name."""
     near = difflib.get_close_matches(wanted, names, n=1)
-    return UnknownColumnError(
-        f"{path} has no {what} {shown(wanted)}, which {option} names."
-        + (f" Did you mean {shown(near[0])}?" if near else "")
-        + f" Its {what}s are {listed(names)}.",
+    hint = f" Did you mean {quoted(near[0])}?" if near else ""
+    raise UnknownColumnError(
+        f"{path} has no column {quoted(wanted)} ({option}).{hint} Its columns are {listed(names)}.",
         wanted,
     )
 
@@ -213,20 +173,24 @@ def unknown_column(
 # ---------------------------------------------------------------------------- checks
 
 
-def is_no_label(text: str) -> bool:
+def is_missing_label(text: str) -> bool:
     """Return whether a cell has no label: empty, or nan. Other words may name a class."""
     return not text or text.lower() == "nan"
 
 
-def check_labels(where: str, texts: Sequence[str], column: str) -> NDArray[np.str_]:
+def check_labels(path: str, texts: Sequence[str], column: str) -> NDArray[np.str_]:
     """Return the labels of all rows; raise if one is missing."""
     for row, text in enumerate(texts, start=1):
-        if is_no_label(text):
-            raise InputError(
-                f"{where}, row {row}, column {shown(column)}: the label is missing (no label). "
-                "Complete it, or remove the row."
-            )
+        if is_missing_label(text):
+            raise missing_label(f"{path}, row {row}", column)
     return np.array(texts, dtype=np.str_)
+
+
+def missing_label(where: str, column: str) -> InputError:
+    """Return the error for a row without a label."""
+    return InputError(
+        f"{where}, column {quoted(column)}: there is no label. Complete it, or remove the row."
+    )
 
 
 def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
@@ -235,7 +199,7 @@ def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
     if not bad.any():
         return
     row, column = (int(found) for found in np.argwhere(bad)[0])
-    where = f"{path}, row {row + 1}, column {shown(columns[column])}"
+    where = f"{path}, row {row + 1}, column {quoted(columns[column])}"
     if np.isnan(X[row, column]):
         counts = dict(zip(columns, np.isnan(X).sum(axis=0).tolist(), strict=True))
         raise InputError(f"{where}: the value is missing (nan). {missing_advice(counts)}")
@@ -256,39 +220,21 @@ def missing_advice(counts: dict[str, int]) -> str:
     """Return what to do about missing values, given their number in each column."""
     found = [name for name, count in counts.items() if count]
     complete = [name for name in counts if name not in found]
-    total = sum(counts.values())
+    others = f", or use only complete columns, with --columns: {listed(complete)}"
     return (
-        f"In all, {total} of the values {'is' if total == 1 else 'are'} missing, in "
-        f"{listed(found)}. Remove these rows, or impute the values (for instance with "
-        "sklearn.impute.SimpleImputer)"
-        + (
-            f", or use the complete columns only, with --columns: {listed(complete)}"
-            * bool(complete)
-        )
-        + "."
+        f"Missing in all: {sum(counts.values())} of the values, in {listed(found)}. Remove these "
+        "rows, or impute the values (for instance with sklearn.impute.SimpleImputer)"
+        f"{others if complete else ''}."
     )
 
 
 def text_advice(texts: Sequence[str], numbers: Sequence[str]) -> str:
     """Return what to do about columns of text, given the names of both kinds of columns."""
-    label = _likely_label(texts)
+    usual = [name for known in _NAMES_OF_LABELS for name in texts if name.lower() == known]
+    label = quoted((usual or texts)[0 if usual else -1])
+    others = f", or use only columns of numbers, with --columns: {listed(numbers)}"
     return (
-        f"Column{'s' * (len(texts) != 1)} with text: {listed(texts)}. "
-        + (f"If {shown(label)} holds the classes, add --label {shown(label)}. " if label else "")
-        + "Otherwise encode the text as numbers (for instance with "
-        "sklearn.preprocessing.OneHotEncoder)"
-        + (
-            f", or use the columns of numbers only, with --columns: {listed(numbers)}"
-            * bool(numbers)
-        )
-        + "."
+        f"Columns with text: {listed(texts)}. If {label} holds the classes, add --label {label}. "
+        "Otherwise encode the text as numbers (for instance with "
+        f"sklearn.preprocessing.OneHotEncoder){others if numbers else ''}."
     )
-
-
-def _likely_label(names: Sequence[str]) -> str | None:
-    """Return which of the columns of text probably holds classes."""
-    for usual in _NAMES_OF_LABELS:
-        for name in names:
-            if name.lower() == usual:
-                return name
-    return names[-1] if names else None

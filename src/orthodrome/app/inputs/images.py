@@ -16,8 +16,6 @@ from ..._core.pictures import pixels_beyond
 from ...plots._extras import require
 from .data import InputError, check_memory
 
-__all__ = ["IMAGE_SUFFIXES", "encoded_image", "read_image", "write_image"]
-
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
@@ -85,11 +83,10 @@ def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
     image : array-like of shape (height, width) or (height, width, 3)
         Grey values or colours between 0 and 1; those beyond are clipped.
     """
-    file = Path(path)
-    suffix = file.suffix.lower()
+    suffix = Path(path).suffix.lower()
     if suffix not in IMAGE_SUFFIXES:
-        raise InputError(f"{file}: images are written as {', '.join(IMAGE_SUFFIXES)}.")
-    write_atomically(file, encoded_image(image, suffix))
+        raise InputError(f"{path}: images are written as {', '.join(IMAGE_SUFFIXES)}.")
+    write_atomically(path, encoded_image(image, suffix))
 
 
 def encoded_image(image: ArrayLike, suffix: str = ".png") -> bytes:
@@ -102,16 +99,15 @@ def encoded_image(image: ArrayLike, suffix: str = ".png") -> bytes:
     if not np.isfinite(values).all():
         raise ValueError("image of write_image must be finite; it has NaN or infinite values.")
     pillow = _require_pillow()
-    bytes_ = np.round(np.clip(values, 0.0, 1.0) * 255).astype(np.uint8)
+    pixels = np.round(np.clip(values, 0.0, 1.0) * 255).astype(np.uint8)
     buffer = io.BytesIO()
-    options = {"format": "PNG"} if suffix == ".png" else {"format": "JPEG", "quality": 95}
-    pillow.Image.fromarray(bytes_).save(buffer, **options)
+    pillow.Image.fromarray(pixels).save(buffer, "PNG" if suffix == ".png" else "JPEG", quality=95)
     return buffer.getvalue()
 
 
 def _require_pillow() -> Any:
-    require("PIL.ImageOps", "Images", "image")
-    require("PIL.Image", "Images", "image")
+    for module in ("PIL.ImageOps", "PIL.Image"):
+        require(module, "Images", "image")
     return require("PIL", "Images", "image")
 
 
@@ -123,8 +119,6 @@ def _as_numbers(pillow: Any, image: Any) -> NDArray[np.float64]:
         above = image.convert("RGBA")
         white = pillow.Image.new("RGBA", above.size, "white")
         image = pillow.Image.alpha_composite(white, above).convert("L" if grey else "RGB")
-    elif image.mode in ("1", "L"):
-        image = image.convert("L")
     else:
-        image = image.convert("RGB")
+        image = image.convert("L" if image.mode in ("1", "L") else "RGB")
     return np.asarray(image, dtype=np.float64) / 255.0

@@ -20,12 +20,10 @@ from .data import (
     check_memory,
     choose_columns,
     listed,
-    numbered_rows,
-    shown,
+    quoted,
+    row_names,
     text_advice,
 )
-
-__all__ = ["read_parquet"]
 
 
 def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
@@ -37,7 +35,9 @@ def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None
     except (InputError, PermissionError):
         raise
     except Exception as problem:  # pyarrow raises many kinds on damaged bytes
-        raise InputError(f"{path} is not a whole parquet file: {str(problem).strip()}.") from None
+        raise InputError(
+            f"{path} is not a complete parquet file: {str(problem).strip()}."
+        ) from None
 
 
 def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None) -> Data:
@@ -46,24 +46,24 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(
-            f"{path} has several columns called {shown(twice[0])}. Give each its own name."
+            f"{path} has several columns called {quoted(twice[0])}. Give each its own name."
         )
     index = _pandas_index(schema)
     if index is not None:  # it names the rows, whatever it is called
         names = [index, *(name for name in names if name != index)]
         if columns is None:
             columns = [name for name in names if name not in (index, label)]
-    selection = choose_columns(path, names, label, columns)
-    if index is not None and 0 not in (selection.label, *selection.features):
-        selection = replace(selection, ids=0)
-    features = [names[i] for i in selection.features]
-    _refuse_text(path, schema, features)
+    chosen = choose_columns(path, names, label, columns)
+    if index is not None and 0 not in (chosen.label, *chosen.features):
+        chosen = replace(chosen, ids=0)
+    features = [names[i] for i in chosen.features]
+    _check_numbers(path, schema, features)
     if not n:
         raise InputError(f"{path} has columns and no rows: {listed(names)}.")
     advice = "Take a sample of the rows, or fewer columns with --columns."
     check_memory(2 * 8 * n * len(features) + 200 * n, f"{path}, {n} rows,", advice)
-    ids = None if selection.ids is None else names[selection.ids]
-    table = file.read(columns=[*features, *(name for name in (label, ids) if name is not None)])
+    ids = None if chosen.ids is None else names[chosen.ids]
+    table = file.read(columns=[*features, *(names[i] for i in chosen.texts)])
     X = np.column_stack([_floats(table.column(name)) for name in features])
     check_finite(path, X, features)
     return Data(
@@ -71,7 +71,7 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
         "table",
         X,
         tuple(features),
-        numbered_rows(n) if ids is None else tuple(_texts(table, ids)),
+        row_names(n) if ids is None else tuple(_texts(table, ids)),
         None if label is None else check_labels(path, _texts(table, label), label),
         label,
         ids,
@@ -84,11 +84,10 @@ def _pandas_index(schema: Any) -> str | None:
         wanted = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
     except (KeyError, ValueError, TypeError):
         return None
-    found = [name for name in wanted if isinstance(name, str) and name in schema.names]
-    return found[0] if found else None
+    return next((name for name in wanted if isinstance(name, str) and name in schema.names), None)
 
 
-def _refuse_text(path: str, schema: Any, features: Sequence[str]) -> None:
+def _check_numbers(path: str, schema: Any, features: Sequence[str]) -> None:
     types = require("pyarrow", "Parquet files", "data").types
     tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     kinds = {name: schema.field(name).type for name in features}
@@ -96,7 +95,7 @@ def _refuse_text(path: str, schema: Any, features: Sequence[str]) -> None:
     texts = [name for name in features if name not in numbers]
     if texts:
         raise InputError(
-            f"{path}, column {shown(texts[0])}: its values are of type {kinds[texts[0]]}, not "
+            f"{path}, column {quoted(texts[0])}: its values are of type {kinds[texts[0]]}, not "
             f"numbers. {text_advice(texts, numbers)}"
         )
 

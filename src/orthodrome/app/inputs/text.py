@@ -8,12 +8,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
-from .data import InputError, listed, numbered_columns, shown
-
-__all__ = ["BLANKS", "TextTable", "escape_formula", "is_number", "open_table", "restore_formula"]
+from .data import InputError, column_names, listed, quoted
 
 _SNIFFED_BYTES = 1 << 16
 _SNIFFED_RECORDS = 20
@@ -21,12 +20,11 @@ _CHUNK = 1 << 20
 _LONGEST_LINE = 1 << 24  # 16 MiB, about a million numbers
 BLANKS = " "
 # Tab before semicolon before comma: commas are often inside cells, as decimal commas and in text.
-_SEPARATORS = ("\t", ";", ",")
-_CALLED = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "blank"}
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "blank"}
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 # First characters of a cell that may make a spreadsheet run it: =, +, -, @ (CWE-1236) and tab, and
 # to be safe line breaks and the full-width forms of the four signs.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _BINARY = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -47,7 +45,7 @@ _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf
 
 def is_number(cell: str) -> bool:
     """Return whether a cell is a finite number; not "nan", nor Python's "1_000"."""
-    return _NUMBER.fullmatch(cell) is not None and math.isfinite(float(cell))
+    return NUMBER.fullmatch(cell) is not None and math.isfinite(float(cell))
 
 
 def escape_formula(text: str) -> str:
@@ -93,8 +91,7 @@ class TextTable:
     names: tuple[str, ...] = ()
     has_header: bool = False
     notes: tuple[str, ...] = ()
-    rows: float = 1.0  # estimated from the first lines
-    plain: bool = True  # False: zero bytes or an endless line, to be refused with their line
+    plain: bool = True  # False: zero bytes or an endless line, which pandas would accept
 
     def open(self) -> TextIO:
         """Open the file."""
@@ -105,37 +102,36 @@ class TextTable:
     def raw_records(self, file: TextIO) -> Iterator[tuple[int, list[str]]]:
         """Yield the records of an open file that are not blank, each with its first line."""
         reader = csv.reader(self._lines(file), delimiter=self.separator, strict=True)
-        begin = 1
+        line = 1
         while True:
             try:
                 cells = next(reader, None)
             except csv.Error as problem:
-                raise InputError(f"{self.path}, line {begin}: {_advice(str(problem))}.") from None
+                raise InputError(
+                    f"{self.path}, line {line}: {problem}. Look for a quote that is not closed, "
+                    "here or above, or that is not written twice inside quotes."
+                ) from None
             except UnicodeError:
                 raise InputError(
-                    f"{self.path}, line {begin}: the text is not {self.encoding}, though the file "
-                    "begins so. Save it as CSV in UTF-8."
+                    f"{self.path}, line {line}: the text is not {self.encoding}. Save the file as "
+                    "CSV in UTF-8."
                 ) from None
             if cells is None:
                 return
             if any(cell.strip() for cell in cells):
-                yield begin, cells
-            begin = reader.line_num + 1
+                yield line, cells
+            line = reader.line_num + 1
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each record below the header, with the number of its first line."""
         with self.open() as file:
-            for number, (line, cells) in enumerate(self.raw_records(file)):
-                if number == 0 and self.has_header:
-                    continue
+            for line, cells in islice(self.raw_records(file), int(self.has_header), None):
                 if len(cells) != len(self.names):
                     raise self._ragged(line, cells)
                 yield line, cells
 
     def _lines(self, file: TextIO) -> Iterator[str]:
-        number = 0
-        while line := file.readline(_LONGEST_LINE):
-            number += 1
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
             if len(line) == _LONGEST_LINE:
                 raise InputError(
                     f"{self.path}, line {number}: the line is longer than {_LONGEST_LINE} "
@@ -143,44 +139,37 @@ class TextTable:
                 )
             if "\0" in line:
                 raise InputError(
-                    f"{self.path}, line {number}: the line holds zero bytes, so the file is binary "
+                    f"{self.path}, line {number}: the line has zero bytes, so the file is binary "
                     "or damaged. Save it as CSV in UTF-8."
                 )
-            # not split(): to it a no-break space, which may be within a name, is a blank
+            # not split(): it also splits at no-break spaces, which may be within a name
             if self.separator == BLANKS:
                 line = " ".join(filter(None, line.strip().split(BLANKS))) + "\n"
             yield line
 
     def _ragged(self, line: int, cells: list[str]) -> InputError:
-        first = "the header has" if self.has_header else "the first line has"
-        separator = _CALLED[self.separator]
-        fewer = len(cells) < len(self.names)
-        advice = (
-            f"{'Complete' if fewer else 'Shorten'} the line, or put quotes around cells that "
-            f"contain a {separator}"
-        )
-        if len(cells) == len(self.names) + 1 and self.has_header:
-            advice += "; if every line begins with a name of its row, name that column too"
+        first = "header" if self.has_header else "first line"
+        extra = len(cells) == len(self.names) + 1 and self.has_header
+        advice = "; if every line begins with the name of its row, name that column too"
         return InputError(
-            f"{self.path}, line {line}: the line has {len(cells)} cells, {first} "
-            f"{len(self.names)} (separated by {separator}). {advice}."
+            f"{self.path}, line {line}: the line has {len(cells)} cells, and the {first} has "
+            f"{len(self.names)}, separated by {_SEPARATORS[self.separator]}. Correct the line, or "
+            f"put quotes around cells that contain the separator{advice if extra else ''}."
         )
 
 
 def open_table(path: Path) -> TextTable:
     """Find the encoding, the separator and the header of a text file."""
     encoding, notes, plain = _encoding(path)
-    bare = TextTable(str(path), encoding, _separator(str(path), encoding))
+    bare = TextTable(str(path), encoding, _separator(str(path), encoding), plain=plain)
     with bare.open() as file:
         line, cells = next(bare.raw_records(file), (1, []))
     if not cells:
-        raise InputError(
-            f"{path} is empty. It should have a header and one line for each row of data."
-        )
+        raise InputError(f"{path} is empty. A table has a header and one line for each row.")
     names = [restore_formula(cell.strip()) for cell in cells]
     has_header = not _all_numbers(names, bare.separator) or _counts_columns(names)
     if not has_header:
-        names = list(numbered_columns(len(cells)))
+        names = list(column_names(len(cells)))
         notes.append(
             "The first line has only numbers, so there is no header: the columns are called "
             f"{listed(names, 3)}."
@@ -190,27 +179,13 @@ def open_table(path: Path) -> TextTable:
             f"The first line was taken for a header, though most of it is numbers: "
             f"{listed(names, 4)}. If it is data, add a line with the names of the columns above it."
         )
-    _check_names(bare, line, names)
-    return replace(
-        bare,
-        names=tuple(names),
-        has_header=has_header,
-        notes=tuple(notes),
-        rows=_estimated_rows(path),
-        plain=plain,
-    )
-
-
-def _estimated_rows(path: Path) -> float:
-    with path.open("rb") as file:
-        head = file.read(_SNIFFED_BYTES)
-    return path.stat().st_size * max(head.count(b"\n"), 1) / len(head)
+    _check_names(f"{path}, line {line}", names)
+    return replace(bare, names=tuple(names), has_header=has_header, notes=tuple(notes))
 
 
 def _all_numbers(cells: list[str], separator: str) -> bool:
     """Return whether all cells are numbers, perhaps with decimal commas."""
-    commas = separator != ","
-    return all(is_number(cell.replace(",", ".", 1) if commas else cell) for cell in cells)
+    return all(is_number(cell if separator == "," else cell.replace(",", ".", 1)) for cell in cells)
 
 
 def _counts_columns(cells: list[str]) -> bool:
@@ -218,41 +193,41 @@ def _counts_columns(cells: list[str]) -> bool:
     return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
 
 
-def _check_names(table: TextTable, line: int, names: list[str]) -> None:
-    first: dict[str, int] = {}
+def _check_names(where: str, names: list[str]) -> None:
     for position, name in enumerate(names):
         if not name and position:
-            trailing = f", or remove the {_CALLED[table.separator]} at the end of the lines"
             raise InputError(
-                f"{table.path}, line {line}: column {position + 1} of the header has no name. "
-                f"Name it{trailing * (position == len(names) - 1)}."
+                f"{where}: column {position + 1} of the header has no name. Name it, or remove a "
+                "separator at the end of the lines."
             )
-        if first.setdefault(name, position) != position:
-            raise InputError(
-                f"{table.path}, line {line}: columns {first[name] + 1} and {position + 1} are both "
-                f"called {shown(name)}. Give every column its own name."
-            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        columns = [str(i + 1) for i, name in enumerate(names) if name == twice]
+        raise InputError(
+            f"{where}: columns {' and '.join(columns)} are called {quoted(twice)}. Give every "
+            "column its own name."
+        )
 
 
 # ---------------------------------------------------------------------------- encoding, separator
 
 
 def _encoding(path: Path) -> tuple[str, list[str], bool]:
-    """Return the encoding of a text file, notes on it, and whether its lines look plain."""
+    """Return the encoding of a text file, notes on it, and whether its lines are plain."""
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
-        for magic, what in _BINARY.items():
-            if head.startswith(magic):
-                raise InputError(f"{path} is not text in columns but {what}.")
-        for mark, encoding in _MARKS.items():
-            if head.startswith(mark):
-                return encoding, [], True
-        if b"\0" in head:
-            raise InputError(
-                f"{path} is not text in columns: it holds zero bytes, so it is binary, or UTF-16 "
-                "without a byte order mark. Save it as CSV in UTF-8."
-            )
-        is_utf8, plain = _scan(head, file)
+    for magic, what in _BINARY.items():
+        if head.startswith(magic):
+            raise InputError(f"{path} is not text in columns but {what}.")
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return encoding, [], True
+    if b"\0" in head:
+        raise InputError(
+            f"{path} is not text in columns: it has zero bytes, so it is binary, or UTF-16 "
+            "without a byte order mark. Save it as CSV in UTF-8."
+        )
+    is_utf8, plain = _scan(path)
     if is_utf8:
         return "utf-8", [], plain
     note = (
@@ -262,48 +237,36 @@ def _encoding(path: Path) -> tuple[str, list[str], bool]:
     return "cp1252", [note], plain
 
 
-def _scan(head: bytes, file: BinaryIO) -> tuple[bool, bool]:
+def _scan(path: Path) -> tuple[bool, bool]:
     """Return whether a file is UTF-8, and whether it has no zero bytes and no endless line."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    is_utf8, plain, line = True, True, 0
-    chunk = head
-    while chunk:
-        line = 0 if b"\n" in chunk or b"\r" in chunk else line + len(chunk)
-        plain = plain and b"\0" not in chunk and line < _LONGEST_LINE
-        following = file.read(_CHUNK)
-        if is_utf8:
+    is_utf8, plain, length, chunk = True, True, 0, b"\n"
+    with path.open("rb") as file:
+        while chunk:
+            chunk = file.read(_CHUNK)
+            length = 0 if b"\n" in chunk or b"\r" in chunk else length + len(chunk)
+            plain = plain and b"\0" not in chunk and length < _LONGEST_LINE
             try:
-                decoder.decode(chunk, final=not following)
+                if is_utf8:
+                    decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError:
                 is_utf8 = False
-        chunk = following
     return is_utf8, plain
 
 
 def _separator(path: str, encoding: str) -> str:
     """Return the first separator that splits the first records into equally many cells."""
-    widths: dict[str, list[int]] = {}
-    for separator in (*_SEPARATORS, BLANKS):
+    most, best = 0, ","
+    for separator in _SEPARATORS:
         table = TextTable(path, encoding, separator)
         try:
             with table.open() as file:
-                first = zip(range(_SNIFFED_RECORDS), table.raw_records(file), strict=False)
-                found = widths[separator] = [len(cells) for _, (_, cells) in first]
+                records = islice(table.raw_records(file), _SNIFFED_RECORDS)
+                widths = [len(cells) for _, cells in records]
         except InputError:  # quotes that do not fit this separator
-            found = widths[separator] = []
-        if found and found[0] > 1 and len(set(found)) == 1:
+            continue
+        if widths and widths[0] > 1 and len(set(widths)) == 1:
             return separator
-    # ragged lines, which will be refused with their number, or a single column
-    return max(reversed(_SEPARATORS), key=lambda separator: max(widths[separator][:1], default=0))
-
-
-def _advice(problem: str) -> str:
-    """Return what to do about an error of the csv module."""
-    if "field larger" in problem:
-        return (
-            f"a cell is longer than {csv.field_size_limit()} characters. Look for a quote that is "
-            "not closed, here or above; or remove the column"
-        )
-    if "unexpected end" in problem:
-        return "a quote is opened here and never closed. Close it, or remove it"
-    return f"{problem}. Write a quote inside quotes twice, or remove it"
+        if separator != BLANKS and max(widths[:1], default=0) >= max(most, 2):
+            most, best = widths[0], separator
+    return best  # of ragged lines, which raise an error later, or of a single column
