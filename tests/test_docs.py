@@ -1,4 +1,4 @@
-"""The documentation: nothing public is left out, links work, formulas convert, code runs.
+"""The documentation: it is complete, links work, formulas convert and code runs.
 
 None of this needs Sphinx; `make docs` builds the pages, with warnings as errors.
 """
@@ -148,7 +148,7 @@ def test_formulas_convert():
     pytest.importorskip("latex2mathml", reason="latex2mathml comes with the extra [docs]")
     to_mathml = extension("mathml").to_mathml
     formulas = [*docstring_formulas(), *page_formulas()]
-    assert len(formulas) > 200  # the search finds them
+    assert len(formulas) > 200
     for where, formula, block in formulas:
         assert "\\" not in to_mathml(inspect.cleandoc(formula), block=block), where
     for wrong in (r"\nosuchthing x", r"\frac{1}", r"a & b"):
@@ -225,7 +225,7 @@ def test_every_page_is_in_some_contents():
 
 
 @pytest.mark.parametrize("measured", [True, False])
-def test_sections_that_were_not_measured_are_no_error(tmp_path, measured):
+def test_sections_without_measurements_show_their_text(tmp_path, measured):
     pytest.importorskip("myst_parser", reason="needs the extra [docs]")
     docs, results = tmp_path / "docs", tmp_path / "benchmarks/RESULTS.md"
     docs.mkdir()
@@ -270,7 +270,7 @@ def test_pages_of_the_repository_keep_their_links(tmp_path):
 
 
 def blocks(page, language):
-    """Return all code of a page in one language, the rest as empty lines to keep line numbers."""
+    """Return the code of a page in one language, with empty lines for the rest."""
     lines, inside = [], False
     for line in page.read_text("utf-8").splitlines():
         fence = line.strip().startswith("```")
@@ -297,7 +297,7 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("page", pages_with("pycon"), ids=name_of)
-def test_answers_on_pages_are_right(page):
+def test_doctests_of_pages_pass(page):
     test = doctest.DocTestParser().get_doctest(blocks(page, "pycon"), {}, page.stem, str(page), 0)
     assert test.examples
     complaints = []
@@ -306,7 +306,7 @@ def test_answers_on_pages_are_right(page):
 
 
 def transcript(page):
-    """Return the commands of a page's console as words, each with the lines that follow it."""
+    """Return the commands of a page as lists of words, each with the lines below it."""
     found = []
     for line in filter(None, blocks(page, "console").splitlines()):
         if line.startswith("$ orthodrome "):
@@ -317,7 +317,7 @@ def transcript(page):
 
 
 def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
-    """A line that is only an ellipsis stands for all that follow."""
+    """A line with only an ellipsis matches all following lines."""
     for module in ("typer", "plotly"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
     main = importlib.import_module("orthodrome.app").main

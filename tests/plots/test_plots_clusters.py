@@ -1,4 +1,4 @@
-"""Pictures of clusterings and of the Karcher objective: what is where, and that it is seen."""
+"""Figures of clusterings and of the Karcher objective."""
 
 import itertools
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from orthodrome import plots
-from orthodrome.kernels import Gaussian, Matern
+from orthodrome.kernels import Gaussian
 from orthodrome.plots import karcher
 from orthodrome.plots._matplotlib import png
-from orthodrome.plots.palette import ACCENT, COLORS, MAIN, class_style
+from orthodrome.plots.palette import ACCENT, COLORS, MAIN
 from orthodrome.preimage import karcher_mean_preimage
 
 pytest.importorskip("matplotlib")
@@ -44,41 +44,33 @@ def filled(figure):
 
 def test_each_cluster_has_its_points_its_style_and_its_size(points):
     labels = np.array(["b", "a", "c", "a", "a", "b"] * 10)
-    figure = plots.clusters(points, labels, title="T", xlabel="x", ylabel="y")
-    twin = plots.embedding(points, labels)
-    assert isinstance(figure, Figure)
-    for drawn, same, name in zip(filled(figure), filled(twin), "abc", strict=True):
+    figure = plots.clusters(points, labels, xlabel="x", ylabel="y")
+    for drawn, same, name in zip(
+        filled(figure), filled(plots.embedding(points, labels)), "abc", strict=True
+    ):
         np.testing.assert_array_equal(drawn.get_offsets(), points[labels == name][:, :2])
         assert to_hex(drawn.get_facecolor()[0]) == to_hex(same.get_facecolor()[0])
         assert len(drawn.get_paths()[0].vertices) == len(same.get_paths()[0].vertices)
     assert legend_texts(figure) == ["a (30)", "b (20)", "c (10)"]
     ax = figure.axes[0]
-    assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "x", "y")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
 
 
-def test_centers_have_the_colour_of_their_cluster(points):
-    labels, centers = np.arange(60) % 3, np.arange(12.0).reshape(3, 4)
+def test_centers_and_clusters_without_points_have_their_colours(points):
+    labels, centers = np.where(np.arange(60) % 2 == 0, 0, 2), np.arange(12.0).reshape(3, 4)
     figure = plots.clusters(points, labels, centers=centers)
-    *_, rim, stars = filled(figure)
+    first, second, rim, stars = filled(figure)
+    colors = [color.lower() for color in COLORS[:3]]
     np.testing.assert_array_equal(stars.get_offsets(), centers[:, :2])
     np.testing.assert_array_equal(rim.get_offsets(), centers[:, :2])
-    assert [to_hex(color) for color in stars.get_facecolor()] == [c.lower() for c in COLORS[:3]]
+    assert [to_hex(color) for color in stars.get_facecolor()] == colors
     assert rim.get_sizes()[0] > stars.get_sizes()[0]
-    assert rim.get_zorder() > filled(figure)[0].get_zorder()
-    assert legend_texts(figure)[-1] == "centre"
-
-
-def test_a_cluster_without_points_keeps_its_place(points):
-    """Labels of new data need not meet every cluster; the others keep their colours."""
-    labels = np.where(np.arange(60) % 2 == 0, 0, 2)
-    figure = plots.clusters(points, labels, centers=np.zeros((3, 4)))
-    first, second, *_ = filled(figure)
+    assert rim.get_zorder() > first.get_zorder()
     assert legend_texts(figure) == ["0 (30)", "1 (0)", "2 (30)", "centre"]
-    assert to_hex(first.get_facecolor()[0]) == class_style(0)[0].lower()
-    assert to_hex(second.get_facecolor()[0]) == class_style(2)[0].lower()
     empty = figure.axes[0].get_legend().legend_handles[1]
-    assert to_hex(empty.get_facecolor()[0]) == class_style(1)[0].lower()
+    found = [to_hex(each.get_facecolor()[0]) for each in (first, empty, second)]
+    assert found == colors
 
 
 def test_points_fade_toward_chance(points):
@@ -111,7 +103,7 @@ def visible_part(ax):
 
 
 @pytest.mark.parametrize("n_clusters", [3, 16, 17, 150])
-def test_many_clusters_are_all_drawn_and_leave_the_axes_their_room(n_clusters):
+def test_many_clusters_are_all_drawn_and_the_legend_fits(n_clusters):
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((900, 2))
     labels = np.sort(np.minimum(rng.geometric(3 / n_clusters, 900) - 1, n_clusters - 1))
@@ -140,17 +132,15 @@ def test_many_clusters_are_all_drawn_and_leave_the_axes_their_room(n_clusters):
 
 def test_low_axes_get_a_short_legend():
     figure = Figure(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    Z = np.random.default_rng(0).standard_normal((200, 2))
-    assert plots.clusters(Z, np.arange(200) % 40, ax=right) is figure
-    assert not left.collections
+    ax = figure.subplots(1, 2)[1]
+    plots.clusters(np.random.default_rng(0).standard_normal((200, 2)), np.arange(200) % 40, ax=ax)
     figure.draw_without_rendering()
-    axes, legend = visible_part(right)
+    axes, legend = visible_part(ax)
     assert axes.height > 0.7 * figure.bbox.height
     assert figure.bbox.y0 <= legend.y0
 
 
-def test_markers_suit_the_number_of_points():
+def test_markers_are_smaller_for_more_points():
     areas = []
     for n in (20, 200, 2_000, 20_000):
         Z = np.random.default_rng(0).standard_normal((n, 2))
@@ -165,7 +155,7 @@ def test_markers_suit_the_number_of_points():
 
 
 def naive_objective(sigma, X, weights, place):
-    """Σ p_n arccos² k(x_n, x) as it is written, one point after the other."""
+    """Return Σ p_n arccos² k(x_n, x), one point at a time."""
     values = [np.arccos(np.exp(-np.sum((x - place) ** 2) / (2 * sigma**2))) ** 2 for x in X]
     return np.average(values, weights=weights)
 
@@ -175,7 +165,7 @@ def surface_of(figure, number=0):
 
 
 def inside(path, place):
-    """Whether a place is in a band, which may have holes and islands in them."""
+    """Return whether a place is in a band, which may have holes with islands."""
     polygons = path.to_polygons(closed_only=False)
     return sum(Path(polygon).contains_point(place) for polygon in polygons) % 2 == 1
 
@@ -184,9 +174,10 @@ def markers_of(figure, number=0):
     return figure.axes[number].collections[-3:]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_contours_are_those_of_the_objective(plane, weighted):
-    """Each place lies in the band between the two levels that hold its value."""
+@pytest.mark.parametrize(("weighted", "block"), [(False, 2**21), (True, 100)])
+def test_contours_are_those_of_the_objective(plane, monkeypatch, weighted, block):
+    """Each place lies in the band between the two levels around its value."""
+    monkeypatch.setattr(karcher, "_BLOCK", block)  # distances in memory
     weights = np.linspace(0, 3, 40) if weighted else None
     figure = plots.karcher_objective(Gaussian(sigma=0.7), plane, sample_weight=weights)
     surface = surface_of(figure)
@@ -201,14 +192,6 @@ def test_contours_are_those_of_the_objective(plane, weighted):
             for low, high, path in bands:
                 assert inside(path, place) == (low < value < high)
     assert n_checked > 50
-
-
-def test_blocks_of_the_grid_do_not_show(plane, monkeypatch):
-    kernel, places = Matern(sigma=1.0).fit(plane), plane[::3] + 0.1
-    whole = karcher._objective(kernel, plane, None, places)
-    monkeypatch.setattr(karcher, "_BLOCK", 100)
-    np.testing.assert_allclose(karcher._objective(kernel, plane, None, places), whole, rtol=1e-14)
-    np.testing.assert_allclose(whole, np.mean(np.arccos(kernel(places, plane)) ** 2, axis=1))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 3.0])
@@ -229,8 +212,7 @@ def test_data_mean_and_preimage_are_marked(plane, sigma):
     assert legend_texts(figure) == ["data", "mean", "Karcher pre-image"]
 
 
-def test_bandwidths_come_from_the_weighted_data(plane):
-    """An unfitted kernel is fitted with the weights: twice a point is the point written twice."""
+def test_unfitted_kernels_are_fitted_with_the_weights(plane):
     weights = np.r_[np.full(10, 2), np.ones(30)]
     figure = plots.karcher_objective("gaussian", plane, sample_weight=weights)
     twice = plots.karcher_objective("gaussian", np.vstack([plane[:10], plane]))
@@ -244,7 +226,7 @@ def test_bandwidths_come_from_the_weighted_data(plane):
 
 
 @pytest.mark.parametrize("offset", [0.0, 12345.0])
-def test_the_square_holds_the_data_and_nothing_covers_them(plane, offset):
+def test_nothing_covers_the_data(plane, offset):
     plane = plane + offset  # long numbers at the ticks
     figure = plots.karcher_objective("gaussian", plane, title="T", xlabel="x", ylabel="y")
     ax = figure.axes[0]
@@ -293,5 +275,5 @@ def test_several_bandwidths_side_by_side(plane, size):
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e9])
 @pytest.mark.parametrize("n", [1, 40])
-def test_surfaces_that_are_flat_or_of_one_point_are_drawn(plane, sigma, n):
+def test_flat_surfaces_and_single_points_are_drawn(plane, sigma, n):
     png(plots.karcher_objective(Gaussian(sigma=sigma), plane[:n], n_grid=30))

@@ -1,15 +1,16 @@
-"""The sphere: where points stand, which are behind, and what is refused."""
+"""The sphere: projection, far side, lines and legends."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from orthodrome import KernelPGA, plots
+from orthodrome import plots
 from orthodrome.plots._matplotlib import png
 from orthodrome.plots.sphere import _FAINT, _camera
 
 pytest.importorskip("matplotlib")
+from matplotlib.legend import Legend
 
 
 @pytest.fixture
@@ -28,47 +29,32 @@ def sides(figure):
     return tuple(np.vstack([s.get_offsets() for s in found[side]]) for side in (True, False))
 
 
-def mean_position(figure):
-    return figure.axes[0].collections[-1].get_offsets()[0]
-
-
 def legends(figure):
-    from matplotlib.legend import Legend
-
     found = figure.axes[0].findobj(Legend)
     return [[text.get_text() for text in legend.get_texts()] for legend in found]
 
 
-@pytest.mark.parametrize(("tilt", "turn"), list(itertools.product([0, 35, 90, -20], [0, 20, 200])))
-def test_the_view_is_a_rotation(tilt, turn):
-    camera = _camera(np.radians(tilt), np.radians(turn))
-    np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-15)
-    assert np.linalg.det(camera) == pytest.approx(1)
-
-
-def test_facing_the_mean_one_sees_the_second_and_third_axis(points):
+def test_points_are_projected_and_the_far_side_is_behind_the_veil(points):
     figure = plots.sphere(points, tilt=0, turn=0)
     far, near = sides(figure)
     np.testing.assert_allclose(near, points[points[:, 0] >= 0][:, 1:], atol=1e-15)
     np.testing.assert_allclose(far, points[points[:, 0] < 0][:, 1:], atol=1e-15)
-    np.testing.assert_allclose(mean_position(figure), [0, 0], atol=1e-15)
-
-
-@pytest.mark.parametrize("tilt", [0, 35, 60, 90])
-def test_the_mean_faces_the_viewer_or_stands_above(points, tilt):
-    position = mean_position(plots.sphere(points, tilt=tilt))
-    np.testing.assert_allclose(position, [0, np.sin(np.radians(tilt))], atol=1e-15)
-
-
-def test_near_points_are_drawn_over_the_sphere_and_far_ones_under_it(points):
-    ax = plots.sphere(points).axes[0]
+    ax = figure.axes[0]
     veil = next(patch for patch in ax.patches if patch.get_fill())
     far, near, mean = ax.collections
     assert far.get_zorder() < veil.get_zorder() < near.get_zorder() < mean.get_zorder()
-    assert len(far.get_offsets()) + len(near.get_offsets()) == 80
 
 
-def test_all_lies_inside_the_outline_and_the_outline_is_round(points):
+@pytest.mark.parametrize(("tilt", "turn"), list(itertools.product([0, 35, 60, 90], [0, 20, 200])))
+def test_the_view_is_a_rotation(points, tilt, turn):
+    camera = _camera(np.radians(tilt), np.radians(turn))
+    np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-15)
+    assert np.linalg.det(camera) == pytest.approx(1)
+    position = plots.sphere(points, tilt=tilt, turn=turn).axes[0].collections[-1].get_offsets()[0]
+    np.testing.assert_allclose(position, [0, np.sin(np.radians(tilt))], atol=1e-15)
+
+
+def test_lines_are_inside_the_round_outline(points):
     figure = plots.sphere(points, turn=130)
     figure.draw_without_rendering()
     ax = figure.axes[0]
@@ -108,32 +94,20 @@ def test_curves_are_closed_and_named(points):
     assert len(halves) == 4
     front = np.column_stack(halves[1].get_data())
     camera = _camera(np.radians(35), np.radians(20))
-    seen = np.vstack([circle, circle[:1]]) @ camera.T
-    near = seen[:, 2] >= 0
-    np.testing.assert_allclose(front[near], seen[near, :2], atol=1e-12)
+    view = np.vstack([circle, circle[:1]]) @ camera.T
+    near = view[:, 2] >= 0
+    np.testing.assert_allclose(front[near], view[near, :2], atol=1e-12)
     assert len({halves[0].get_color(), halves[2].get_color(), plots.palette.MAIN}) == 3
     (names,) = legends(figure)
     assert names == ["mean", "small", "great", "far side"]
 
 
-def test_legends_name_classes_and_what_is_drawn(points):
-    labels = np.where(points[:, 1] > 0, "$right", "_left")
-    figure = plots.sphere(points, labels, legend_title="side", title="T")
-    png(figure)
-    assert sorted(legends(figure)) == [
-        ["$right", "_left"],
-        ["mean", "geodesic 1", "geodesic 2", "far side"],
-    ]
-    assert figure.axes[0].get_title() == "T"
-    front = points[points[:, 0] > 0]
-    (only,) = legends(plots.sphere(front, tilt=0, geodesics=False))
-    assert only == ["mean"]
-
-
-def test_legends_stand_outside_the_sphere_and_inside_the_figure(points):
-    from matplotlib.legend import Legend
-
-    figure = plots.sphere(points, np.array(["one class", "another, of a long name"] * 40))
+def test_legends_name_classes_and_lines_outside_the_sphere(points):
+    labels = np.where(points[:, 1] > 0, "$right", "_a rather long name of a class")
+    figure = plots.sphere(points, labels, curves={"_curve": points[:9]})
+    lines = ["mean", "geodesic 1", "geodesic 2", "_curve", "far side"]
+    names = [[name.replace("\n", " ") for name in each] for each in legends(figure)]
+    assert sorted(names) == [sorted(set(labels)), lines]
     figure.draw_without_rendering()
     ax = figure.axes[0]
     frame = ax.get_window_extent()
@@ -142,6 +116,8 @@ def test_legends_stand_outside_the_sphere_and_inside_the_figure(points):
         assert box.x0 >= frame.x1 or box.y1 <= frame.y0
         assert box.x1 <= figure.bbox.x1
         assert box.y0 >= figure.bbox.y0
+    (only,) = legends(plots.sphere(points[points[:, 0] > 0], tilt=0, geodesics=False))
+    assert only == ["mean"]
 
 
 def test_each_class_has_its_points_on_both_sides(points):
@@ -165,11 +141,3 @@ def test_numbers_have_one_scale_for_both_sides(points, side):
     # also where one side is empty
     chosen = side * points[:, 0] > 0
     png(plots.sphere(points[chosen], values[chosen], tilt=0))
-
-
-def test_sphere_of_a_fitted_kernel_pga(points):
-    model = KernelPGA(2).fit(points)
-    figure = plots.sphere(model.sphere_coordinates_)
-    far, near = sides(figure)
-    assert len(far) + len(near) == 80
-    png(plots.sphere(model.sphere_coordinates_.astype(np.float32)))
