@@ -63,7 +63,7 @@ WIDEST = 1000  # CSS pixels of a picture on the page
 WARNING = re.compile(r"^.*?:\d+: (\w*Warning: .*)$", re.MULTILINE)
 # what the parts of a discussion begin with
 PARTS = re.compile(
-    r"(?=What differs: |What was tried: |Likely reason: |What it (?:also )?hangs on: )"
+    r"(?=What differs: |What was tried: |Likely reason: |What it (?:also )?depends on: )"
 )
 # the rule of verdicts.py in four sentences
 RULE = (
@@ -370,11 +370,11 @@ def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
         "",
         "## What was run in part, or otherwise",
         "",
-        "The protocol of the paper was followed as far as it is told, but for these.",
+        "The paper's protocol was followed as far as it is described, except for these.",
         "",
         *points(outcomes, lambda each: each.partial),
         "",
-        "## Where we differ, and what the verdicts hang on",
+        "## Where we differ, and what the verdicts depend on",
         "",
         "Of each, as far as it is known: what differs, what was tried, and the most likely reason.",
         "",
@@ -398,7 +398,7 @@ def points(outcomes: Sequence[Outcome], said_of: Callable[[Outcome], str]) -> It
 
 
 def difference(each: Outcome) -> str:
-    """The verdict, what holds, and why; of every experiment, for a verdict may hang on a choice."""
+    """Return the verdict, what holds, and why; a verdict may depend on a choice."""
     if each.missing:
         return ""
     parts = discussion(each.experiment)

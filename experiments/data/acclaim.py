@@ -26,7 +26,7 @@ class Bone:
     name : str
         Its name, which is also that of the joint at its far end.
     parent : int
-        Index of the bone it hangs on; -1 for the root.
+        Index of the parent bone; -1 for the root.
     offset : ndarray of shape (3,)
         From its near to its far end in the rest pose, in units of the file.
     axis : ndarray of shape (3,)

@@ -61,7 +61,7 @@ from orthodrome.kernels import (
 Data = NDArray[np.float64]
 
 GOAL = 3.0
-N_POINTS = 500  # at the most, of each data set
+N_POINTS = 500  # at most, of each data set
 USELESS = 10.0  # an excess error that is no result
 SCALES = (1e-3, 1.0, 1e3)
 
@@ -353,7 +353,7 @@ def page(rows: list[Row]) -> str:
         "η0 of a local search over {1, 2, 5}·10^b, made for each matrix and each seed by itself "
         f"({count(n_seeds, 'seed')}). No Rayleigh-Ritz step, no pilot. Errors and ratios are "
         "geometric means over the seeds; a ratio below 1 says that nothing need have been tuned. "
-        f"The goal is {plain(GOAL)} at the most.",
+        f"The goal is {plain(GOAL)} at most.",
         "",
         *(verdict(pairs, method) for method in ("et", "smd")),
         divergences(rows),

@@ -111,7 +111,7 @@ class Setting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the solver is told."""
+        """Return the options of the solver."""
         kind = next(kind for kind, label in METHODS.items() if label == self.method)
         if self.gains == AUTOMATIC:
             return {"gain": kind}

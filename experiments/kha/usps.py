@@ -89,7 +89,7 @@ class Setting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the solver is told."""
+        """Return the options of the solver."""
         if self.gains == "automatic":
             return {"gain": self.method}
         rates = {"mu": self.mu} if self.method == "smd" else {}

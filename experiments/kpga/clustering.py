@@ -70,7 +70,7 @@ SATURATED = 0.999
 
 @dataclass(frozen=True)
 class Setting:
-    """What a mixture is told; the first is what GeodesicMixture does by itself."""
+    """Options of a mixture; the first are the defaults of GeodesicMixture."""
 
     name: str = "default"
     covariance_type: str = "full"
@@ -475,7 +475,7 @@ def best_claim(found: Findings) -> str:
         if name not in kept
     ]
     return (
-        "- Looked at after the averages: each at its own best Q, which nobody knows without the "
+        "- Looked at after the averages: each at its own best Q, which is unknown without the "
         "labels (the paper's “lowest error rates over all Q”), kPGA is at or below on "
         f"{len(kept)} of {len(best)}; above on {', '.join(above) or 'none'}."
     )

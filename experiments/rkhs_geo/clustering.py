@@ -255,7 +255,7 @@ def page(rows: list[Row]) -> str:
         f"two from 2^{found.powers[0]} to 2^{found.powers[-1]}.",
         "",
         "**The best σ is chosen with the labels, for each method on each set, as in the paper: "
-        "nobody who clusters can do that.** What can be had without labels are the columns at "
+        "this is impossible without labels.** What can be had without labels are the columns at "
         '`sigma="mean"`. Standard errors are over the repeats, that is over random starts on the '
         "same data; they say nothing about other samples.",
         "",

@@ -559,7 +559,7 @@ def draw_objective(ax: Any, name: str, power: int) -> None:
     X = SETS[name](0)
     kernel = Gaussian(sigma=float(Gaussian().fit(X).sigma_) * 2.0**power).fit(X)
     with warnings.catch_warnings():
-        # a flat valley is not followed to its last digits; nobody sees them
+        # a flat valley is not followed to its last digits
         warnings.simplefilter("ignore", ConvergenceWarning)
         plots.karcher_objective(kernel, X, ax=ax, xlabel="", ylabel="", size=9.0)
     ax.get_legend().remove()

@@ -502,7 +502,7 @@ def sphere_claim(found: Findings) -> str:
         f"- On S² the paper has {figures} % with 1 / 2 modes, PNS against PCA, and does not tell "
         f"the concentration. All four within {NEAR:g} points, mean over draws: at concentration "
         f"{', '.join(met) or 'none of those tried'}. Nearest at {best:g} (off by {off[best]:.1f} "
-        "at the most)."
+        "at most)."
     )
 
 
