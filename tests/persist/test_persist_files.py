@@ -297,6 +297,7 @@ NODES = {
     ),
     "keys that open": dictionary({"ran": text(1)}, node("TypeNode", "builtins.open")),
     "a number that opens": array_of(name="builtins.open"),
+    "a list named dict": items(name="builtins.dict"),
     "a generator": node("RandomStateNode", "numpy.random.mtrand.RandomState", content={}),
     "a set": node("SetNode", "builtins.set", content=[]),
     "bytes": node("BytesNode", "builtins.bytes", file="1.npy"),

@@ -227,13 +227,20 @@ def test_partial_fits_continue_after_loading(kernel, tmp_path):
     np.testing.assert_array_equal(again.transform(X[:5]), model.transform(X[:5]))
 
 
-def test_k_means_of_a_dask_array_is_saved_without_labels(tmp_path):
+def test_dask_arrays_with_a_value_per_row_are_not_saved(tmp_path):
     da = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).standard_normal((90, 3))
-    model = KernelKMeans(3, n_anchors=20, random_state=0).fit(da.from_array(X, chunks=40))
+    blocks, weights = da.from_array(X, chunks=40), da.ones(90, chunks=40)
+    few = {"n_anchors": 20, "solver": "nystroem", "random_state": 0}
+    model = KernelKMeans(3, n_anchors=20, random_state=0).fit(blocks)
     again = loaded(model, tmp_path)
     assert not hasattr(again, "labels_")
     np.testing.assert_array_equal(again.predict(X), np.asarray(model.labels_))
+    model = KernelPCA(2, **few).fit(blocks, sample_weight=weights)
+    again = loaded(model, tmp_path)
+    assert again.sample_weight_ is None
+    assert not hasattr(again, "embedding_")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
 
 
 def test_notes_are_kept(tmp_path):
