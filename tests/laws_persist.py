@@ -1,4 +1,4 @@
-"""Fitted models of every kind, what they say of new data, and files made by hand."""
+"""Fitted models of every kind, their results for new data, and files made by hand."""
 
 import functools
 import hashlib
@@ -70,7 +70,7 @@ KERNELS: dict[str, Any] = {
     "log_euclidean": "log_euclidean",
 }
 
-#: What else the state of a model depends on.
+#: Models with other solvers, options and data.
 OTHERS: dict[str, Callable[[], Any]] = {
     "krylov": lambda: KernelPCA(2, kernel="gaussian", solver=Krylov(random_state=0)),
     "warm hebbian": lambda: KernelPCA(
@@ -97,7 +97,7 @@ NAMES = [*(f"{name}-{kernel}" for name in ESTIMATORS for kernel in KERNELS), *OT
 
 @functools.cache
 def vectors() -> tuple[NDArray, NDArray, NDArray]:
-    """Two groups, as training rows, new rows and labels."""
+    """Return two groups, as training rows, new rows and labels."""
     rng = np.random.default_rng(7)
     X = rng.gumbel(size=(N + M, 4))
     labels = np.array(["left", "right"])[np.arange(N + M) % 2]
@@ -107,7 +107,7 @@ def vectors() -> tuple[NDArray, NDArray, NDArray]:
 
 @functools.cache
 def data_for(kernel: str) -> tuple[Any, Any, NDArray]:
-    """Training data, new data and labels that suit a kernel."""
+    """Return training data, new data and labels that suit a kernel."""
     X, new, labels = vectors()
     if kernel == "precomputed":
         values = Gaussian(sigma=2.0)
@@ -135,7 +135,7 @@ def data_of(name: str) -> tuple[Any, Any, NDArray]:
 
 @functools.cache
 def fitted(name: str) -> Any:
-    """The model of this name, fitted; to be looked at and not changed."""
+    """Return the fitted model of this name, which must not be changed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if name in ("PatchDenoiser", "SequenceDenoiser"):
@@ -176,7 +176,7 @@ FITTED = ("eigenvalues_", "explained_variance_ratio_", "embedding_", "labels_", 
 
 
 def answers(model: Any, name: str) -> dict[str, NDArray]:
-    """Return everything that a fitted model says of new data."""
+    """Return all results of a fitted model for new data."""
     denoiser = name in ("PatchDenoiser", "SequenceDenoiser")
     return outputs(model, None if denoiser else data_of(name)[1], inverts(name))
 
@@ -187,7 +187,7 @@ def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
         warnings.simplefilter("ignore")
         if isinstance(model, Kernel):
             return {"kernel": np.asarray(model(new)), "diag": np.asarray(model.diag(new))}
-        if isinstance(model, (PatchDenoiser, SequenceDenoiser)):  # which fit whenever they denoise
+        if isinstance(model, (PatchDenoiser, SequenceDenoiser)):  # fitted at each call
             found = {"blend_": np.asarray(model.blend_)}
             if model.model_ is not None:  # there was something to remove
                 found |= outputs(model.model_, model.model_.X_fit_[:4], True)
@@ -196,7 +196,7 @@ def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
         found = {name: np.asarray(getattr(model, name)(new)) for name in methods}
         if hasattr(model, "inverse_transform") and invertible:
             found["inverse_transform"] = np.asarray(model.inverse_transform(found["transform"][:4]))
-        # of a fit to a dask array these are dask arrays, and not in the file
+        # after a fit to a dask array these are dask arrays, which are not saved
         fitted = {name: getattr(model, name, None) for name in FITTED}
         found |= {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
     assert found
@@ -204,7 +204,7 @@ def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
 
 
 def inverts(name: str) -> bool:
-    """Whether there are inputs to go back to."""
+    """Return whether the model has an inverse transform."""
     return "precomputed" not in name and name != "sparse"
 
 
@@ -251,7 +251,7 @@ def stored_answers(file: Path, name: str) -> dict:
 
 
 def new_rows(stored: dict):
-    """Take the input rows out of the answers, in the form in which the model was given them."""
+    """Remove the input rows from the answers, and return them as they were given."""
     new, columns = stored.pop("new", None), stored.pop("columns", None)
     if stored.pop("csr", False):
         return scipy.sparse.csr_array(new)
@@ -269,7 +269,7 @@ def members_of(data: bytes) -> dict[str, bytes]:
 
 
 def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest: Any) -> bytes:
-    """An archive of these members with digests that agree, as whoever knows the format makes."""
+    """Return an archive of these members with digests that agree."""
     changed = json.loads(members["orthodrome.json"]) | manifest
     changed["sha256"] = {
         name: hashlib.sha256(content).hexdigest()
@@ -284,11 +284,11 @@ def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest:
 
 
 def packed_unchecked(model: Any) -> bytes:
-    """The file of a model with arrays of any dtype."""
+    """Return the file of a model with arrays of any dtype."""
     with mock.patch.object(encode, "_plain", lambda array, where: array):
-        return archive.pack(model, {})
+        return archive.pack(model)
 
 
 def attributes(schema: Any) -> dict[str, Any]:
-    """The description of the attributes of the model."""
+    """Return the description of the attributes of the model."""
     return schema["content"]["content"]

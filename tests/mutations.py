@@ -1,4 +1,4 @@
-"""Files that are almost right: bytes of a valid one changed, with checksums made good again."""
+"""Valid files with changed bytes and correct checksums."""
 
 import gzip
 import hashlib
@@ -9,7 +9,8 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from contextlib import suppress
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _SIGNS = (b"'", b'"', b",", b";", b"\t", b"=", b"#", b"{", b"}", b"(", b"[[[[", 
 
 
 def mutants(content: bytes, number: int, change=None, *, seed: int = 0) -> Iterator[bytes]:
-    """Yield a valid file, cut ones, noise, and then `number` changed ones, always the same."""
+    """Yield a valid file, cut ones, noise, and `number` changed ones; a seed fixes them."""
     rng = np.random.default_rng([seed, len(content)])
     yield content
     yield b""
@@ -54,12 +55,12 @@ def _change_once(changed: bytearray, rng: np.random.Generator) -> None:
     elif kind == 4:
         word = (*_WORDS, *_SIGNS)[int(rng.integers(len(_WORDS) + len(_SIGNS)))]
         changed[place : place + len(word)] = word
-    elif kind == 5:  # a number of a text becomes another
+    elif kind == 5:  # replace a number in a text
         found = list(re.finditer(rb"[0-9]+", changed))
         if found:
             chosen = found[int(rng.integers(len(found)))]
             changed[slice(*chosen.span())] = _NUMBERS[int(rng.integers(len(_NUMBERS)))]
-    elif kind == 6:  # two parts change places
+    elif kind == 6:  # copy a part to another place
         other = int(rng.integers(len(changed) + 1))
         part = bytes(changed[other : other + length])
         changed[place : place + length] = part
@@ -96,39 +97,28 @@ def _change_member(members: dict[ZipInfo, bytes], rng: np.random.Generator) -> N
 def _zipped(members: dict[ZipInfo, bytes]) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings(), ZipFile(buffer, "w") as archive:
-        warnings.simplefilter("ignore")  # of a name that is there twice
+        warnings.simplefilter("ignore")  # about repeated names
         for info, data in members.items():
             archive.writestr(info.filename, data, compress_type=info.compress_type)
     return buffer.getvalue()
 
 
 def of_model(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a member of a model file; its digests are made those of the members again."""
+    """Change a member of a model file, and correct its digests."""
     with ZipFile(io.BytesIO(content)) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    infos = {ZipInfo(name): data for name, data in members.items()}
-    _change_member(infos, rng)
-    changed = {info.filename: data for info, data in infos.items()}
-    try:
-        manifest = json.loads(changed["orthodrome.json"])
-        manifest["sha256"] = {
-            name: hashlib.sha256(data).hexdigest()
-            for name, data in changed.items()
-            if name != "orthodrome.json"
-        }
-        changed["orthodrome.json"] = json.dumps(manifest).encode()
-    except (KeyError, TypeError, ValueError):  # it is the manifest that was changed
-        pass
-    stored = {}
-    for name, data in changed.items():
-        info = ZipInfo(name)
-        info.compress_type = ZIP_STORED
-        stored[info] = data
-    return _zipped(stored)
+        members = {info: archive.read(info) for info in archive.infolist()}
+    _change_member(members, rng)
+    digests = {info.filename: hashlib.sha256(data).hexdigest() for info, data in members.items()}
+    for info, data in members.items():
+        if info.filename == "orthodrome.json":
+            with suppress(TypeError, ValueError):  # the manifest was changed
+                del digests[info.filename]
+                members[info] = json.dumps(json.loads(data) | {"sha256": digests}).encode()
+    return _zipped(members)
 
 
 def of_gzip(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change what is compressed, or the compressed file."""
+    """Change the content of a gzip file, or its bytes."""
     if rng.random() < 0.2:
         return plain(content, rng)
     return gzip.compress(plain(gzip.decompress(content), rng), mtime=0)

@@ -459,7 +459,7 @@ def _check_classifier(part: Any, scope: Scope, where: str) -> None:
     if not (keys >= {"judgement", "scores"} or keys >= {"training", "parameters"}):
         raise ValueError(f"{where}._later_ has neither leave-one-out results nor training points")
     if "parameters" in keys:
-        part._as_fitted()._check_parameters()
+        type(part)(**part._later_["parameters"])._check_parameters()
 
 
 def _check_mixture(part: Any, scope: Scope, where: str) -> None:
