@@ -140,7 +140,7 @@ def test_an_interrupted_fit_leaves_the_last_one(name, n_places):
                 run(model, other)
             assert vars(model).keys() == kept.keys()
             assert all(vars(model)[part] is kept[part] for part in kept)
-            assert not threads._blas.active  # no limit of threads is left behind
+            assert not threads._blas.callers  # no limit of threads is left behind
         if name in ESTIMATORS:
             with pytest.raises(NotFittedError):
                 check_is_fitted(fresh)
@@ -167,7 +167,7 @@ def test_an_interrupt_at_any_line_of_the_limit_of_threads_leaves_it_free():
         other.start()
         other.join(10)
         assert not other.is_alive(), f"interrupted at line {place} of {counter.count}"
-        assert not threads._blas.active
+        assert not threads._blas.callers
 
 
 class Watched:
@@ -233,7 +233,7 @@ def test_threads_and_a_forked_child(name):
         make, kernel, data, _ = SUBJECTS[name]
         model = run(make(kernel), data)
         assert in_threads(results, [model] * 8, 4) == [expected] * 8
-    assert not threads._blas.active
+    assert not threads._blas.callers
     if hasattr(os, "fork"):
         outcome = in_child(lambda: in_threads(results_of, [name] * 2), seconds=60)
         assert outcome.code == 0

@@ -130,7 +130,6 @@ class Arrays:
             self._archive.open(self._members[name]) as file,
         ):
             array = np.lib.format.read_array(file, allow_pickle=False)
-            file.read(1)  # at the end of a member zipfile compares its checksum
         if array.dtype.kind == "U" and array.size:
             codes = np.ascontiguousarray(array).view(f"{array.dtype.byteorder}u4")
             if codes.max() > _HIGHEST_LETTER:

@@ -89,22 +89,22 @@ class _SingleThreadedBlas(LockOfOneProcess):
 
     def __init__(self) -> None:
         super().__init__()
-        self._callers: set[object] = set()
+        self.callers: set[object] = set()
         self._before: list[int] = []  # threads of each library outside the limit
 
     def enter(self, caller: object) -> None:
         with self:
-            if not self._callers:
+            if not self.callers:
                 self._before = [library.num_threads for library in _blas_libraries()]
                 for library in _blas_libraries():
                     _set_threads(library, 1)
-            self._callers.add(caller)
+            self.callers.add(caller)
 
     def leave(self, caller: object) -> None:
         """Leave. A second call, or one without ``enter``, does nothing."""
         with self:
-            self._callers.discard(caller)
-            if not self._callers:
+            self.callers.discard(caller)
+            if not self.callers:
                 for library, n in zip(_blas_libraries(), self._before, strict=False):
                     _set_threads(library, n)
                 self._before = []
