@@ -1,4 +1,4 @@
-"""Every Gram operator beside its dense twin: an operator joins the laws by one factory.
+"""Every Gram operator against its dense twin: an operator joins the laws by one factory.
 
 A factory makes a Twin from a number of points and a precision. BASES make matrices of data,
 WRAPPERS turn one Twin into another; their pairs are the KINDS. The dense side is obvious NumPy
@@ -64,34 +64,27 @@ def data_twin(
 
 
 def tiled(storage: str) -> Callable[..., Twin]:
-    return lambda n, dtype: data_twin(
-        n,
-        dtype,
-        lambda X, _: TiledGram(Gaussian(sigma=SIGMA).fit(X), X, storage),
-        lambda X_new, _: X_new,
-    )
+    def make(X: np.ndarray, _: np.ndarray) -> GramOperator:
+        return TiledGram(Gaussian(sigma=SIGMA).fit(X), X, storage)
+
+    return lambda n, dtype: data_twin(n, dtype, make, lambda X_new, _: X_new)
 
 
 def given(n: int, dtype: Any) -> Twin:
-    return data_twin(
-        n,
-        dtype,
-        lambda _, dense: DenseGram(dense.astype(dtype)),
-        lambda _, cross: cross.astype(dtype),
-    )
+    def make(_: np.ndarray, dense: np.ndarray) -> GramOperator:
+        return DenseGram(dense.astype(dtype))
+
+    return data_twin(n, dtype, make, lambda _, cross: cross.astype(dtype))
 
 
 def blocks_of_dask(n: int, dtype: Any) -> Twin:
     import dask.array as da
 
-    return data_twin(
-        n,
-        dtype,
-        lambda X, _: DaskGram(
-            Gaussian(sigma=SIGMA).fit(X), da.from_array(X, chunks=(max(1, n // 3), 2))
-        ),
-        lambda X_new, _: X_new,
-    )
+    def make(X: np.ndarray, _: np.ndarray) -> GramOperator:
+        lazy = da.from_array(X, chunks=(max(1, n // 3), 2))
+        return DaskGram(Gaussian(sigma=SIGMA).fit(X), lazy)
+
+    return data_twin(n, dtype, make, lambda X_new, _: X_new)
 
 
 def featured(unit: bool, storage: str) -> Callable[..., Twin]:

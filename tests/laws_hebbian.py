@@ -288,10 +288,12 @@ def check_same_run(one: Any, other: Any) -> None:
     for name in ("clock", "n_passes", "position", "damping"):
         assert getattr(one.state, name) == getattr(other.state, name)
     assert (one.status, one.seed, one.n_passes) == (other.status, other.seed, other.n_passes)
-    assert [told(entry) for entry in one.history] == [told(entry) for entry in other.history]
+    assert [without_times(entry) for entry in one.history] == [
+        without_times(entry) for entry in other.history
+    ]
 
 
-def told(entry: dict[str, Any]) -> dict[str, Any]:
+def without_times(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry of the history without the time it took."""
     return {name: value for name, value in entry.items() if name != "seconds"}
 

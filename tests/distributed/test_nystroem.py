@@ -64,10 +64,10 @@ def test_features_of_points_on_any_sphere_equal_the_local_ones(unit, length):
     rows, scale = data(230), length**-2
     X, new = np.split(length * rows / np.linalg.norm(rows, axis=1)[:, None], [200])
     kernel = Linear().fit(X)
-    seen = choose_anchors(kernel, X, 20, scale=scale, random_state=0)
+    anchors = choose_anchors(kernel, X, 20, scale=scale, random_state=0)
     options = {"unit": unit, "scale": scale}
-    local = anchor_coordinates(kernel, X, seen, **options)
-    lazy = anchor_coordinates(kernel, chunked(X, 70), seen, **options)
+    local = anchor_coordinates(kernel, X, anchors, **options)
+    lazy = anchor_coordinates(kernel, chunked(X, 70), anchors, **options)
     assert lazy.shape == local.shape
     assert lazy.dtype == local.dtype
     V, w = np.ones((local.shape[1], 2)), np.arange(len(X)) % 4
@@ -183,7 +183,7 @@ def test_models_are_saved_without_their_rows(tmp_path):
 
 
 def test_matrices_are_led_back_by_the_sample():
-    """They become vectors only beside others: it is the sample that is regressed on."""
+    """They become vectors only together with others: the regression uses the sample."""
     A = np.random.default_rng(0).normal(size=(40, 2, 2))
     X = A @ A.swapaxes(1, 2) + np.eye(2)
     solver = Nystroem(n_anchors=40, random_state=0)

@@ -1,4 +1,4 @@
-"""Moments and principal axes of features, beside those of all rows at once."""
+"""Moments and principal axes of features, compared with those of all rows at once."""
 
 import numpy as np
 import pytest

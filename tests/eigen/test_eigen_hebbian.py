@@ -121,43 +121,28 @@ def test_the_oracle_eq_20_is_a_differential():
 # ------------------------------------------------------------------ blocks
 
 
-@every_operator
+# Every operator; blocks of one sample, of a number that does not divide l, of more than there are;
+# samples that repeat within a block.
+BLOCKS = [
+    *[(operator, 16, False) for operator in OPERATORS],
+    *[("centered", block_size, False) for block_size in (1, 7, 256)],
+    *[(operator, size, True) for operator in ("centered", "weighted") for size in (16, 256)],
+]
+
+
+@pytest.mark.parametrize(("operator", "block_size", "repeats"), BLOCKS)
 @every_rule
 @every_gain
-def test_iterates_are_those_of_the_oracle(gain, rule, operator):
-    check_iterates(run(operator, gain, rule), oracle(operator, gain, rule))
-
-
-@pytest.mark.parametrize("block_size", [1, 7, 256])
-@every_rule
-@every_gain
-def test_blocks_of_any_size(gain, rule, block_size):
-    """Of one sample; of a number that does not divide l; of more than there are."""
-    found = run("centered", gain, rule, block_size=block_size)
-    check_iterates(found, oracle("centered", gain, rule))
-
-
-@pytest.mark.parametrize("block_size", [16, 256])
-@pytest.mark.parametrize("operator", ["centered", "weighted"])
-@every_rule
-@every_gain
-def test_samples_that_repeat_within_a_block(gain, rule, operator, block_size):
-    found = run(operator, gain, rule, repeats=True, block_size=block_size)
-    check_iterates(found, oracle(operator, gain, rule, repeats=True))
-
-
-@every_rule
-@every_gain
-def test_projections_do_not_drift(gain, rule):
-    """S K' is never computed again, and yet stays what it stands for."""
-    found = run("centered", gain, rule)
-    K = OPERATORS["centered"](np.float64).toarray()
-    exact = found.state.coefficients @ K
-    assert relative_difference(found.state.projections, exact) <= 1e-12
+def test_iterates_are_those_of_the_oracle(gain, rule, operator, block_size, repeats):
+    found = run(operator, gain, rule, repeats=repeats, block_size=block_size)
+    check_iterates(found, oracle(operator, gain, rule, repeats))
+    if operator == "centered" and not repeats:  # S K' is updated, never computed again
+        exact = found.state.coefficients @ OPERATORS[operator](np.float64).toarray()
+        assert relative_difference(found.state.projections, exact) <= 1e-12
 
 
 @every_gain
-def test_what_the_limit_held_back_is_counted(gain):
+def test_clipped_steps_are_counted(gain):
     found = run("centered linear", gain, "automatic")
     expected = oracle("centered linear", gain, "automatic").n_clipped
     assert [entry["clipped"] * N_POINTS for entry in found.history] == pytest.approx(expected)
@@ -177,31 +162,26 @@ def test_log_gains_have_bounds_on_both_sides():
     assert relative_difference(found.coefficients, expected.A) <= 1e-9
 
 
-@pytest.mark.parametrize("xi", [0.0, 0.5, 1.0])
-@every_rule
-def test_xi(rule, xi):
+@pytest.mark.parametrize(
+    ("rule", "given"),
+    [
+        *[(rule, {"xi": xi}) for rule in ("paper", "automatic") for xi in (0.0, 0.5, 1.0)],
+        ("automatic", {"mu": 0.05}),
+        ("automatic", {"eta0": 0.01}),  # leaves mu = 0.2 / mean k'(x, x)
+    ],
+)
+def test_options_of_meta_descent(rule, given):
     K = OPERATORS["centered"](np.float64).toarray()
+    options = numbers(K, "smd", rule) | given
     A, order = random_start(R, N_POINTS), orders()[:3]
-    if rule == "automatic":
-        expected = automatic_iterates(K, A, order, "smd", xi=xi)
+    if "eta0" in options:
+        mu = {"mu": 0.2 / np.mean(np.diag(K))}
+        expected = paper_iterates(K, A, order, "smd", **mu | options)
     else:
-        expected = paper_iterates(K, A, order, "smd", xi=xi, **numbers(K, "smd", rule))
-    found = run("centered", "smd", rule, xi=xi, n_passes=3)
+        expected = automatic_iterates(K, A, order, "smd", **options)
+    found = run("centered", "smd", "automatic", n_passes=3, **options)
     assert relative_difference(found.coefficients, expected.A) <= EXACT
     assert relative_difference(found.state.coefficients[R:], expected.B) <= EXACT
-
-
-def test_numbers_may_be_mixed_with_auto():
-    """μ alone is a number within the automatic rule; η0 alone leaves μ = 0.2 / mean k'(x, x)."""
-    K = OPERATORS["centered"](np.float64).toarray()
-    A, order = random_start(R, N_POINTS), orders()[:3]
-    expected = automatic_iterates(K, A, order, "smd", mu=0.05)
-    found = run("centered", "smd", "automatic", mu=0.05, n_passes=3)
-    assert relative_difference(found.coefficients, expected.A) <= EXACT
-    mu = 0.2 / np.mean(np.diag(K))
-    expected = paper_iterates(K, A, order, "smd", eta0=0.01, mu=mu)
-    found = run("centered", "smd", "automatic", eta0=0.01, n_passes=3)
-    assert relative_difference(found.coefficients, expected.A) <= EXACT
 
 
 def test_mu_zero_is_et_with_gains_times_e():

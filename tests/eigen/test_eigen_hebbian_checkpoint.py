@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import signal
-import zipfile
 
 import numpy as np
 import pytest
@@ -85,10 +84,10 @@ def test_a_callback_that_raises(gain, n_pass, tmp_path):
     path = tmp_path / "run"
     with pytest.raises(Interrupted):
         run(matrix(), path, gain=gain, callback=stop_after(n_pass))
-    operator, seen = counted(), []
-    resumed = run(operator, path, gain=gain, callback=seen.append)
+    operator, entries = counted(), []
+    resumed = run(operator, path, gain=gain, callback=entries.append)
     check_same_run(resumed, run(matrix(), gain=gain))
-    assert [entry["n_pass"] for entry in seen] == list(range(n_pass + 1, N_PASSES + 1))
+    assert [entry["n_pass"] for entry in entries] == list(range(n_pass + 1, N_PASSES + 1))
     left = N_PASSES - n_pass
     assert operator.n_rows == COMPARED + left * N + max(left, 1) * ESTIMATE
     assert operator.n_products == 0
@@ -416,7 +415,7 @@ def of_a_global(X, Y):
     return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2) / SCALE)
 
 
-def test_a_kernel_that_reads_a_global_is_found_out(monkeypatch, tmp_path):
+def test_a_kernel_that_reads_a_global_is_detected(monkeypatch, tmp_path):
     """No fingerprint covers what a function finds by name when it runs; the matrix does."""
     path = tmp_path / "run"
     operator = gram(FromCallable(of_a_global), points())
@@ -505,7 +504,7 @@ INCONSISTENT = {
 
 @pytest.mark.parametrize("which", ["state", "pass_start"])
 @pytest.mark.parametrize("parts", INCONSISTENT.values(), ids=INCONSISTENT)
-def test_arrays_and_counts_that_do_not_go_together_are_refused(parts, which, tmp_path):
+def test_inconsistent_arrays_and_counts_are_rejected(parts, which, tmp_path):
     states = {"state": state_of(), "pass_start": state_of(), which: state_of(**parts)}
     file = Checkpoint(tmp_path / "run", "a run", None)
     file.write(Saved(**states, seed=0, history=[]))
@@ -514,7 +513,7 @@ def test_arrays_and_counts_that_do_not_go_together_are_refused(parts, which, tmp
             file.read(shape)
 
 
-def test_what_is_no_place_for_a_file(tmp_path):
+def test_paths_that_cannot_be_written_to(tmp_path):
     operator = counted()
     with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
         run(operator, tmp_path)
@@ -525,19 +524,16 @@ def test_what_is_no_place_for_a_file(tmp_path):
     assert operator.n_rows == 0  # said before the work, not after
 
 
-def test_what_a_file_holds(tmp_path):
-    """Arrays and JSON, readable without pickle; nothing else in the folder."""
-    for name, path in (("text", str(tmp_path / "text")), ("path", tmp_path / "path")):
-        run(matrix(), path, gain="smd", checkpoint_seconds=0)
-        with np.load(tmp_path / name, allow_pickle=False) as file:
-            contents = {key: file[key] for key in file.files}
-        meta = json.loads(str(contents.pop("meta")))
-        assert all(array.dtype == np.float64 for array in contents.values())
-        assert contents["coefficients"].shape == (2 * R, N)
-        assert meta["numbers"]["n_passes"] == len(meta["history"]) == N_PASSES
-        with zipfile.ZipFile(tmp_path / name) as archive:
-            assert archive.testzip() is None
-    assert sorted(os.listdir(tmp_path)) == ["path", "text"]
+def test_a_file_holds_arrays_and_json(tmp_path):
+    """Readable without pickle; nothing else in the folder."""
+    run(matrix(), str(tmp_path / "run"), gain="smd", checkpoint_seconds=0)
+    with np.load(tmp_path / "run", allow_pickle=False) as file:
+        contents = {key: file[key] for key in file.files}
+    meta = json.loads(str(contents.pop("meta")))
+    assert all(array.dtype == np.float64 for array in contents.values())
+    assert contents["coefficients"].shape == (2 * R, N)
+    assert meta["numbers"]["n_passes"] == len(meta["history"]) == N_PASSES
+    assert os.listdir(tmp_path) == ["run"]
 
 
 # ------------------------------------------------------------------ through estimators

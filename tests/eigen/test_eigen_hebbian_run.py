@@ -90,7 +90,6 @@ def test_raw_components_become_orthonormal(gain):
     found = hebbian(K, 4, gain=gain, n_passes=150, tol=0, polish=False, random_state=0)
     A = found.coefficients
     np.testing.assert_allclose(A @ K @ A.T, np.eye(4), atol=0.02)
-    np.testing.assert_allclose(found.eigenvalues, estimated_eigenvalues(A, K), rtol=1e-10)
     np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(K)[::-1][:4], rtol=0.02)
 
 
@@ -180,11 +179,12 @@ def test_the_ritz_step_never_does_harm(gain):
 def test_without_the_ritz_step_nothing_is_turned():
     K, A = gaussian_like(), random_start(3, 200)
     found = hebbian(K, 3, initial=A, n_passes=0, polish=False)
+    assert (found.status, found.history, found.n_passes) == (Status.MAX_ITER, (), 0)
     np.testing.assert_array_equal(found.coefficients, A)
     np.testing.assert_allclose(found.eigenvalues, estimated_eigenvalues(A, K))
     AK = A @ K
     np.testing.assert_allclose(found.eigenvectors.T, AK / np.linalg.norm(AK, axis=1)[:, None])
-    np.testing.assert_allclose(found.residuals.shape, (3,))
+    assert found.residuals.shape == (3,)
 
 
 # ------------------------------------------------------------------ the estimate
@@ -226,15 +226,6 @@ def test_squared_estimates_are_right_in_the_mean():
     assert np.std(squares, axis=0).min() > 0  # they are samples
 
 
-def test_an_estimate_is_cheap():
-    """64 rows, or one in 32 where they are many, up to 256."""
-    for n, expected in ((40, 40), (64, 64), (700, 64), (3200, 100)):
-        operator = Counted(DenseGram(np.eye(n), check=False))
-        pairs = Ritz(np.ones(1), np.eye(1, n), np.eye(1, n))
-        estimate_residuals(operator, pairs, np.random.default_rng(0), 256)
-        assert operator.n_rows == expected
-
-
 def test_a_pass_asks_for_each_row_once():
     n, passes, r = 400, 3, 2
     operator = Counted(DenseGram(gaussian_like(n=n)))
@@ -242,6 +233,12 @@ def test_a_pass_asks_for_each_row_once():
     # the start, the passes, and an estimate after each, the last of which is that of the result
     assert operator.n_rows == 4 * r + passes * n + passes * 64
     assert operator.n_products == 0
+    # an estimate takes all rows of a small matrix, and one in 32 of a large one
+    for n, expected in ((40, 40), (3200, 100)):
+        operator = Counted(DenseGram(np.eye(n), check=False))
+        pairs = Ritz(np.ones(1), np.eye(1, n), np.eye(1, n))
+        estimate_residuals(operator, pairs, np.random.default_rng(0), 256)
+        assert operator.n_rows == expected
 
 
 # ------------------------------------------------------------------ stopping
@@ -262,14 +259,14 @@ def test_it_stops_when_the_error_is_small_and_not_later(gain, tol):
 def test_history():
     operator = OPERATORS["centered"](np.float64)
     for gain in GAINS:
-        seen = []
+        entries = []
         found = hebbian(
-            operator, 3, gain=gain, n_passes=3, tol=0, random_state=0, callback=seen.append
+            operator, 3, gain=gain, n_passes=3, tol=0, random_state=0, callback=entries.append
         )
-        assert tuple(seen) == found.history
+        assert tuple(entries) == found.history
         assert json.loads(json.dumps(found.history)) == list(found.history)
-        assert [entry["n_pass"] for entry in seen] == [1, 2, 3]
-        for entry in seen:
+        assert [entry["n_pass"] for entry in entries] == [1, 2, 3]
+        for entry in entries:
             assert set(entry) == {
                 "n_pass", "eigenvalues", "gains", "max_residual", "clipped", "diverged", "seconds"
             }  # fmt: skip
@@ -278,8 +275,8 @@ def test_history():
             assert len(entry["eigenvalues"]) == len(entry["gains"]) == 3
             assert entry["diverged"] is False
             assert 0 <= entry["clipped"] <= 1
-        np.testing.assert_allclose(seen[-1]["eigenvalues"], found.eigenvalues, rtol=1e-12)
-        assert all(sum(entry["seconds"].values()) > 0 for entry in seen)
+        np.testing.assert_allclose(entries[-1]["eigenvalues"], found.eigenvalues, rtol=1e-12)
+        assert all(sum(entry["seconds"].values()) > 0 for entry in entries)
 
 
 @pytest.mark.parametrize("polish", [True, False])
@@ -422,8 +419,8 @@ def test_starts_of_any_length_come_to_unit_length(gain, length):
     ("place", "words"),
     [((3, 3), "has nan on the diagonal"), ((3, 4), "has NaN or infinity")],
 )
-def test_what_is_not_finite_is_told_by_its_row(place, words):
-    """A matrix may have been changed since it was looked through."""
+def test_numbers_that_are_not_finite_are_reported_with_their_row(place, words):
+    """A matrix may have been changed since it was checked."""
     A = np.random.default_rng(0).normal(size=(60, 3))
     changed = A @ A.T
     changed[place] = changed[place[::-1]] = np.nan

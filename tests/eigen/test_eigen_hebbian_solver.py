@@ -5,7 +5,7 @@ import pytest
 
 from laws_eigen import OPERATORS, planted
 from laws_hebbian import semidefinite
-from orthodrome.eigen import Dense, Hebbian, Krylov, choose_solver, hebbian, leading
+from orthodrome.eigen import Dense, Hebbian, Krylov, hebbian, leading
 from orthodrome.eigen.leading import Options, resolve_solver
 from orthodrome.gram import DenseGram
 
@@ -92,11 +92,6 @@ def test_each_solver_has_its_own_defaults():
     assert krylov.memory_budget == heb.memory_budget == "1GiB"
     assert resolve_solver("dense", 5000, K, options) == Dense("1GiB")
     assert resolve_solver("krylov", 5000, K, Options(tol=0)).tol == 0  # 0 is given, None is not
-
-
-def test_auto_never_takes_it():
-    sizes = ((n, k) for n in (10, 1000, 10**4, 10**6) for k in (1, 20, n // 2))
-    assert all(choose_solver(n, k).solver != "hebbian" for n, k in sizes)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from laws_hebbian import (
     relative_difference,
     semidefinite,
 )
-from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian, leading
 from orthodrome.eigen.kha.starts import whitening
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent, gram_operator
@@ -253,7 +252,7 @@ def test_initial_may_be_any_array_like_and_is_not_changed():
 
 
 def test_random_states():
-    K = matrix()
+    K, state = matrix(), np.random.get_state()[1].copy()  # noqa: NPY002
 
     def run(random_state):
         return hebbian(K, 2, n_passes=2, tol=0, random_state=random_state)
@@ -268,24 +267,10 @@ def test_random_states():
     assert len(set(seeds)) == len(seeds)
     assert len({found.coefficients.tobytes() for found in results}) == len(seeds)
     check_same_run(run(seeds[2]), results[2])  # the seed of a run without one is known
-
-
-def test_the_global_generator_is_left_alone():
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    hebbian(matrix(), 2, n_passes=1)
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
 # ------------------------------------------------------------------ edges
-
-
-def test_no_pass_at_all():
-    K = matrix()
-    found = hebbian(K, 3, n_passes=0, random_state=0)
-    assert found.status is Status.MAX_ITER
-    assert found.history == ()
-    assert found.n_passes == 0
-    np.testing.assert_allclose(found.eigenvectors.T @ found.eigenvectors, np.eye(3), atol=1e-12)
 
 
 @every_start
@@ -433,7 +418,7 @@ def test_components_that_are_small_but_there_are_found():
         np.testing.assert_allclose(found[-1], 1e-12, rtol=0.5)
 
 
-def test_null_directions_are_told_from_small_ones():
+def test_null_directions_are_distinguished_from_small_ones():
     """Where there are null directions no Cholesky factor helps, and a cut must say which."""
     for seed in range(20):
         for least in (1e-12, 1e-13):
@@ -480,19 +465,13 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
     ("arguments", "message"),
     [
         ({"n_components": 0}, "n_components of hebbian must be an integer >= 1; got 0"),
-        ({"n_components": 2.0}, "n_components of hebbian must be an integer >= 1; got 2.0"),
-        ({"n_components": None}, "n_components of hebbian"),
+        ({"n_components": 2.0}, "n_components of hebbian .*; got 2.0"),
         ({"n_components": 10**6}, "is 1000000, but a matrix of 20 rows"),
         ({"initial": np.full((2, 20), 1e200)}, r"components of length \S+, the powers of which"),
         ({"polish": "no"}, "polish of hebbian must be True or False; got 'no'"),
         ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
         ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
-        ({"n_passes": 2.5}, "n_passes of hebbian"),
-        (
-            {"initial": np.ones((2, 19))},
-            r"initial of hebbian .*\(2, 20\).*\(2, 19\)",
-        ),
-        ({"initial": np.ones((3, 20))}, r"initial of hebbian .*\(2, 20\).*\(3, 20\)"),
+        ({"initial": np.ones((2, 19))}, r"initial of hebbian .*\(2, 20\).*\(2, 19\)"),
         ({"initial": np.ones((20, 2))}, r"initial of hebbian .*\(2, 20\).*\(20, 2\)"),
         ({"initial": np.full((2, 20), np.nan)}, "initial contains NaN"),
         ({"initial": np.ones((2, 20)) * 1j}, "Complex data not supported"),
@@ -500,7 +479,6 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),
         ({"initial": A_RESULT, "gain": "smd"}, r"initial .*another run.*\(2, 20\).*\(4, 20\)"),
         ({"order": [[0] * 20]}, r"order .* 0 to 19 in 50 rows .* of 20; got int64 .*\(1, 20\)"),
-        ({"order": [[0] * 19], "n_passes": 1}, r"order of hebbian .*\(1, 19\)"),
         ({"order": [0] * 20, "n_passes": 1}, "Expected 2D array"),
         ({"order": [[20] * 20], "n_passes": 1}, "order of hebbian must hold integers from 0 to 19"),
         ({"order": [[-1] * 20], "n_passes": 1}, "order of hebbian must hold integers"),

@@ -94,13 +94,13 @@ def test_the_tolerance_is_kept_and_not_overshot(tol):
 
 
 @pytest.mark.parametrize("solver", ["dense", "krylov"])
-def test_callback_sees_each_entry_of_the_history(solver):
-    seen = []
+def test_callback_gets_each_entry_of_the_history(solver):
+    entries = []
     operator = OPERATORS["centered"](np.float64)
-    pairs = leading(operator, 4, solver=solver, callback=seen.append, random_state=0)
-    assert tuple(seen) == pairs.history
-    assert len(seen) == pairs.n_iter
-    for entry in seen:
+    pairs = leading(operator, 4, solver=solver, callback=entries.append, random_state=0)
+    assert tuple(entries) == pairs.history
+    assert len(entries) == pairs.n_iter
+    for entry in entries:
         assert set(entry) == {"basis_size", "max_residual"}
 
 

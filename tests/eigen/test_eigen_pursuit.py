@@ -1,4 +1,4 @@
-"""Projection pursuit and the spatial median, beside searches over all directions."""
+"""Projection pursuit and the spatial median, compared with exhaustive searches."""
 
 import numpy as np
 import pytest

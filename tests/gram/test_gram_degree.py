@@ -99,21 +99,21 @@ def test_a_shift_that_is_enough_where_the_matrix_is_definite(sigma, weighted):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_points_are_told_apart_unless_all_similarities_are_the_same(weighted, dtype):
+def test_points_are_distinguished_unless_all_similarities_are_equal(weighted, dtype):
     w = 1.0 + np.arange(N) % 3 if weighted else np.ones(N)
 
-    def told(K):
+    def distinct(K):
         return Degree(DenseGram(K.astype(dtype)), w).distinguishes_points()
 
     for value in (1e-3, 0.7, 1e6):
-        assert not told(np.full((N, N), value))
-    assert told(gaussian(points()))
+        assert not distinct(np.full((N, N), value))
+    assert distinct(gaussian(points()))
     angles = 2 * np.pi * np.arange(N) / N  # rows of one sum, where weights are equal
-    assert told(gaussian(np.column_stack([np.cos(angles), np.sin(angles)])))
-    assert told(np.full((N, N), 0.9) + 0.1 * np.eye(N))
+    assert distinct(gaussian(np.column_stack([np.cos(angles), np.sin(angles)])))
+    assert distinct(np.full((N, N), 0.9) + 0.1 * np.eye(N))
     # as long as similar on the average, and not all the same
     uneven = 1 + 0.3 * np.outer(angles - angles @ w / w.sum(), np.ones(N))
-    assert told((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
+    assert distinct((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
 
 
 # ------------------------------------------------------------------ loose and isolated points

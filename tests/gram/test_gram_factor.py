@@ -81,16 +81,16 @@ POINTS = {
 def test_coordinates_have_the_inner_products_of_the_points(case, by):
     X = POINTS[case]
     if by == "matrix":
-        found, seen = isometric_coordinates(DenseGram(X @ X.T)), X
+        found, anchored = isometric_coordinates(DenseGram(X @ X.T)), X
     else:
         kernel = Linear().fit(X)
         anchors = choose_anchors(kernel, X, 30, random_state=0)
         found = principal_coordinates(anchor_coordinates(kernel, X, anchors))
-        seen = anchors.points
+        anchored = anchors.points
     scale = max(np.abs(X @ X.T).max(), 1.0)
     rank = np.linalg.matrix_rank(X)
     assert found.points.shape == (30, max(rank, 2))
-    assert found.decoder.shape == (len(seen), max(rank, 2))
+    assert found.decoder.shape == (len(anchored), max(rank, 2))
     np.testing.assert_allclose(found.points @ found.points.T, X @ X.T, atol=1e-12 * scale)
     # axes of falling extent, orthogonal to each other
     second = found.points.T @ found.points
@@ -98,7 +98,7 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
     assert np.all(np.diff(np.diag(second)) <= 0)
     if case in ("full", "rank one"):
         new = np.random.default_rng(5).standard_normal((4, X.shape[1]))
-        products = (new @ seen.T) @ found.decoder
+        products = (new @ anchored.T) @ found.decoder
         np.testing.assert_allclose(products @ found.points.T, new @ X.T, atol=1e-10 * scale)
 
 

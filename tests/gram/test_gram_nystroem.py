@@ -148,8 +148,8 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
         expected += d[first] / d.sum() * left / left.sum()
     # a rank of 12 makes blocks of three, of which the first two that pass are looked at
     drawn = [factored(K, max_rank=12, random_state=seed).pivots[1] for seed in range(2000)]
-    seen = np.bincount(drawn, minlength=6)
-    statistic = float(np.sum((seen - 2000 * expected) ** 2 / (2000 * expected)))
+    counts = np.bincount(drawn, minlength=6)
+    statistic = float(np.sum((counts - 2000 * expected) ** 2 / (2000 * expected)))
     assert statistic < chi2.ppf(0.999, df=5)
 
 
@@ -203,10 +203,10 @@ def test_the_same_seed_gives_the_same_pivots():
 
 def test_only_the_rows_proposed_are_evaluated():
     class Watched(TiledGram):
-        seen = 0
+        n_rows = 0
 
         def rows(self, indices):
-            self.seen += len(indices)
+            self.n_rows += len(indices)
             return super().rows(indices)
 
         def toarray(self):
@@ -218,7 +218,7 @@ def test_only_the_rows_proposed_are_evaluated():
     X = spread(2000)
     gram = Watched(Gaussian().fit(X), X, "recompute")
     assert len(factored(gram, max_rank=40).pivots) == 40
-    assert gram.seen < 4 * 40
+    assert gram.n_rows < 4 * 40
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What passes over rows add up, beside the same written with all rows at once."""
+"""Sums by passes over rows, compared with those of all rows at once."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     assert_sums(points.reduce(PullSums(point)), expected)
 
     z = stretches[:, None] * (case.features - np.outer(cosines, point))
-    own = np.arccos(cosines * lengths)  # the points have length 1 and lie beside their features
+    own = np.arccos(cosines * lengths)  # the points have length 1 and differ from their features
     expected = [w.sum(), (z * w[:, None]).T @ z, w @ own**2, w @ stretches**2, w.sum()]
     assert_sums(points.reduce(LogSums(point)), [*expected, w @ case.squares])
 
@@ -116,9 +116,11 @@ def test_a_radius_is_divided_out():
         for each, radius in ((kernel, 1.0), (larger, 9.0))
     )
     anchors = np.eye(len(one.decoder))
-    seen, scaled = one.block(X), other.block(X)
-    np.testing.assert_allclose(scaled.over_anchors(anchors), seen.over_anchors(anchors), rtol=1e-12)
-    np.testing.assert_allclose(scaled.own, seen.own, rtol=1e-12)
+    block, scaled = one.block(X), other.block(X)
+    np.testing.assert_allclose(
+        scaled.over_anchors(anchors), block.over_anchors(anchors), rtol=1e-12
+    )
+    np.testing.assert_allclose(scaled.own, block.own, rtol=1e-12)
     with pytest.raises(ValueError, match="length"):
         one.block(2 * X)
 

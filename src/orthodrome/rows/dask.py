@@ -26,6 +26,7 @@ from .base import (
     join_parts,
     random_parts,
     rows_at,
+    spread_rows,
     sum_parts,
     visit_block,
 )
@@ -171,7 +172,7 @@ class DaskRows(Rows):
         if is_dask_array(weights) and self.shape[0] <= count:
             weights = np.concatenate(computed(*blocks_of(weights)))
         if not is_dask_array(weights):
-            return super().spread(count, weights, random)
+            return spread_rows(self.shape[0], weights, count, random)
         blocks, bounds, pick = blocks_of(weights), bounds_of(self.array), task(_rows_at)
         ends = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
         places = random_parts(count, random) * ends[-1]
