@@ -47,7 +47,7 @@ def rotation(d: int, seed: int) -> Any:
 
 
 def cloud(spread: float, n: int = 8, q: int = 3, seed: int = 0) -> Any:
-    """Unit vectors about the pole e_1, within an angle of about half the spread."""
+    """Return unit vectors around the pole e_1, with angles of about half the spread."""
     z = np.random.default_rng(seed).normal(size=(n, q)) * spread / 4
     lengths = np.linalg.norm(z, axis=1, keepdims=True)
     return np.column_stack([np.cos(lengths), np.sinc(lengths / np.pi) * z])
@@ -58,7 +58,7 @@ WEIGHTS = np.arange(1.0, 9.0)
 
 @measurement("fits.karcher_at_pole")
 def of_means_at_the_pole(dtype: Any) -> Iterator[Any]:
-    """Where small coordinates are exact: the mean and the variance keep their digits."""
+    """At the pole, where small coordinates are exact."""
     for spread in SPREADS[dtype]:
         points = cloud(spread).astype(dtype)
         found = found_mean(points, WEIGHTS, tol=0)
@@ -73,7 +73,7 @@ def of_means_at_the_pole(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.karcher_anywhere")
 def of_means_anywhere(dtype: Any) -> Iterator[Any]:
-    """Coordinates of 1 are rounded; the mean is as good as they are."""
+    """Elsewhere, where coordinates are rounded."""
     for spread in SPREADS[dtype]:
         points = (cloud(spread) @ rotation(4, 1).T).astype(dtype)
         found = found_mean(points, WEIGHTS, tol=0)
@@ -85,7 +85,7 @@ def of_means_anywhere(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.karcher_of_far_points")
 def of_means_of_far_points(dtype: Any) -> Iterator[Any]:
-    """Two points at an angle of nearly π: times the curvature across their great circle."""
+    """Two points at an angle of nearly π; errors times the curvature."""
     for rest in (1.0, 0.1, 1e-2) if dtype == np.float32 else (1.0, 0.1, 1e-2, 1e-4, 1e-6):
         theta = np.pi - rest
         R = rotation(4, 2)
@@ -100,7 +100,7 @@ def of_means_of_far_points(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.karcher_with_far_points")
 def of_means_with_far_points(dtype: Any) -> Iterator[Any]:
-    """A cloud, and a light point that is nearly opposite to it."""
+    """A cloud and a light point nearly opposite to it."""
     for rest in (0.5, 0.3, 0.2):
         far = [[np.cos(np.pi - rest), np.sin(np.pi - rest), 0.0, 0.0]]
         points = (np.vstack([cloud(0.5), far]) @ rotation(4, 4).T).astype(dtype)
@@ -115,7 +115,7 @@ def of_means_with_far_points(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.karcher_of_gram")
 def of_means_over_a_gram_matrix(dtype: Any) -> Iterator[Any]:
-    """Cosines with the mean, and the variance: absolute errors, as inner products have."""
+    """Absolute errors of cosines with the mean, and of the variance."""
     for spread in SPREADS[dtype]:
         points = (cloud(spread) @ rotation(4, 3).T).astype(dtype)
         found = found_mean(gram_operator(Linear().fit(points), points), WEIGHTS, tol=0)
@@ -160,7 +160,7 @@ def tangents_of(kernel: Any) -> tuple[Any, Any]:
 
 
 def pga_cases(dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """A fit, the variances, and the coordinates along the components up to their signs."""
+    """Yield a fit, its exact variances, and exact coordinates up to signs."""
     X = np.random.default_rng(4).normal(size=(9, 3)) * [4.0, 2.0, 1.0]
     for sigma in (4.0, 40.0, 400.0, 4e3) if dtype == np.float64 else (4.0, 40.0, 120.0):
         given = X.astype(dtype)
@@ -189,7 +189,7 @@ def of_pga_eigenvalues(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.pga_coordinates")
 def of_pga_coordinates(dtype: Any) -> Iterator[Any]:
-    """Times the standard deviation along the component."""
+    """Errors times the standard deviation of the component."""
     for model, values, coordinates in pga_cases(dtype):
         with digits(60):
             for found, value, right in zip(model.embedding_.T, values, coordinates, strict=True):
@@ -201,7 +201,7 @@ def of_pga_coordinates(dtype: Any) -> Iterator[Any]:
 
 
 def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, Any]:
-    """Least squares of θ - r, by Newton's method with differences for the second derivatives."""
+    """Minimise squares of θ - r, by Newton's method with finite differences."""
 
     def frame(v: Vector) -> tuple[Vector, Vector]:
         first = unit(log_map([mpmath.mpf(1), mpmath.mpf(2), mpmath.mpf(-1)], v))
@@ -217,7 +217,7 @@ def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, 
         a, b = frame(v)
 
         def slope(x: Any, v: Vector = v, a: Vector = a, b: Vector = b, r: Any = r) -> Any:
-            """The gradient in (a, b, r) at a point of the tangent space."""
+            """Return the gradient in (a, b, r) at a point of the tangent space."""
             moved = combined(1, v, 1, combined(x[0], a, x[1], b))
             length, total = norm(moved), [mpmath.mpf(0)] * 3
             for y in rows:
@@ -225,8 +225,8 @@ def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, 
                 c = dot(y, moved) / length
                 residual = theta - r - x[2]
                 for i, direction in enumerate((a, b)):
-                    along = (dot(y, direction) - c * dot(moved, direction) / length) / length
-                    total[i] -= residual * along / mpmath.sin(theta)
+                    slope_of = (dot(y, direction) - c * dot(moved, direction) / length) / length
+                    total[i] -= residual * slope_of / mpmath.sin(theta)
                 total[2] -= residual
             return total
 
@@ -243,11 +243,11 @@ def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, 
         r += step[2]
         if max(abs(x) for x in step) < r * mpmath.mpf(10) ** -25:
             return v, r
-    raise ArithmeticError("Newton's method of an oracle did not end")
+    raise ArithmeticError("Newton's method did not converge")
 
 
 def small_circles() -> Iterator[Any]:
-    """Points near circles of smaller and smaller radii, off them by some hundredths of these."""
+    """Yield points near circles of decreasing radii."""
     for radius in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5):
         rng = np.random.default_rng(6)
         around, theta = rng.uniform(0, 6, 12), radius * (1 + 0.05 * rng.normal(size=12))
@@ -260,7 +260,7 @@ def small_circles() -> Iterator[Any]:
 
 @measurement("fits.small_circles")
 def of_small_circles(dtype: Any) -> Iterator[Any]:
-    """Axis and radius of a circle, relative to its radius."""
+    """Errors of axis and radius, relative to the radius."""
     for points in small_circles():
         found = fit_subsphere(points, np.ones(12))
         with digits(60):
@@ -272,7 +272,7 @@ def of_small_circles(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.small_circle_residuals")
 def of_residuals_of_small_circles(dtype: Any) -> Iterator[Any]:
-    """Of points near a given small circle."""
+    """Errors of residuals of points near a small circle."""
     for points in small_circles():
         circle = fit_subsphere(points, np.ones(12))
         with digits(60):
@@ -288,7 +288,7 @@ def of_residuals_of_small_circles(dtype: Any) -> Iterator[Any]:
 
 
 def narrow_laws(seed: int = 7) -> Iterator[tuple[Any, Any]]:
-    """Mixtures of two laws of equal size, far apart, and points of both."""
+    """Yield mixtures of two distant laws, and points of both."""
     rng = np.random.default_rng(seed)
     for spread in (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
         means = rotation(4, seed)[:2]
@@ -302,7 +302,7 @@ def narrow_laws(seed: int = 7) -> Iterator[tuple[Any, Any]]:
 
 
 def frame_at(mean: Vector) -> list[Vector]:
-    """The frame at the pole e_1, transported to a point, as its docstring says."""
+    """Return the frame at the pole e_1, transported to a point."""
     toward = [mean[0] + 1, *mean[1:]]
     columns = []
     for j in range(1, len(mean)):
@@ -320,7 +320,7 @@ def tangent_of(point: Any, mean: Any) -> Vector:
 
 @measurement("fits.log_densities")
 def of_log_densities(dtype: Any) -> Iterator[Any]:
-    """Over 1 + the squared Mahalanobis distance, of a point and its own law."""
+    """Errors over 1 + the squared Mahalanobis distance, of a point from its own law."""
     with digits(60):
         for laws, points in narrow_laws():
             logs = laws.log_densities(points)
@@ -336,7 +336,7 @@ def of_log_densities(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.likelihood")
 def of_likelihoods(dtype: Any) -> Iterator[Any]:
-    """The mean log-likelihood of a mixture."""
+    """Errors of the mean log-likelihood of a mixture."""
     with digits(60):
         for laws, points in narrow_laws(8):
             found = Cloud(ArrayRows.of(points)).expected(laws, "karcher")
@@ -358,7 +358,7 @@ def of_likelihoods(dtype: Any) -> Iterator[Any]:
 
 @measurement("fits.covariances")
 def of_covariances(dtype: Any) -> Iterator[Any]:
-    """Of the points of a narrow law about its mean, relative to their trace."""
+    """Errors of covariances of a narrow law, relative to their trace."""
     with digits(60):
         for laws, points in narrow_laws(9):
             mean = laws.means[0]

@@ -43,7 +43,7 @@ from orthodrome.sphere import geodesic_distances
 
 # ---------------------------------------------------------------------------- profiles
 #
-# Formulas of d² and σ, as the docstrings have them.
+# Formulas of d² and σ, as in the docstrings.
 
 
 def gaussian(s: Any, sigma: Any) -> Any:
@@ -81,7 +81,7 @@ def wave(s: Any, sigma: Any) -> Any:
     return mpmath.sin(t) / t
 
 
-# Not whole numbers, for which mpmath takes long: tests/kernels has those.
+# Not integers, for which mpmath is slow: tests/kernels covers those.
 ORDERS = (0.05, 0.25, 0.7, 1.01, 3.2, 7.3, 15.5, 29.9, 39.9, 40.1, 150.3)
 CLOSED = (0.5, 1.5, 2.5, math.inf)
 POWERS = (1e-2, 1.0, 1.7, 30.0)
@@ -120,7 +120,7 @@ SCALES = {np.float64: (1.5, 1e-100, 1e100), np.float32: (1.5, 1e-12, 1e12)}
 
 
 def squares(name: str, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """A kernel, its profile in mpmath, and the squared distances to look at."""
+    """Yield a kernel, its profile in mpmath, and squared distances."""
     make, profiles, _ = FAMILIES[name]
     for sigma in SCALES[dtype][: 1 if name == "matern" else 3]:
         for kernel, profile in zip(make(sigma), profiles, strict=True):
@@ -134,9 +134,9 @@ def squares(name: str, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def value_errors(name: str, dtype: Any) -> Iterator[Any]:
-    """Of values as blocks have them, given exact squared distances.
+    """Yield errors of kernel values for exact squared distances.
 
-    An exponential of x has x times the error of x: relative errors are divided by 1 + |log k|.
+    The relative error of exp(x) is x times that of x, so errors are divided by 1 + |log k|.
     """
     relative = FAMILIES[name][2]
     with digits(60):
@@ -159,7 +159,7 @@ def complement_errors(name: str, dtype: Any) -> Iterator[Any]:
 
 
 def distance_errors(name: str, dtype: Any) -> Iterator[Any]:
-    """Of angles between two feature vectors."""
+    """Yield errors of angles between two feature vectors."""
     with digits(100 if name == "matern" else 340):
         for kernel, profile, s in squares(name, dtype):
             lengths = np.sqrt(s.astype(np.float64)).astype(dtype)
@@ -187,7 +187,7 @@ for family in FAMILIES:
 
 
 def clouds(dtype: Any, d: int = 3) -> Any:
-    """Rows near 0 and far from it, each with neighbours as near as the precision lets them be."""
+    """Return rows near 0 and far from it, with very near neighbours."""
     rng = np.random.default_rng(d)
     least = -140 if dtype == np.float64 else -14
     offsets = [10.0**power for power in (least, least / 2, -12, -8, -6, -4, -3, -2, -1, 0, 1)]
@@ -197,7 +197,6 @@ def clouds(dtype: Any, d: int = 3) -> Any:
 
 @measurement("kernels.squared_distances")
 def of_squared_distances(dtype: Any) -> Iterator[Any]:
-    """What all radial kernels are made of."""
     with digits(340):
         for d in (3, 60):
             X = clouds(dtype, d)
@@ -212,7 +211,6 @@ def of_squared_distances(dtype: Any) -> Iterator[Any]:
 
 @measurement("kernels.radial")
 def of_radial_blocks(dtype: Any) -> Iterator[Any]:
-    """Values from data to the end."""
     X = clouds(dtype)
     rows = [vector(row) for row in X]
     with digits(60):
@@ -275,7 +273,7 @@ def of_dot_products(dtype: Any) -> Iterator[Any]:
 
 @measurement("kernels.cosine")
 def of_cosine(dtype: Any) -> Iterator[Any]:
-    """Also of rows whose squares are near the ends of the range."""
+    """Also for rows whose squares nearly overflow or underflow."""
     X, _ = two_sets(dtype)
     lengths = (1.0, 1e-150, 1e150) if dtype == np.float64 else (1.0, 1e-16, 1e16)
     with digits(60):
@@ -326,7 +324,7 @@ def of_chi2(dtype: Any) -> Iterator[Any]:
 
 @measurement("distances.from_values")
 def of_distances_from_values(dtype: Any) -> Iterator[Any]:
-    """Where nothing but k is known, θ² has the error of k."""
+    """Errors of θ² where only k is known."""
     X, Y = two_sets(dtype, positive=True)
 
     def power(x: Vector, y: Vector) -> Any:
@@ -355,7 +353,7 @@ def of_distances_from_values(dtype: Any) -> Iterator[Any]:
 
 @measurement("kernels.geodesic")
 def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
-    """Inner products of Log maps, relative to the larger squared length."""
+    """Errors of inner products of Log maps, relative to the larger squared length."""
     X, Y = two_sets(dtype)
     reference, sigma = X[3], exact(2.0)
     kernel = Geodesic(Gaussian(2.0), reference)
@@ -364,13 +362,13 @@ def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
         def k(x: Vector, y: Vector) -> Any:
             return gaussian(squared_distance(x, y), sigma)
 
-        def seen(x: Vector) -> tuple[Any, Any]:
+        def polar(x: Vector) -> tuple[Any, Any]:
             c = k(x, vector(reference))
             theta = mpmath.acos(c)
             return c, theta
 
         for found, x, y in pairs_of(X, Y, kernel):
-            (c, theta), (e, phi) = seen(x), seen(y)
+            (c, theta), (e, phi) = polar(x), polar(y)
             if theta and phi:
                 right = theta / mpmath.sin(theta) * (k(x, y) - c * e) * phi / mpmath.sin(phi)
                 yield abs(found - right) / max(theta, phi) ** 2
@@ -380,7 +378,7 @@ def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
 
 
 def landmarks(dtype: Any) -> Any:
-    """Specimens, some of them nearly the same shape, complex."""
+    """Return complex specimens, some with nearly the same shape."""
     rng = np.random.default_rng(5)
     z = rng.normal(size=(3, 6)) + 1j * rng.normal(size=(3, 6))
     near = [
@@ -394,7 +392,7 @@ def landmarks(dtype: Any) -> Any:
 
 
 def preshape(specimen: Any) -> Vector:
-    """A pre-shape as complex numbers of mpmath."""
+    """Return a pre-shape as complex numbers of mpmath."""
     z = [mpmath.mpc(float(value.real), float(value.imag)) for value in specimen]
     center = mpmath.fsum(z) / len(z)
     size = mpmath.sqrt(mpmath.fsum(abs(value - center) ** 2 for value in z))
@@ -459,7 +457,7 @@ def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
 
 @measurement("distances.shapes")
 def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
-    """Angles under the Veronese-Whitney kernel, in units of ρ/σ of the rounding of pre-shapes."""
+    """Errors of angles under the Veronese-Whitney kernel."""
     Z = landmarks(dtype)
     sigma = 0.5
     found = geodesic_distances(Z, kernel=VeroneseWhitney(sigma))
@@ -474,7 +472,7 @@ def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
 
 @measurement("kernels.log_euclidean")
 def of_log_euclidean(dtype: Any) -> Iterator[Any]:
-    """Divided by the condition of the matrices, which their smallest eigenvalues lose."""
+    """Errors divided by the condition of the matrices."""
     rng = np.random.default_rng(6)
     spread = (0, 1, 2, 4, 8) if dtype == np.float64 else (0, 1, 2, 3)
     matrices = []

@@ -43,7 +43,7 @@ def matrix_of(n: int, sigma: float, dtype: Any) -> Any:
 
 @cache
 def right_values(n: int, sigma: float, dtype: Any) -> list[Any]:
-    """The eigenvalues of the matrix as it was rounded."""
+    """Return the eigenvalues of the rounded matrix."""
     with digits(40):
         return eigenvalues(matrix(matrix_of(n, sigma, dtype).toarray()))
 
@@ -70,7 +70,7 @@ def of_krylov(dtype: Any) -> Iterator[Any]:
 
 
 def nystroem_matrix(K: Any, pivots: Any) -> Any:
-    """K_nm K_mm⁻¹ K_mn."""
+    """Return K_nm K_mm⁻¹ K_mn."""
     rows = [int(pivot) for pivot in pivots]
     inner = mpmath.matrix([[K[i, j] for j in rows] for i in rows])
     outer = mpmath.matrix([[K[i, j] for i in range(K.rows)] for j in rows])
@@ -79,7 +79,7 @@ def nystroem_matrix(K: Any, pivots: Any) -> Any:
 
 @measurement("spectra.nystroem")
 def of_nystroem(dtype: Any) -> Iterator[Any]:
-    """The approximation by the same anchors, exactly."""
+    """Compare with the exact approximation by the same anchors."""
     for sigma in SIGMAS:
         operator = matrix_of(20, sigma, dtype)
         solver = Nystroem(n_anchors=8, random_state=0)
@@ -102,7 +102,7 @@ def centered(K: Any) -> Any:
 
 
 def exact_gram(X: Any, sigma: float) -> Any:
-    """The Gaussian Gram matrix of the data, without any rounding."""
+    """Return the exact Gaussian Gram matrix."""
     return gram(
         lambda x, y: mpmath.exp(-squared_distance(x, y) / (2 * exact(sigma) ** 2)),
         [vector(row) for row in X],
@@ -126,7 +126,7 @@ def of_anchors(dtype: Any) -> Iterator[Any]:
 def of_kernel_pca(dtype: Any) -> Iterator[Any]:
     """From data to eigenvalues, relative to n, the trace of K."""
     X = points(16, dtype)
-    # beyond, all is rounding, and a warning says so
+    # beyond, all is rounding, with a warning
     for sigma in (*SIGMAS, 1e3, 1e5) if dtype == np.float64 else SIGMAS:
         model = KernelPCA(3, kernel=Gaussian(sigma)).fit(X)
         with digits(60):
@@ -137,15 +137,12 @@ def of_kernel_pca(dtype: Any) -> Iterator[Any]:
 
 # ---------------------------------------------------------------------------- classes
 
-# Of the trace.
+# α relative to the trace.
 SHIFTS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
 
 
 def ridge_residual(K: Any, cross: Any, own: Any, alpha: Any, *, penalty: bool) -> Any:
-    """How far a point is from a class: its distance from its ridge regression on it.
-
-    With the penalty it is PerTurbo's.
-    """
+    """Return the residual of ridge regression on a class; with the penalty PerTurbo's."""
     coefficients = mpmath.lu_solve(K + alpha * mpmath.eye(K.rows), mpmath.matrix(cross))
     captured = dot(cross, list(coefficients))
     if penalty:
@@ -154,9 +151,9 @@ def ridge_residual(K: Any, cross: Any, own: Any, alpha: Any, *, penalty: bool) -
 
 
 def left_out_errors(make: Any, *, penalty: bool) -> Iterator[Any]:
-    """Relative, times α over the trace: what is lost to the condition of K + α."""
+    """Yield relative errors, times α over the trace for the condition of K + α."""
     for sigma in SIGMAS:
-        rounded = matrix_of(10, sigma, np.float64).toarray()
+        rounded = matrix_of(8, sigma, np.float64).toarray()
         for shift in SHIFTS:
             alpha = shift * len(rounded)
             found = make(alpha).left_out(class_spectrum(rounded))
@@ -181,7 +178,7 @@ def of_perturbo_left_out(dtype: Any) -> Iterator[Any]:
 
 
 def class_residual_errors(make: Any, *, penalty: bool) -> Iterator[Any]:
-    """Of new points, relative to k(x, x), times α over the trace."""
+    """Yield errors of new points relative to k(x, x), times α over the trace."""
     X = points(16)
     y = np.arange(16) % 2
     new = np.random.default_rng(1).uniform(-1, 1, size=(4, 2))

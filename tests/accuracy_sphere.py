@@ -20,12 +20,12 @@ from orthodrome.sphere import (
     log_at_pole,
 )
 
-# For numbers whose squares are 1e-320, beside 1.
+# Enough to add squares of 1e-320 to 1.
 DIGITS = 400
 SMALL = {np.float64: (1e-160, 1e-100, 1e-30, 1e-20), np.float32: (1e-30, 1e-20, 1e-15, 1e-10)}
 MIDDLE = (1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4, 1e-3, 1e-2, 0.015, 0.03, 0.1, 0.3)
 MIDDLE += (1.0, 1.5, 1.6, 2.0)
-# From π. The last is where the antipode begins, beyond which Log is refused.
+# Distances from π; closer points are refused as antipodal.
 REST = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 2e-7)
 
 
@@ -39,9 +39,9 @@ def angles(dtype: Any) -> list[float]:
 
 
 def pairs(dtype: Any, count: int = 3) -> Iterator[tuple[Any, Any]]:
-    """Points and base points at all angles: at the pole, where small ones are exact, and anywhere.
+    """Yield points and base points at all angles, at the pole and elsewhere.
 
-    Anywhere, coordinates are rounded, so that the smallest angles are of the size of eps.
+    At the pole small angles are exact; elsewhere coordinates are rounded.
     """
     rng = np.random.default_rng(0)
     for theta in angles(dtype):
@@ -119,7 +119,7 @@ def of_exp(dtype: Any) -> Iterator[Any]:
 
 @measurement("sphere.exp_at_pole")
 def of_exp_at_pole(dtype: Any) -> Iterator[Any]:
-    """Along the tangent space, relative to the length there."""
+    """Errors relative to the length of the tangent vector."""
     with digits(DIGITS):
         for tangent, base in tangents(dtype):
             if base[0] != 1:
@@ -133,7 +133,7 @@ def of_exp_at_pole(dtype: Any) -> Iterator[Any]:
 
 @measurement("sphere.from_cosines")
 def of_distances_from_cosines(dtype: Any) -> Iterator[Any]:
-    """The square of θ, or of π - θ, of unit vectors that are known by their inner products."""
+    """Errors of θ², or (π - θ)², from inner products of unit vectors."""
     with digits(DIGITS):
         for point, base in pairs(dtype):
             found = exact(geodesic_distances(point[None], base[None], kernel=Linear())[0, 0])
@@ -144,7 +144,7 @@ def of_distances_from_cosines(dtype: Any) -> Iterator[Any]:
 
 @measurement("sphere.coefficients")
 def of_coefficients(dtype: Any) -> Iterator[Any]:
-    """θ² of points that are given by coefficients over a Gram matrix."""
+    """Errors of θ² of points given by coefficients over a Gram matrix."""
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(6, 4))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(dtype)

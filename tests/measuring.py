@@ -1,4 +1,4 @@
-"""Measurements of errors in units of the machine epsilon, and the bounds that hold for them.
+"""Measurements of errors in units of the machine epsilon, and their bounds.
 
 A measurement compares the library with an oracle on many inputs and yields the error of each.
 Its bound is in hardening/bounds.toml under the same name.

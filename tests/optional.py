@@ -1,4 +1,4 @@
-"""Packages that the tests can do without."""
+"""Optional packages of the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def optional(name: str) -> Any:
-    """Import a package; in its absence what first asks something of it is skipped."""
+    """Import a package; if it is absent, tests that use it are skipped."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -18,7 +18,7 @@ def optional(name: str) -> Any:
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
-    """Mark what cannot be tested without these packages."""
+    """Skip a test without these packages."""
     absent = [name for name in names if importlib.util.find_spec(name) is None]
     return pytest.mark.skipif(bool(absent), reason=f"needs {', '.join(absent)}")
 
@@ -28,6 +28,6 @@ class _Absent:
         self.__dict__["name"] = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):  # pytest looks at what stands in modules
+        if attribute.startswith("__"):  # pytest inspects module attributes
             raise AttributeError(attribute)
         pytest.skip(f"needs {self.name}", allow_module_level=True)

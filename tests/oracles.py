@@ -1,6 +1,6 @@
-"""Slow and obvious twins of the library in mpmath, with as many digits as one likes.
+"""Slow and obvious oracles in mpmath, with any number of digits.
 
-Numbers are read exactly as the library gets them. Vectors are lists, matrices are mpmath's.
+Floats are converted exactly. Vectors are lists, matrices are mpmath's.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Vector = list[Any]
 
 
 def digits(number: int) -> Any:
-    """A context in which mpmath computes with so many digits."""
+    """Return a context in which mpmath computes with this number of digits."""
     return mpmath.workdps(number)
 
 
 def exact(value: Any) -> Any:
-    """A float of NumPy or Python as it is."""
+    """Convert a float exactly."""
     return mpmath.mpf(float(value))
 
 
@@ -44,7 +44,7 @@ def norm(a: Sequence[Any]) -> Any:
 
 
 def combined(a: Any, x: Sequence[Any], b: Any, y: Sequence[Any]) -> Vector:
-    """a x + b y."""
+    """Return a x + b y."""
     return [a * p + b * q for p, q in zip(x, y, strict=True)]
 
 
@@ -59,7 +59,7 @@ def unit(a: Sequence[Any]) -> Vector:
 
 
 def off(found: Any, right: Sequence[Any]) -> Any:
-    """How far an array of floats is from the right vector."""
+    """Return the distance of an array of floats from the exact vector."""
     return norm(combined(1, vector(found), -1, right))
 
 
@@ -67,7 +67,7 @@ def off(found: Any, right: Sequence[Any]) -> Any:
 
 
 def angle(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """The angle between vectors of any length; digits must outnumber those of a small one twice."""
+    """Return the angle between vectors; needs twice the digits of a small one."""
     a, b = unit(a), unit(b)
     return 2 * mpmath.atan2(norm(combined(1, a, -1, b)), norm(combined(1, a, 1, b)))
 
@@ -89,7 +89,7 @@ def exp_map(tangent: Sequence[Any], base: Sequence[Any]) -> Vector:
 def karcher_mean(
     points: Sequence[Sequence[Any]], weights: Sequence[Any], start: Sequence[Any]
 ) -> Vector:
-    """Gradient descent from near the mean, until a step is nothing."""
+    """Return the Karcher mean by gradient descent from a nearby start."""
     total = mpmath.fsum(weights)
     mean = unit(start)
     for _ in range(100_000):
@@ -101,19 +101,19 @@ def karcher_mean(
         mean = unit(exp_map(step, mean))
         if norm(step) < mpmath.mpf(10) ** (8 - mpmath.mp.dps):
             return mean
-    raise ArithmeticError("the descent of an oracle did not end")
+    raise ArithmeticError("gradient descent did not converge")
 
 
 # ---------------------------------------------------------------------------- matrices
 
 
 def eigenvalues(symmetric: Any) -> Vector:
-    """All of a symmetric matrix, descending."""
+    """Return all eigenvalues of a symmetric matrix, descending."""
     return sorted(mpmath.eigsy(symmetric, eigvals_only=True), reverse=True)
 
 
 def smaller(symmetric: Any, row: int) -> Any:
-    """A matrix without a row and its column."""
+    """Return a matrix without a row and its column."""
     kept = [i for i in range(symmetric.rows) if i != row]
     return mpmath.matrix([[symmetric[i, j] for j in kept] for i in kept])
 

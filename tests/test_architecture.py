@@ -1,4 +1,4 @@
-"""Imports point left only, and no file carries an address of the machine it was written on."""
+"""Imports point left only, and no file contains an address of the developer's machine."""
 
 import ast
 import shutil
@@ -37,7 +37,7 @@ UNRESTRICTED = {"__init__", "__main__"}
 
 
 def imported_modules(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Line and absolute dotted name of every import, at any depth of the source."""
+    """Yield line and absolute dotted name of every import, at any depth."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -57,7 +57,7 @@ def imported_modules(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[
 
 
 def room_of(module: str) -> str | None:
-    """The room a dotted name leads to; the package itself for its own names; None if foreign."""
+    """Return the room of a dotted name, the package for its own names, or None if foreign."""
     head, *rest = module.split(".")
     if head != PACKAGE:
         return None
@@ -65,7 +65,7 @@ def room_of(module: str) -> str | None:
 
 
 def violations(source: str, path: str) -> list[str]:
-    """What `source`, at `path` relative to the package's folder, imports and should not."""
+    """Return forbidden imports of `source`, at `path` relative to the package."""
     parts = Path(path).with_suffix("").parts
     room = parts[0]
     if room in UNRESTRICTED:
@@ -91,7 +91,7 @@ def test_imports_point_left_only():
 
 
 def depth(kind):
-    """How many estimators of the package an estimator inherits from in a row, mixins left out."""
+    """Return the depth of inheritance from estimators of the package, without mixins."""
     bases = [base for base in kind.__bases__ if issubclass(base, KernelEstimator)]
     return 1 + max(map(depth, bases)) if bases else 0
 
@@ -123,7 +123,7 @@ def test_checker(path, source, count):
     assert len(violations(source, path)) == count
 
 
-# Put together from pieces, so that this file does not contain what it looks for.
+# Concatenated, so that this file does not contain them.
 MACHINE_WORDS = (
     "pypi.org" + "/simple",
     "files.python" + "hosted.org",

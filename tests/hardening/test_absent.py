@@ -1,4 +1,4 @@
-"""Absent packages: without an extra the rest works, and what needs it says so in one line."""
+"""Without optional packages the core works, and other functions name the missing extra."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Nothing of any extra, and what comes along with some of them.
+# Packages of all extras and their dependencies.
 OPTIONAL = (
     *("matplotlib", "plotly", "typer", "rich", "pooch", "tqdm", "rdata", "pandas", "pyarrow"),
     *("polars", "skimage", "pywt", "PIL", "imageio", "dask", "distributed", "zarr"),
@@ -26,7 +26,7 @@ class Absent(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Absent())
 """
 
-# Each in a child of its own, after what all of them need has been imported once.
+# Each action runs in its own child, after the common imports.
 ONE_LINE = """
 import os, sys
 import orthodrome.decomposition, orthodrome.denoising
@@ -39,14 +39,14 @@ for action in {actions!r}:
     os.dup2(1, 2)
     try:
         exec(action)
-    except (ImportError, ValueError) as error:  # what is no dask array is no import
+    except (ImportError, ValueError) as error:  # without dask, a dask array is invalid data
         print(error, flush=True)
     except SystemExit:
         pass
     except BaseException as error:
         print("Traceback", repr(error), flush=True)
     else:
-        print("it did not need it", flush=True)
+        print("no error", flush=True)
     finally:
         sys.stderr.flush()
         os._exit(0)
@@ -54,7 +54,7 @@ for action in {actions!r}:
 """
 END = "-- end of one --"
 
-# What is done, and the extra that it needs.
+# Actions and the extra that each needs.
 ACTIONS = {
     "a figure": (
         "plot",
@@ -95,7 +95,7 @@ ACTIONS = {
 
 
 def alone(code: str) -> subprocess.CompletedProcess[str]:
-    """Run Python without optional packages, and with warnings as errors."""
+    """Run Python without optional packages, with warnings as errors."""
     code = WITHOUT.format(names=set(OPTIONAL)) + code
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -107,8 +107,8 @@ def alone(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def said():
-    """What each action says, and the core after them; all in one process, for its imports."""
+def outputs():
+    """Return the output of each action and of the core, from one process."""
     actions = [action for _, action in ACTIONS.values()] if hasattr(os, "fork") else []
     result = alone(ONE_LINE.format(actions=actions, end=END, core=CORE))
     assert (result.returncode, result.stderr) == (0, "")
@@ -118,9 +118,9 @@ def said():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("what", ACTIONS)
-def test_what_needs_an_extra_names_it_in_one_line(what, said):
+def test_the_error_names_the_extra_in_one_line(what, outputs):
     extra, _ = ACTIONS[what]
-    words = said[what].strip()
+    words = outputs[what].strip()
     assert "Traceback" not in words
     assert len(words.splitlines()) == 1, words
     assert f"pip install 'orthodrome[{extra}]'" in words
@@ -130,7 +130,7 @@ CORE = """
 import numpy as np, orthodrome as o
 from warnings import filterwarnings
 from sklearn.datasets import load_iris
-filterwarnings("ignore", "The points take up")  # of nested spheres: iris goes round one of them
+filterwarnings("ignore", "The points take up")  # nested spheres of iris
 X, y = (each[::3] for each in load_iris(return_X_y=True))
 for name in o.__all__:
     getattr(o, name)
@@ -146,8 +146,8 @@ print("all")
 """
 
 
-def test_the_core_needs_nothing_optional(said):
-    assert said["core"].strip() == "all"
+def test_the_core_needs_nothing_optional(outputs):
+    assert outputs["core"].strip() == "all"
 
 
 #: Extras of developers, and the one of all.

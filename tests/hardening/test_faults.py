@@ -150,17 +150,17 @@ def test_killed_while_writing(kind, most, tmp_path):
     new, old = both_contents(kind, path)
     n_lines = lines_of(lambda: write(path, 2), WRITING)
     assert n_lines > 10
-    seen = []
+    contents = []
     for place in np.unique(np.linspace(1, n_lines, min(most, n_lines)).astype(int)):
         path.write_bytes(old)
         assert killed_at(int(place), lambda: write(path, 2), WRITING) == -signal.SIGKILL
-        seen.append(path.read_bytes())
-        assert seen[-1] in (old, new)
+        contents.append(path.read_bytes())
+        assert contents[-1] in (old, new)
         # what is left behind is hidden
         assert all(one == path or one.name.startswith(".") for one in tmp_path.iterdir())
-    assert seen[0] == old
-    assert seen[-1] == new  # after the last line
-    assert sorted(seen, key=lambda content: content == new) == seen
+    assert contents[0] == old
+    assert contents[-1] == new  # after the last line
+    assert sorted(contents, key=lambda content: content == new) == contents
     check_written_anew(kind, path)
 
 
@@ -339,10 +339,10 @@ def test_outputs_of_the_command_line_on_a_full_disk(kind, tmp_path):
     for size in (200, sizes[1] - 100, sizes[-1] - 100):
         for name, content in earlier.items():
             (out / name).write_bytes(content)
-        code, said = in_child(lambda: command(*arguments), file_size=size).result
+        code, errors = in_child(lambda: command(*arguments), file_size=size).result
         assert code == 1
-        assert "Traceback" not in said
-        assert f"orthodrome: File too large: {out}" in said
+        assert "Traceback" not in errors
+        assert f"orthodrome: File too large: {out}" in errors
         assert {one.name: one.read_bytes() for one in out.iterdir()} == earlier
     assert in_child(lambda: command(*arguments), file_size=2 * sizes[-1]).result[0] == 0
     assert {one.name for one in out.iterdir()} == names

@@ -177,18 +177,18 @@ NOTES = {"columns": list("uvwx"), "kind": "table"}
 def predicted(path):
     """Return the output of the command `predict`; raise its error message."""
     rows = written(path.with_name("rows-for-fuzzed.csv"), b"u,v,w,x\n1,2,3,4\n4,5,6,7\n")
-    said, out = io.StringIO(), io.StringIO()
+    errors, out = io.StringIO(), io.StringIO()
     with (
-        contextlib.redirect_stderr(said),
+        contextlib.redirect_stderr(errors),
         contextlib.redirect_stdout(out),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # of invalid numbers
         code = app.main(["predict", str(path), str(rows), "--quiet"])
-    if "unexpectedly" in said.getvalue():
-        raise AssertionError(said.getvalue())
+    if "unexpectedly" in errors.getvalue():
+        raise AssertionError(errors.getvalue())
     if code:
-        raise ValueError(said.getvalue())
+        raise ValueError(errors.getvalue())
     return out.getvalue()
 
 

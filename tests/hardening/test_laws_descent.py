@@ -1,9 +1,8 @@
-"""Laws of iterations: what is minimised never rises, what is maximised never falls.
+"""Laws of iterations: objectives never get worse.
 
-For every kernel that promises to be positive definite. EM with Karcher means is the paper's, not
-the likeliest, and its likelihood may fall once, by less than the tolerance. The Hebbian algorithm
-is stochastic: what its components capture rises with every pass where steps are small, and with
-automatic gains from the first pass to the last.
+For every positive definite kernel. EM with Karcher means does not maximise the likelihood exactly,
+which may fall by less than the tolerance. The Hebbian algorithm is stochastic: with small steps the
+captured variance grows in every pass, with automatic gains from the first pass to the last.
 """
 
 import warnings
@@ -37,9 +36,9 @@ seeds, dtypes = st.integers(0, 2**16), st.sampled_from(DTYPES)
 
 
 def definite():
-    """Kernels that promise to be positive definite, and have real values."""
+    """Return positive definite kernels with real values."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of those that are not
+        warnings.simplefilter("ignore", UserWarning)  # of indefinite kernels
         fits = {name: clone(each).fit(sample(name).X) for name, each in KERNELS.items()}
     return [n for n, each in fits.items() if each.positive_definite and n != "HermitianLinear"]
 
@@ -49,7 +48,7 @@ WITH_PREIMAGES = [name for name in DEFINITE if name not in WITHOUT_PREIMAGES]
 
 
 def assert_falls(values, dtype=np.float64, scale=None):
-    """But for the rounding of a sum of terms of that size."""
+    """Check that values do not rise, except by rounding of terms of this size."""
     values = np.asarray(values, dtype=np.float64)
     scale = float(np.abs(values).max()) if scale is None else scale
     assert np.all(np.diff(values) <= 64 * np.finfo(dtype).eps * scale)
@@ -59,7 +58,6 @@ def assert_falls(values, dtype=np.float64, scale=None):
 
 
 def check_k_means(kind, name, seed, dtype):
-    """From one random start, in one group, so that the iteration has a way to go."""
     options = {"init": "random", "n_init": 1, "random_state": seed}
     given = sample(name, 40, seed, dtype)
     if kind == "flat":
@@ -109,7 +107,7 @@ def check_mixture(covariance, update, name, seed, dtype):
     model = fitted(model, sample(name, 40, seed, dtype))
     values = np.array([entry["log_likelihood"] for entry in model.history_])
     again = np.array([bool(entry["reseeded"]) for entry in model.history_])
-    gains = np.diff(values)[~again[1:]]  # a component that lost all its points begins anew
+    gains = np.diff(values)[~again[1:]]  # an empty component is restarted
     least = 1e-10 if update == "likelihood" else tol
     assert np.all(gains >= -least * (1 + np.abs(values).max()))
     assert model.lower_bound_ == values.max()
@@ -148,7 +146,7 @@ def gram_of(name, n, seed, dtype):
 def test_karcher_means_only_go_down(name, seed, dtype):
     gram = gram_of(name, 15, seed, dtype)
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings():  # points may be far from each other, and the start from all
+    with warnings.catch_warnings():  # points may be far apart
         warnings.simplefilter("ignore", UserWarning)
         found = karcher_mean(gram, rng.random(15) + 0.1, initial=np.eye(15)[0], tol=0)
     assert_falls([entry["objective"] for entry in found.history], dtype, np.pi**2)
@@ -158,7 +156,7 @@ def test_karcher_means_only_go_down(name, seed, dtype):
 @given(st.sampled_from(WITH_PREIMAGES), seeds)
 def test_more_iterations_never_make_a_preimage_worse(name, seed):
     X = sample(name, 15, seed).X
-    with warnings.catch_warnings():  # it is cut short on purpose
+    with warnings.catch_warnings():  # few iterations
         warnings.simplefilter("ignore", UserWarning)
         found = [
             karcher_mean_preimage(on_sphere(name), X, max_iter=count).objective
@@ -198,7 +196,6 @@ def test_more_iterations_never_make_a_direction_worse(name, p, seed):
 @examples(20)
 @given(st.sampled_from(DEFINITE), st.sampled_from([1.0, 1.5, 2.0]), st.booleans(), seeds)
 def test_more_iterations_never_make_a_subsphere_worse(name, p, great, seed):
-    """L-BFGS and Newton's method go down; of several starts the best end is taken."""
     Y = coordinates(name, 9, seed)
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
     if Y.shape[1] < 3:
@@ -215,7 +212,7 @@ def test_more_iterations_never_make_a_subsphere_worse(name, p, great, seed):
 
 
 def captured(K, coefficients):
-    """The part of the variance in the span of the components."""
+    """Return the fraction of the variance in the span of the components."""
     products = coefficients @ K
     inner = products @ coefficients.T
     return float(np.trace(np.linalg.pinv(inner) @ (products @ products.T))) / np.trace(K)
@@ -228,14 +225,13 @@ def centered_matrix(name, n, seed):
 @examples(10)
 @given(st.sampled_from(DEFINITE), seeds)
 def test_small_steps_capture_more_with_every_pass(name, seed):
-    """As gradient ascent does: a pass moves by the gain times the matrix, to first order."""
     K = centered_matrix(name, 40, seed)
     gain = 0.02 / np.linalg.eigvalsh(K)[-1]
     options = {"gain": "constant", "eta0": gain, "tol": 0, "polish": False, "random_state": seed}
     found, values = None, []
     for n_passes in (0, *[1] * 12):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it is cut short on purpose
+            warnings.simplefilter("ignore", UserWarning)  # few iterations
             found = hebbian(K, 2, initial=found, n_passes=n_passes, **options)
         values.append(captured(K, found.coefficients))
     assert_falls(-np.array(values))

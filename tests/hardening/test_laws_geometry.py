@@ -1,8 +1,8 @@
-"""Laws of the sphere, for every kernel over every Gram operator: hypothesis draws the products.
+"""Laws of the sphere for every kernel and every Gram operator, drawn by hypothesis.
 
-Gram matrices are positive semidefinite where the kernel promises it; Log and Exp are inverse;
-distances keep the triangle inequality; Karcher means go along with permutations and rotations, and
-take weights as repetition; every eigensolver finds the spectrum of every geometry.
+Gram matrices of positive definite kernels are semidefinite; Log and Exp are inverse; distances
+satisfy the triangle inequality; Karcher means are equivariant under permutations and rotations, and
+weights are repetition; every eigensolver finds the spectrum of every geometry.
 """
 
 import importlib
@@ -46,12 +46,12 @@ dtypes = st.sampled_from(DTYPES)
 
 
 def sampled(count, check, *strategies):
-    """A test of a law for values that hypothesis draws."""
+    """Return a test of a law for drawn values."""
     return examples(count)(given(*strategies)(check))
 
 
 def everywhere(count, check, *strategies, **grids):
-    """A slow test of a law for all of these values, with those that hypothesis draws."""
+    """Return a slow test of a law for all values of the grids, and drawn values."""
     test = sampled(count, check, *strategies)
     for name, values in grids.items():
         test = pytest.mark.parametrize(name, values)(test)
@@ -62,7 +62,7 @@ def everywhere(count, check, *strategies, **grids):
 
 
 def rows(kernel, n, seed, dtype, copies=0, near=0):
-    """Rows for a kernel; some of them twice, and some nearly so."""
+    """Return rows for a kernel, with some copies and near copies."""
     X = sample(kernel, n, seed, dtype).X
     rng = np.random.default_rng(seed)
     for _ in range(copies):
@@ -73,15 +73,15 @@ def rows(kernel, n, seed, dtype, copies=0, near=0):
 
 
 @cache
-def promises(name):
-    """Whether the kernel says that it is positive definite on such data."""
+def is_definite(name):
+    """Return whether the kernel is positive definite on such data."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of those that are not
+        warnings.simplefilter("ignore", UserWarning)  # of indefinite kernels
         return bool(clone(KERNELS[name]).fit(rows(name, 9, 0, np.float64)).positive_definite)
 
 
-DEFINITE = [name for name in KERNELS if promises(name)]
-#: Those whose points have unit length, or are brought to it.
+DEFINITE = [name for name in KERNELS if is_definite(name)]
+#: Those that can be normalised.
 ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
 
 
@@ -89,7 +89,7 @@ ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
 
 
 def _unit_combinations(kernel, X):
-    """Of each point with the mean of all, of unit length."""
+    """Return normalised combinations of each point with the mean of all."""
     n, K = len(X), kernel(X).astype(np.float64)
     W = np.eye(n) + 0.5 / n
     W /= np.sqrt(np.einsum("ij,jk,ik->i", W, K, W))[:, None]
@@ -97,7 +97,7 @@ def _unit_combinations(kernel, X):
 
 
 def _features(kernel, X):
-    """By all points as anchors, so that nothing is left out but rounding."""
+    """Use all points as anchors, so that the error is only rounding."""
     return CoordinateGram(
         anchor_coordinates(kernel, X, choose_anchors(kernel, X, len(X)), unit=True)
     )
@@ -137,8 +137,7 @@ def _about_mean(gram):
     return Tangent(gram, xi / np.sqrt(xi @ (gram @ xi)))
 
 
-#: Geometries, which are positive semidefinite where the matrix is; graphs, where it has no
-#: negative entries too.
+#: Geometries, which are semidefinite if the matrix is; graphs also need nonnegative entries.
 GEOMETRIES = {
     "plain": lambda gram: gram,
     "Centered": Centered,
@@ -160,9 +159,9 @@ def test_every_operator_is_here():
     assert operators == listed - {"plain"}
 
 
-def test_most_kernels_promise_to_be_definite():
+def test_most_kernels_are_definite():
     assert set(KERNELS) - set(DEFINITE) == CONDITIONAL | {
-        "FromCallable",  # nothing is known of it
+        "FromCallable",  # unknown
         "RiemannianShape",
         "Sigmoid",
     }
@@ -172,9 +171,9 @@ def test_most_kernels_promise_to_be_definite():
 
 
 def assert_semidefinite(matrix, dtype, terms=None):
-    """But for the rounding of its entries, a few units in the last place of their terms, n times.
+    """Check that a matrix is semidefinite up to rounding of its entries.
 
-    `terms` is the size of what entries are differences of; default: that of the largest entry.
+    Entries are differences of numbers of the size `terms`, by default the largest entry.
     """
     matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
     size = len(matrix) * (float(np.abs(matrix).max()) if terms is None else terms)
@@ -186,7 +185,7 @@ def check_semidefinite(operator, geometry, name, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
     kernel = on_sphere(name).fit(X)
     gram = GEOMETRIES[geometry](POINTS[operator](kernel, X))
-    # of points of length 1, up to a quarter circle from the mean: θ/sin θ is at most π/2
+    # unit vectors up to a quarter circle from the mean: θ/sin θ is at most π/2
     assert_semidefinite(gram.toarray(), dtype, terms=(np.pi / 2) ** 2)
 
 
@@ -238,7 +237,7 @@ test_every_geometry_of_every_operator = everywhere(
 
 
 class Sphere:
-    """Points as coefficients over an operator, and their lengths by its matrix in float64."""
+    """Points as coefficients over an operator, with inner products in float64."""
 
     def __init__(self, name, operator, seed, dtype, n=12):
         self.X = rows(name, n, seed, dtype, copies=2)
@@ -251,7 +250,7 @@ class Sphere:
         return np.einsum("ij,jk,ik->i", a.astype(float), self.matrix, b.astype(float))
 
     def points(self, m):
-        """Of unit length, each a combination of a few points."""
+        """Return normalised combinations of a few points."""
         vectors = np.zeros((m, len(self.matrix)))
         for row in vectors:
             row[self.rng.integers(len(row), size=3)] = 0.2 + self.rng.random(3)
@@ -259,18 +258,18 @@ class Sphere:
         return (vectors / lengths[:, None]).astype(self.dtype)
 
     def tangents(self, m, base):
-        """Orthogonal to the base point, of lengths up to 2.5; those of rounding's size are left."""
+        """Return vectors orthogonal to the base point, of lengths up to 2.5."""
         vectors = self.points(m).astype(float)
         for _ in range(2):
-            along = self.inner(vectors, np.broadcast_to(base.astype(float), vectors.shape))
-            vectors -= along[:, None] * base.astype(float)
+            products = self.inner(vectors, np.broadcast_to(base.astype(float), vectors.shape))
+            vectors -= products[:, None] * base.astype(float)
         lengths = np.sqrt(np.maximum(self.inner(vectors, vectors), 0.0))
         vectors = vectors[lengths > 0.05]
         wanted = np.linspace(0.1, 2.5, len(vectors))
         return (vectors * (wanted / lengths[lengths > 0.05])[:, None]).astype(self.dtype)
 
     def rounding(self, *vectors):
-        """Of a squared length: units in the last place of the sum of its terms' sizes."""
+        """Return the rounding error of a squared length."""
         size = max((np.abs(v).sum(axis=-1).max(initial=1.0) for v in vectors), default=1.0)
         return 32 * float(np.finfo(self.dtype).eps) * float(size) ** 2
 
@@ -284,7 +283,7 @@ def check_maps(name, operator, seed, dtype):
     assert logs.dtype == back.dtype == dtype
     small = sphere.rounding(points, base, logs)
     bases = np.broadcast_to(base, points.shape)
-    # some rows are there twice: a point at the base may have other coefficients than the base
+    # with copies, a point at the base may have other coefficients than the base
     apart = sphere.inner(points - bases, points - bases) > small
     tolerance = np.sqrt(small) * np.abs(points).max()
     np.testing.assert_allclose(back[apart], points[apart], rtol=0, atol=tolerance)
@@ -299,7 +298,7 @@ def check_maps(name, operator, seed, dtype):
     ends = exp(tangents, base_point=base, **options)
     np.testing.assert_allclose(sphere.inner(ends, ends), 1, rtol=0, atol=small)
     again = log(ends, base_point=base, **options) - tangents
-    # near the antipode a small turn of the end is a large one of the Log
+    # near the antipode the Log is ill-conditioned
     np.testing.assert_allclose(sphere.inner(again, again), 0, rtol=0, atol=np.sqrt(small) / 4)
 
 
@@ -317,7 +316,7 @@ def check_distances(name, seed, dtype, copies, near):
     kernel = on_sphere(name).fit(X)
     angles = geodesic_distances(X, kernel=kernel).astype(np.float64)
     eps = float(np.finfo(dtype).eps)
-    # where only the cosine is known, an angle near 0 has half of its digits
+    # from a cosine, an angle near 0 has half of the digits
     slack = 64 * eps if isinstance(kernel, Radial) else 8 * np.sqrt(eps)
     np.testing.assert_allclose(angles, angles.T, rtol=0, atol=slack)
     np.testing.assert_allclose(np.diagonal(angles), 0, rtol=0, atol=slack)
@@ -337,12 +336,12 @@ test_distances_of_every_kernel = everywhere(
 
 # Karcher means ------------------------------------------------------------------------------------
 
-#: Of a mean over an operator, which is as precise as its matrix.
+#: Tolerances of a mean over an operator.
 MEANS = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
 def mean_of(points, weights):
-    with warnings.catch_warnings():  # a few points may lie beyond the hemisphere about the mean
+    with warnings.catch_warnings():  # a few points may lie outside the hemisphere of the mean
         warnings.simplefilter("ignore", UserWarning)
         return karcher_mean(points, weights)
 
@@ -379,23 +378,22 @@ def check_means(name, operator, seed, dtype):
     np.testing.assert_allclose(turned, turn @ (plain.point @ Y), rtol=0, atol=tol)
 
 
-test_karcher_means_go_along = sampled(30, check_means, names, operators, seeds, dtypes)
-test_karcher_means_go_along_everywhere = everywhere(
+test_karcher_means_are_equivariant = sampled(30, check_means, names, operators, seeds, dtypes)
+test_karcher_means_are_equivariant_everywhere = everywhere(
     5, check_means, seeds, dtypes, name=ON_SPHERE, operator=POINTS
 )
 
 
 # Eigensolvers -------------------------------------------------------------------------------------
 
-#: Solvers, some of which are made to iterate on few rows; and to how many parts of the largest
-#: eigenvalue they are good, in double and in single precision.
+#: Solvers, and their errors relative to the largest eigenvalue, in double and single precision.
 EIGENSOLVERS = {
     "auto": ("auto", (1e-12, 1e-5)),
     "dense": ("dense", (1e-12, 1e-5)),
     "krylov": (KRYLOV, (1e-11, 1e-5)),
-    # a pair that is good to its tolerance may be another than the next, where these are near
+    # near eigenvalues may be exchanged
     "hebbian": (HEBBIAN, (2e-2, 2e-2)),
-    # all points are anchors; what they leave out is what rounding hides of dependent ones
+    # all points are anchors; dependent ones are left out
     "nystroem": (Nystroem(n_anchors=60), (1e-8, 1e-4)),
 }
 
@@ -405,7 +403,7 @@ def test_every_solver_is_here():
 
 
 def check_solvers(operator, geometry, name, seed, dtype):
-    """Their values are those of LAPACK on the whole matrix, in float64, in any order of rows."""
+    """Compare with LAPACK on the whole matrix in float64, in two orders of rows."""
     n = 40
     X = rows(name, n, seed, dtype, copies=3)
     order = np.random.default_rng(seed).permutation(n)
@@ -413,7 +411,7 @@ def check_solvers(operator, geometry, name, seed, dtype):
     gram, permuted = (GEOMETRIES[geometry](POINTS[operator](kernel, Z)) for Z in (X, X[order]))
     exact = np.linalg.eigvalsh(gram.toarray().astype(np.float64))[::-1][:3]
     for called, (solver, tolerances) in EIGENSOLVERS.items():
-        if called == "hebbian" and operator == "DaskGram":  # a task for every few rows
+        if called == "hebbian" and operator == "DaskGram":  # too many tasks
             continue
         tol = tolerances[dtype == np.float32] * exact[0]
         for each in (gram, permuted) if "weighted" not in geometry else (gram,):
