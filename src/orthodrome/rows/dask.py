@@ -233,7 +233,8 @@ def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
     if not is_dask_array(X):
         raise ValueError(
             f"{owner} needs a dask array; got {type(X).__name__}. Use dask.array.from_array(X), or "
-            "to_dask_array(lengths=True) on a dask data frame."
+            "to_dask_array(lengths=True) on a dask data frame. To install dask, run "
+            "pip install 'orthodrome[distributed]'."
         )
     if X.ndim < 2:
         raise ValueError(
