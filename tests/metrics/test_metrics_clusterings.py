@@ -69,7 +69,7 @@ both = pytest.mark.parametrize(
 @both
 @settings(max_examples=60, deadline=None)
 @given(case=three_clusterings(), order=st.permutations(range(6)))
-def test_they_are_metrics_of_clusterings_and_the_naive_ones(function, naive, most, case, order):
+def test_metrics_equal_the_naive_ones(function, naive, most, case, order):
     (a, b, c), w = case
     distance = lambda x, y, w=w: function(x, y, sample_weight=w)  # noqa: E731
     weights = np.ones(len(a)) if w is None else w
@@ -92,18 +92,17 @@ def test_they_are_metrics_of_clusterings_and_the_naive_ones(function, naive, mos
         assert distance(a[copies], b[copies], None) == pytest.approx(found, abs=CLOSE)
 
 
-def test_known_values():
+def test_known_variations_of_information():
     n = 12
-    assert variation_of_information(np.zeros(n), np.arange(n)) == pytest.approx(np.log(n))
-    # independent clusterings of 3 and 4: the sum of both entropies
-    assert variation_of_information(np.arange(n) % 3, np.arange(n) % 4) == pytest.approx(np.log(12))
-    # a cluster of half the points cut in half (Meilă: the entropy of the cut times its share)
-    assert variation_of_information([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(np.log(2) / 2)
-
-
-def test_against_the_mutual_information_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 7, size=(2, 500))
+    for first, second, expected in (
+        (np.zeros(n), np.arange(n), np.log(n)),
+        # independent clusterings of 3 and 4: the sum of both entropies
+        (np.arange(n) % 3, np.arange(n) % 4, np.log(12)),
+        # a cluster of half the points cut in half (Meilă: the entropy of the cut times its share)
+        ([0, 0, 1, 1], [0, 0, 1, 2], np.log(2) / 2),
+    ):
+        assert variation_of_information(first, second) == pytest.approx(expected)
+    a, b = np.random.default_rng(0).integers(0, 7, size=(2, 500))
     expected = entropy(np.bincount(a)) + entropy(np.bincount(b)) - 2 * mutual_info_score(a, b)
     assert variation_of_information(a, b) == pytest.approx(expected, rel=1e-12)
 
@@ -112,40 +111,31 @@ NAN = float("nan")
 DATES = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
 
 
+INVALID = [
+    ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
+    ([], [], None, "{owner} needs at least one point"),
+    ([[0, 1], [1, 0]], [0, 1], None, "1d array|1D array"),
+    ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must be one label for each point"),
+    ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
+    ([0, 1], [0, 1], [1.0, -1.0], "sample_weight of {owner} must not be negative"),
+    ([0, 1], [0, 1], [0.0, 0.0], "sample_weight of {owner} must have a positive entry"),
+    ([0, 1, 1], [0, None, None], None, "labels_pred has 2 missing labels, the first at 1"),
+    ([0, 1, 1], [0, NAN, NAN], None, "labels_pred has 2 missing labels, the first at 1"),
+    (np.array([NAN, "a"], dtype=object), [0, 1], None, "labels_true has 1 missing labels"),
+    ([0, 1], DATES, None, "labels_pred has 1 missing labels, the first at 1"),
+    (np.array([1, "a"], dtype=object), [0, 1], None, "labels_true .* can be sorted"),
+    (np.array([{}, {}], dtype=object), [0, 1], None, "labels_true .* can be sorted"),
+]
+
+
 @pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
-@pytest.mark.parametrize(
-    ("first", "second", "weights", "message"),
-    [
-        ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
-        ([], [], None, "{owner} needs at least one point"),
-        ([[0, 1], [1, 0]], [0, 1], None, "1d array|1D array"),
-        ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must be one label for each point"),
-        ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
-        ([0, 1], [0, 1], [1.0, -1.0], "sample_weight of {owner} must not be negative"),
-        ([0, 1], [0, 1], [0.0, 0.0], "sample_weight of {owner} must have a positive entry"),
-        ([0, 1, 1], [0, None, None], None, "labels_pred has 2 missing labels, the first at 1"),
-        ([0, 1, 1], [0, NAN, NAN], None, "labels_pred has 2 missing labels, the first at 1"),
-        (np.array([NAN, "a"], dtype=object), [0, 1], None, "labels_true has 1 missing labels"),
-        ([0, 1], DATES, None, "labels_pred has 1 missing labels, the first at 1"),
-        (
-            np.array([1, "a"], dtype=object),
-            [0, 1],
-            None,
-            "labels_true must have labels that can be sorted",
-        ),
-    ],
-)
-def test_refusals(distance, first, second, weights, message):
-    with pytest.raises(ValueError, match=message.format(owner=distance.__name__)):
-        distance(first, second, sample_weight=weights)
-
-
-def test_labels_that_cannot_be_used():
-    with pytest.raises(ValueError, match="labels_true must have labels that can be sorted"):
-        clustering_error(np.array([{}, {}], dtype=object), [0, 1])
+def test_invalid_input(distance):
+    for first, second, weights, message in INVALID:
+        with pytest.raises(ValueError, match=message.format(owner=distance.__name__)):
+            distance(first, second, sample_weight=weights)
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 1"):
-        clustering_error(pandas.Series(["x", None], dtype="string"), [1, 0])
+        distance(pandas.Series(["x", None], dtype="string"), [1, 0])
 
 
 def test_random_labels_of_usps():
@@ -169,7 +159,7 @@ def test_known_errors():
     assert clustering_error([0, 0, 1, 1], [0, 0, 0, 0]) == 0.5
 
 
-def test_error_of_many_clusters_is_what_scikit_learn_counts_for_the_right_names():
+def test_error_of_many_clusters_equals_scikit_learn():
     rng = np.random.default_rng(0)
     true = rng.integers(0, 40, size=3000)
     moved = np.where(rng.random(3000) < 0.2, rng.integers(0, 40, size=3000), true)

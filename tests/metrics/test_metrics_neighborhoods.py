@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from laws_sphere import every_input
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core import threads
 from orthodrome.datasets import make_von_mises_fisher
@@ -163,28 +164,23 @@ def test_precomputed_kernels_operators_and_callables(dtype):
     assert_both(high, low, X, E, kernel=lambda A, B: kernel(A, B))
 
 
-def test_names_and_fitted_kernels():
-    X, E = data(), data(d=2, seed=1)
+def test_names_fitted_kernels_and_sparse_data():
+    X, E = data() * (data(seed=3) > 0), data(d=2, seed=1)
     kernel = Wave(sigma="mean")
     by_object = neighborhood_preservation(X, E, kernel=kernel)
     assert not hasattr(kernel, "sigma_")
     np.testing.assert_array_equal(neighborhood_preservation(X, E, kernel="wave"), by_object)
     fitted = Wave(sigma="mean").fit(X / 9)
-    K = fitted(X)
-    assert_both(feature_space(K), euclidean(E), X, E, kernel=fitted)
-
-
-def test_sparse_data():
-    X, E = data() * (data(seed=3) > 0), data(d=2, seed=1)
-    for kernel in ("gaussian", "linear"):
+    assert_both(feature_space(fitted(X)), euclidean(E), X, E, kernel=fitted)
+    for name in ("gaussian", "linear"):
         np.testing.assert_array_equal(
-            neighborhood_preservation(scipy.sparse.csr_array(X), E, kernel=kernel),
-            neighborhood_preservation(X, E, kernel=kernel),
+            neighborhood_preservation(scipy.sparse.csr_array(X), E, kernel=name),
+            neighborhood_preservation(X, E, kernel=name),
         )
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(sigma=1e-3), Exponential(sigma=1e-4), Spherical(1e-3)])
-def test_kernel_values_of_zero_keep_the_order_of_the_inputs(kernel):
+def test_kernel_values_of_zero(kernel):
     X, E = data(), data(d=2, seed=1)
     K = kernel.fit(X)(X)
     np.testing.assert_array_equal(K, np.eye(N))
@@ -192,26 +188,23 @@ def test_kernel_values_of_zero_keep_the_order_of_the_inputs(kernel):
     assert_both(euclidean(X), euclidean(E), X, E, kernel=kernel)
 
 
-@pytest.mark.parametrize("change", [lambda Z: Z + 1e6, lambda Z: 1e-100 * Z, lambda Z: 1e100 * Z])
-def test_origin_scale_and_order_of_rows_do_not_matter(change):
+def test_origin_scale_and_order_of_rows_do_not_matter():
     X, E = data(), data(d=2, seed=1)
     expected = neighborhood_preservation(X, E)
-    np.testing.assert_array_equal(neighborhood_preservation(change(X), change(E)), expected)
+    for change in (lambda Z: Z + 1e6, lambda Z: 1e-100 * Z, lambda Z: 1e100 * Z):
+        np.testing.assert_array_equal(neighborhood_preservation(change(X), change(E)), expected)
     order = np.random.default_rng(2).permutation(N)
     np.testing.assert_array_equal(neighborhood_preservation(X[order], E[order]), expected)
     np.testing.assert_array_equal(coranking_matrix(X[order], E[order]), coranking_matrix(X, E))
-
-
-@pytest.mark.parametrize("scale", [2.0**-1060, 2.0**-700, 2.0**-150, 2.0**300])
-def test_extreme_scales_do_not_matter(scale):
-    """Twelve bits after the point, so that even the smallest scale is exact."""
+    # twelve bits after the point, so that even the smallest scale is exact
     X = np.round(4096 * data(n=300)) / 4096
-    np.testing.assert_array_equal(neighborhood_preservation(scale * X, X), 1)
-    np.testing.assert_array_equal(neighborhood_preservation(X, scale * X), 1)
+    for scale in (2.0**-1060, 2.0**-700, 2.0**-150, 2.0**300):
+        np.testing.assert_array_equal(neighborhood_preservation(scale * X, X), 1)
+        np.testing.assert_array_equal(neighborhood_preservation(X, scale * X), 1)
 
 
 def test_near_points_keep_their_order():
-    """Pairs at 1e-9 beside distances of 1: differences of squares would lose them."""
+    """Pairs at 1e-9, other distances of 1: differences of squares would lose them."""
     X = np.vstack([data(20), data(20) + 1e-9 * data(20, seed=5), data(20)[:5] + 3e-9])
     np.testing.assert_array_equal(
         neighborhood_preservation(X, euclidean(X), metric="precomputed"), 1
@@ -236,44 +229,32 @@ def test_laws_of_the_counts(n, d, seed):
     np.testing.assert_array_equal(swapped, counts.T)
 
 
-@pytest.mark.parametrize("kernel", [None, "gaussian", "linear"])
-def test_the_identity_keeps_everything(kernel):
-    X = data()
-    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
-    np.testing.assert_array_equal(coranking_matrix(X, X, kernel=kernel), N * np.eye(N - 1))
-
-
-def test_a_random_embedding_keeps_what_chance_keeps():
-    X, E = data(400), data(400, 2, seed=1)
-    chance = np.arange(1, 400) / 399
-    np.testing.assert_allclose(neighborhood_preservation(X, E), chance, rtol=0, atol=0.02)
+def test_identity_and_random_embeddings():
+    X, chance = data(400), np.arange(1, 400) / 399
+    random = neighborhood_preservation(X, data(400, 2, seed=1))
+    np.testing.assert_allclose(random, chance, rtol=0, atol=0.02)
+    for kernel in (None, "gaussian", "linear"):
+        np.testing.assert_array_equal(neighborhood_preservation(X[:N], X[:N], kernel=kernel), 1)
+        counts = coranking_matrix(X[:N], X[:N], kernel=kernel)
+        np.testing.assert_array_equal(counts, N * np.eye(N - 1))
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"kernel": Wave(sigma=0.3)}, {"metric": "geodesic"}], ids=str
 )
-@pytest.mark.parametrize("elements", [1, N, 5 * N + 3, N * N])
-def test_the_size_of_blocks_does_not_matter(monkeypatch, elements, options):
+def test_blocks_and_threads_do_not_matter(monkeypatch, options):
     X, E = data(), data(d=2, seed=1)
     quality = neighborhood_preservation(X, E, **options)
     counts = coranking_matrix(X, E, **options)
-    monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", elements)
-    np.testing.assert_array_equal(neighborhood_preservation(X, E, **options), quality)
-    np.testing.assert_array_equal(coranking_matrix(X, E, **options), counts)
-
-
-def test_threads_do_not_matter(monkeypatch):
-    X, E = data(300), data(300, 2, seed=1)
-    quality, counts = neighborhood_preservation(X, E), coranking_matrix(X, E)
-    monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", 7 * 300)
     monkeypatch.setattr(threads, "_cores", lambda: 2)
-    with threadpool_limits(2, user_api="blas"):
-        for _ in range(3):
-            np.testing.assert_array_equal(neighborhood_preservation(X, E), quality)
-            np.testing.assert_array_equal(coranking_matrix(X, E), counts)
+    for elements in (1, N, 5 * N + 3, N * N):
+        monkeypatch.setattr(neighborhoods, "_BLOCK_ELEMENTS", elements)
+        with threadpool_limits(2, user_api="blas"):
+            np.testing.assert_array_equal(neighborhood_preservation(X, E, **options), quality)
+            np.testing.assert_array_equal(coranking_matrix(X, E, **options), counts)
 
 
-def test_threads_take_turns_at_the_counts(monkeypatch):
+def test_threads_do_not_write_counts_at_once(monkeypatch):
     """Two that add to one matrix at a time would lose counts, now and then."""
     alone = threading.Lock()
     count_pairs = neighborhoods._count_pairs
@@ -336,7 +317,7 @@ def test_distances_of_integers_that_tie_are_ranked_by_row_number(levels):
 # The area -----------------------------------------------------------------------------------------
 
 
-def test_the_area_by_hand():
+def test_area_by_hand():
     """Four neighbours: R = (4 Q - κ)/(4 - κ) for κ = 1, 2, 3."""
     Q = [0.5, 0.75, 0.8, 1.0]
     R = [(2 - 1) / 3, (3 - 2) / 2, (3.2 - 3) / 1]
@@ -347,7 +328,7 @@ def test_the_area_by_hand():
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
-def test_the_area_of_the_best_and_of_chance(scale):
+def test_area_of_perfect_and_random_embeddings(scale):
     assert neighborhood_area(np.ones(50), scale=scale) == 1
     assert neighborhood_area([1 + 1e-15, 1.0, 1.0], scale=scale) == pytest.approx(1, rel=1e-12)
     chance = np.arange(1, 51) / 50
@@ -359,44 +340,29 @@ def test_the_area_of_the_best_and_of_chance(scale):
     assert abs(areas[0]) < 0.05 < 0.2 < areas[1] < 1
 
 
-@pytest.mark.parametrize(
-    ("quality", "scale", "message"),
-    [
+def test_invalid_quality():
+    for quality, scale, message in (
         ([1.0], "log", r"at least three points.*got shape \(1,\)"),
         ([[1.0, 1.0]], "log", r"at least three points.*got shape \(1, 2\)"),
-        ([0.5, np.nan, 1.0], "log", "Input quality contains NaN"),
-        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area must be .* between 0 and 1"),
-        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area must be .* between 0 and 1"),
+        ([0.5, np.nan, 1.0], "log", "quality contains NaN"),
+        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area .* from -0.01 to 1"),
+        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area .* from 0.5 to 1.01"),
         ([0.5, 1.0, 1.0], "cubic", "scale of neighborhood_area must be one of 'log', 'linear'"),
-    ],
-)
-def test_messages_of_the_area(quality, scale, message):
-    with pytest.raises(ValueError, match=message):
-        neighborhood_area(quality, scale=scale)
+    ):
+        with pytest.raises(ValueError, match=message):
+            neighborhood_area(quality, scale=scale)
 
 
 # Input --------------------------------------------------------------------------------------------
 
 
-def read_only(array):
-    array = array.copy()
-    array.setflags(write=False)
-    return array
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [np.ndarray.tolist, np.asfortranarray, read_only],
-    ids=["list", "fortran", "read-only"],
-)
+@every_input
 @pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
-def test_inputs_of_other_kinds_are_taken_and_kept(function, convert):
+def test_kinds_of_input(function, convert):
     X, E = data(), data(d=2, seed=1)
     K, L = X @ X.T, euclidean(E)
     for high, embedding, options in (
-        (X, E, {}),
         (X, E, {"metric": "geodesic"}),
-        (X, L, {"metric": "precomputed"}),
         (K, L, {"kernel": "precomputed", "metric": "precomputed"}),
         (X, E, {"kernel": "wave"}),
     ):
@@ -442,13 +408,13 @@ def with_nan(array):
         ({"embedding": 1e200 * data()}, "so large that their squares overflow"),
     ],
 )
-def test_messages(function, arguments, message):
+def test_invalid_input(function, arguments, message):
     arguments = {"X": data(), "embedding": data(d=2, seed=1), **arguments}
     with pytest.raises(ValueError, match=message):
         function(arguments.pop("X"), arguments.pop("embedding"), **arguments)
 
 
-def test_the_budget_of_the_matrix():
+def test_memory_budget():
     X = data()
     needed = 8 * N * N
     coranking_matrix(X, X, memory_budget=needed)
@@ -465,7 +431,7 @@ def test_the_budget_of_the_matrix():
 @pytest.mark.parametrize(
     ("concentration", "lowest", "highest"), [(8.8, 0.975, 0.99), (1.0, 0.78, 0.87)]
 )
-def test_geodesic_analysis_keeps_what_flat_analysis_bends(concentration, lowest, highest):
+def test_kernel_pga_preserves_more_than_kernel_pca(concentration, lowest, highest):
     """Points of a sphere S² in R^100, seen in two dimensions (kPGA, §6.1)."""
     means = []
     for seed in range(3):

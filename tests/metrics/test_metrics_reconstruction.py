@@ -42,7 +42,7 @@ def naive(K, A):
 
 @pytest.mark.parametrize("storage", ["memory", "recompute"])
 @pytest.mark.parametrize("elements", [1, 1000, 2**22])  # one row at a time, uneven blocks, all
-def test_against_the_whole_matrix(storage, elements, monkeypatch):
+def test_equals_the_whole_matrix(storage, elements, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK_ELEMENTS", elements)
     gram = Combined(operator(storage=storage), np.linspace(0.5, 2, N))
     K, A = gram.toarray(), coefficients()
@@ -56,7 +56,7 @@ def test_against_the_whole_matrix(storage, elements, monkeypatch):
     )
 
 
-def test_a_small_error_keeps_its_digits():
+def test_small_errors_are_accurate():
     """The expansion ‖K‖² - 2 tr + ‖·‖² would be left with rounding of ‖K‖², 1e-8 of ‖K‖."""
     U = np.linalg.qr(np.random.default_rng(0).standard_normal((N, 3)))[0]
     K = U @ np.diag([1.0, 0.5, 1e-11]) @ U.T
@@ -125,13 +125,17 @@ def test_no_components_do_better():
     assert small == pytest.approx(100 * smaller, rel=0.1)
 
 
-def test_an_indefinite_matrix_keeps_its_negative_part():
-    """AK of any A makes a positive semidefinite reconstruction."""
+def test_indefinite_matrices_and_more_components_than_points():
+    """(AK)ᵀAK is positive semidefinite for every A."""
     K = np.diag([3.0, 2.0, -1.0, -4.0])
     A = np.zeros((3, 4))
     A[0, 0], A[1, 1] = 3**-0.5, 2**-0.5
     assert reconstruction_error(K, A) == pytest.approx(np.sqrt(17))
     assert excess_reconstruction_error(K, A) == pytest.approx(0, abs=1e-14)
+    K = np.diag([3.0, 2.0, 1.0])
+    A = np.vstack([np.diag(1 / np.sqrt([3.0, 2.0, 1.0])), np.zeros((2, 3))])
+    assert excess_reconstruction_error(K, A) == 0.0
+    assert excess_reconstruction_error(np.zeros((3, 3)), A) == 0.0
 
 
 @pytest.mark.parametrize("n", [N, 1100])
@@ -151,13 +155,6 @@ def test_a_rank_of_at_most_r(n, offset, r):
         assert excess_reconstruction_error(gram, wrong, minimal=0.0) == np.inf
 
 
-def test_more_components_than_points():
-    K = np.diag([3.0, 2.0, 1.0])
-    A = np.vstack([np.diag(1 / np.sqrt([3.0, 2.0, 1.0])), np.zeros((2, 3))])
-    assert excess_reconstruction_error(K, A) == 0.0
-    assert excess_reconstruction_error(np.zeros((3, 3)), A) == 0.0
-
-
 @pytest.mark.parametrize("factor", [1e-300, 1e-170, 3.7, 1e200])
 def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
     """Squares of the entries would over- or underflow at most of these."""
@@ -173,7 +170,7 @@ def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
     assert excess_reconstruction_error(factor * K, A / root, **given) == pytest.approx(excess)
 
 
-# ------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------ errors
 
 
 def with_entry(value, i, j):
@@ -200,19 +197,16 @@ A = np.ones((2, 5))
         ([[1.0], [1.0, 2.0]], A, {}, r"(operator|Gram matrix) of .* must hold"),
     ],
 )
-def test_refusals(function, K, coefficients, options, message):
+def test_invalid_input(function, K, coefficients, options, message):
     with pytest.raises(ValueError, match=message):
         function(K, coefficients, **options)
 
 
-@pytest.mark.parametrize("minimal", [-1.0, np.nan, "none"])
-def test_a_bad_minimum(minimal):
-    with pytest.raises(ValueError, match="minimal of excess_reconstruction_error must be"):
-        excess_reconstruction_error(np.eye(5), A, minimal=minimal)
-
-
-def test_a_matrix_with_nan_is_refused_by_its_row():
-    K = with_entry(np.nan, 1, 2)  # as a kernel may have it, which is not checked before
-    gram = SimpleNamespace(shape=(5, 5), rows=K.__getitem__)
-    with pytest.raises(ValueError, match="The matrix must be finite; row 1 has NaN or infinity"):
+def test_bad_minimum_and_nan_from_a_kernel():
+    for minimal in (-1.0, np.nan, "none"):
+        with pytest.raises(ValueError, match="minimal of excess_reconstruction_error must be"):
+            excess_reconstruction_error(np.eye(5), A, minimal=minimal)
+    # a kernel may have NaN, which is not checked before
+    gram = SimpleNamespace(shape=(5, 5), rows=with_entry(np.nan, 1, 2).__getitem__)
+    with pytest.raises(ValueError, match="row 1 has NaN"):
         module._residual(gram, np.zeros((1, 5)))
