@@ -1,20 +1,17 @@
-"""Points, memberships and naive twins for the laws of mixtures on the sphere."""
+"""Points, memberships and naive versions for the laws of mixtures on the sphere."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
+from laws_sphere import unit
 from orthodrome import sphere
 from orthodrome.sphere.mixture import Mixture
 
 KINDS = ["full", "diag", "tied", "spherical"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_update = pytest.mark.parametrize("update", ["karcher", "likelihood"])
-
-
-def unit(vectors: NDArray) -> NDArray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def cap(n: int = 60, q: int = 3, seed: int = 0) -> NDArray:
@@ -39,12 +36,9 @@ def covariances(kind: str, k: int, q: int, seed: int = 0, scale: float = 0.05) -
 def matrices(mixture: Mixture) -> NDArray:
     """The covariances as full matrices, one per component."""
     k, q, c = mixture.n_components, mixture.n_modes, mixture.covariances
-    return {
-        "full": lambda: c,
-        "tied": lambda: np.array([c] * k),
-        "diag": lambda: np.array([np.diag(row) for row in c]),
-        "spherical": lambda: np.array([value * np.eye(q) for value in c]),
-    }[mixture.kind]()
+    if mixture.kind in ("full", "tied"):
+        return c if mixture.kind == "full" else np.array([c] * k)
+    return np.array([np.broadcast_to(row, q) * np.eye(q) for row in c])
 
 
 def some_mixture(kind: str, k: int = 3, q: int = 3, seed: int = 0, scale: float = 0.05) -> Mixture:

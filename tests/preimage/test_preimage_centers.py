@@ -1,4 +1,4 @@
-"""Laws of centres that are inputs: RKHS-GEO's equations (8) and (9), Algorithm 2, its limits."""
+"""Cluster centres that are inputs: RKHS-GEO, eqs. (8) and (9), Algorithm 2."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from laws_cluster import blobs
 from laws_kmeans import algorithm_2, cloud, equation_8, geometry, random_labels, slopes
 from laws_kmeans import squared_angles as naive_squared_angles
-from laws_sphere import DTYPES
 from orthodrome import HypersphericalKMeans
 from orthodrome._core.status import Status
 from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, RationalQuadratic, Wave
@@ -48,7 +47,7 @@ def test_equation_8_vanishes(sigma, seed):
 
 
 @pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)
-def test_the_objective_is_flat_and_least_at_every_center(kernel):
+def test_objective_is_least_at_every_center(kernel):
     X = cloud(80, d=2)
     run = run_of(X, kernel)
     sigma = kernel.sigma_
@@ -66,7 +65,7 @@ def test_the_objective_is_flat_and_least_at_every_center(kernel):
 
 
 @pytest.mark.parametrize("sigma", [0.2, 1.0])
-def test_centers_beside_a_cusp_are_least_too(sigma):
+def test_objective_is_least_at_centers_near_a_cusp(sigma):
     X = cloud(60, d=2)
     kernel = Exponential(sigma=sigma)
     run = run_of(X, kernel)
@@ -100,7 +99,7 @@ def test_algorithm_2_is_not_better(sigma, seed):
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=0, atol=1e-5)
 
 
-def test_centers_leave_those_of_k_means_as_sigma_falls():
+def test_centers_approach_those_of_k_means_as_sigma_grows():
     """Their distance from the means of the same clusters falls with σ, like 1/σ² in the end."""
     X = blobs(90)
     distances, labels = [], []
@@ -119,25 +118,21 @@ def test_centers_leave_those_of_k_means_as_sigma_falls():
     np.testing.assert_array_equal(run.labels, labels[-1])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_precision(dtype):
-    X = cloud(60, dtype=dtype)
-    run = run_of(X, Gaussian(sigma=1.0))
-    double = run_of(X.astype(np.float64), Gaussian(sigma=1.0))
-    assert run.centers.points.dtype == dtype
-    np.testing.assert_array_equal(run.labels, double.labels)
-    tol = 1e-12 if dtype is np.float64 else 2e-3
-    np.testing.assert_allclose(run.centers.points, double.centers.points, rtol=0, atol=tol)
-
-
-def test_data_far_from_the_origin():
+def test_precision_and_data_far_from_the_origin():
+    X, kernel = cloud(60), Gaussian(sigma=1.0)
+    for dtype, tol in ((np.float64, 1e-12), (np.float32, 2e-3)):
+        given = X.astype(dtype)
+        run, double = run_of(given, kernel), run_of(given.astype(np.float64), kernel)
+        assert run.centers.points.dtype == dtype
+        np.testing.assert_array_equal(run.labels, double.labels)
+        np.testing.assert_allclose(run.centers.points, double.centers.points, rtol=0, atol=tol)
     X = cloud(60, d=2)
     near, far = (run_of(X + shift, Gaussian(sigma=0.5)) for shift in (0.0, 1e6))
     np.testing.assert_array_equal(near.labels, far.labels)
     np.testing.assert_allclose(far.centers.points - 1e6, near.centers.points, rtol=0, atol=1e-6)
 
 
-def test_where_the_kernel_has_underflown():
+def test_kernels_that_underflow():
     """Clusters are Voronoi cells all the same, and a centre is one of its points."""
     X = cloud(60, d=2)
     centers = geometry("preimage", X, kernel=Gaussian(sigma=1e-4))
@@ -149,7 +144,7 @@ def test_where_the_kernel_has_underflown():
     assert run.inertia == pytest.approx(56 * (np.pi / 2) ** 2, rel=1e-12)
 
 
-def test_fixed_points_cut_short_are_not_called_converged():
+def test_max_iter_of_the_fixed_points():
     X = cloud(60, d=2)
     centers = geometry("preimage", X, kernel=Gaussian(sigma=0.5))
     centers.max_iter = 1
@@ -159,7 +154,7 @@ def test_fixed_points_cut_short_are_not_called_converged():
     assert lloyd(full, [random_labels(60, 3)], 3, max_iter=50)[0].status is Status.CONVERGED
 
 
-def test_the_nearest_center_on_the_sphere():
+def test_nearest_center():
     """`squared` are straight where the kernel falls, and angles where it does not."""
     X, places = cloud(20), cloud(4, seed=1)
     for kernel in (Gaussian(sigma=1.0), Wave(sigma=0.5)):

@@ -1,4 +1,4 @@
-"""The fixed point: what it finds for every radial kernel, and where it could go wrong."""
+"""Pre-images by the fixed point, for every radial kernel."""
 
 import sys
 
@@ -29,7 +29,7 @@ every_kind = pytest.mark.parametrize("kind", ["few", "all", "mixed"])
 
 
 @every_kernel
-def test_a_single_point_is_its_own_preimage(kernel):
+def test_preimage_of_a_single_point(kernel):
     X = cloud()
     result = preimage(kernel(), X, np.eye(len(X)))
     np.testing.assert_allclose(result.points, X, rtol=0, atol=1e-12)
@@ -41,7 +41,7 @@ def test_a_single_point_is_its_own_preimage(kernel):
 
 @every_kind
 @smooth_kernel
-def test_the_gradient_vanishes(kernel, kind):
+def test_gradient_vanishes(kernel, kind):
     X = cloud()
     kernel = kernel().fit(X)
     spread = np.sqrt(X.var(axis=0).sum())
@@ -55,7 +55,7 @@ def test_the_gradient_vanishes(kernel, kind):
 
 @every_kind
 @every_kernel
-def test_never_below_its_starts(kernel, kind):
+def test_objective_is_never_below_the_starts(kernel, kind):
     X = cloud()
     kernel = kernel().fit(X)
     beta = expansions(kind, len(X))
@@ -79,9 +79,9 @@ def test_no_optimiser_does_better_from_the_same_starts(kernel):
 
 
 @every_kernel
-def test_a_batch_is_its_parts(kernel):
-    X = cloud()
-    beta = expansions("mixed", len(X))
+def test_batches_and_duplicates(kernel):
+    """Expansions do not affect each other; a duplicate adds to the coefficient."""
+    X, beta = cloud(), expansions("mixed", len(cloud()))
     kernel = kernel().fit(X)
     options = {"tol": 1e-9, "max_iter": 5000}
     together = preimage(kernel, X, beta, **options).points
@@ -89,11 +89,17 @@ def test_a_batch_is_its_parts(kernel):
         alone = preimage(kernel, X, row, **options).points
         assert alone.shape == (1, X.shape[1])
         np.testing.assert_allclose(alone[0], z, rtol=0, atol=1e-6)
+    few = expansions("few", len(X))
+    split = np.concatenate([few, 0.25 * few[:, :10]], axis=1)
+    split[:, :10] -= split[:, len(X) :]
+    expected = preimage(kernel, X, few, **options).points
+    found = preimage(kernel, np.concatenate([X, X[:10]]), split, **options).points
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 1e-6])
 @every_kernel
-def test_a_training_point_does_not_pin_the_iterate(kernel, coefficient):
+def test_training_points_do_not_hold_the_iterate(kernel, coefficient):
     """At distance 0 the weight h'(0) of a cusp is infinite; the point is left out instead."""
     X = cloud()
     kernel = kernel().fit(X)
@@ -111,7 +117,7 @@ def test_a_training_point_does_not_pin_the_iterate(kernel, coefficient):
             assert reached > start + 0.1 * (best - start)
 
 
-def test_the_mean_is_among_the_starts():
+def test_the_mean_is_a_start():
     """Each corner of this triangle is a local maximum, at a cusp; the best lies between them."""
     angles = 2 * np.pi * np.arange(3) / 3
     corners = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -136,7 +142,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch):
 @pytest.mark.parametrize(
     "kernel", [Gaussian, Exponential, Matern, *(CUSPS[name] for name in ("spherical", "circular"))]
 )
-def test_tiny_sigma_keeps_a_start(kernel, sigma):
+def test_tiny_sigma(kernel, sigma):
     """All weights underflow, but for a point with itself: the heaviest point is the answer."""
     X = cloud()
     beta = expansions("all", len(X))
@@ -147,7 +153,7 @@ def test_tiny_sigma_keeps_a_start(kernel, sigma):
 
 @pytest.mark.parametrize("kind", ["few", "mixed"])
 @pytest.mark.parametrize("kernel", [Gaussian, lambda sigma: Matern(2.5, sigma), RationalQuadratic])
-def test_huge_sigma_is_the_linear_combination(kernel, kind):
+def test_huge_sigma(kernel, kind):
     X = cloud()
     beta = 3 * expansions(kind, len(X))
     kernel = RationalQuadratic(sigma=1e6) if kernel is RationalQuadratic else kernel(1e6)
@@ -182,21 +188,6 @@ def test_float32(kernel, offset):
 
 
 @every_kernel
-def test_duplicates_are_a_larger_coefficient(kernel):
-    X = cloud()
-    twice = np.concatenate([X, X[:10]])
-    beta = expansions("few", len(X))
-    split = np.concatenate([beta, 0.25 * beta[:, :10]], axis=1)
-    split[:, :10] -= split[:, len(X) :]
-    kernel = kernel().fit(X)
-    options = {"tol": 1e-9, "max_iter": 5000}
-    expected = preimage(kernel, X, beta, **options).points
-    np.testing.assert_allclose(
-        preimage(kernel, twice, split, **options).points, expected, atol=1e-6
-    )
-
-
-@every_kernel
 def test_all_points_equal(kernel):
     for value in (0.1, 1 / 3, 1e8 + 0.1):
         X = np.full((7, 2), value)
@@ -218,7 +209,7 @@ def test_expansions_without_a_maximum_stay_finite(kernel, beta):
 # ------------------------------------------------------------------ the end of an iteration
 
 
-def test_non_convergence_says_how_many_and_what_to_do():
+def test_max_iter_is_reported():
     X = cloud()
     beta = expansions("all", len(X), m=5)
     message = r"preimage: stopped at max_iter \(5 of 5 pre-images after 2 iterations\).*max_iter"

@@ -47,17 +47,17 @@ def test_equals_the_formula(kernel, alpha, kind):
     assert np.all(np.isnan(result.similarity))
 
 
-def test_linear_kernel_is_the_linear_combination():
+def test_linear_kernel():
+    """The linear combination for a small penalty, the mean for a large one or constant inputs."""
     X = cloud() + 5.0
     beta = expansions("mixed", len(X))
     points = preimage("linear", X, beta, alpha=1e-10).points
     np.testing.assert_allclose(points, beta @ X, rtol=0, atol=1e-7)
-
-
-def test_a_large_ridge_is_the_mean():
-    X = cloud()
-    points = preimage("linear", X, expansions("few", len(X)), alpha=1e12).points
-    np.testing.assert_allclose(points, np.tile(X.mean(axis=0), (6, 1)), atol=1e-8)
+    points = preimage("linear", cloud(), beta, alpha=1e12).points
+    np.testing.assert_allclose(points, np.tile(cloud().mean(axis=0), (6, 1)), atol=1e-8)
+    same = np.full((6, 2), 0.1)
+    points = preimage("linear", same, np.full(6, 1 / 6)).points
+    np.testing.assert_allclose(points, same[:1])
 
 
 @every_kernel
@@ -104,9 +104,3 @@ def test_sparse_inputs():
         sparse = preimage(kernel, scipy.sparse.csr_array(X), beta)
         assert sparse.method == "ridge"
         np.testing.assert_allclose(sparse.points, dense, atol=1e-6)
-
-
-def test_constant_inputs():
-    X = np.full((6, 2), 0.1)
-    points = preimage("linear", X, np.full(6, 1 / 6)).points
-    np.testing.assert_allclose(points, X[:1])

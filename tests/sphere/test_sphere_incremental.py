@@ -1,4 +1,4 @@
-"""The mean and the moments of Log maps of batches that are seen once."""
+"""The mean and the moments of Log maps, from batches that are read once."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def errors(origin, f, lengths):
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.3, 1.2])
-def test_a_sample_of_all_rows_is_exact_wherever_the_base_point_is(offset):
+def test_a_sample_of_all_rows_is_exact(offset):
     f, lengths = cap()
     w = np.random.default_rng(1).uniform(0, 3, len(f))
     base = np.cos(offset) * pole() + np.sin(offset) * np.eye(6)[2]
@@ -72,14 +72,19 @@ def test_a_sample_of_all_rows_is_exact_wherever_the_base_point_is(offset):
     assert found.gradient_norm <= 1e-12
 
 
-def test_the_covariance_of_points_close_together_keeps_its_digits():
+def test_covariance_of_near_points_and_of_float32():
     f, lengths = cap(n=4000, width=1e-6)
     found = moments_of(f, base=pole(), sample_size=500).origin()
     _, covariance, _, _ = naive(f, np.ones(len(f)), lengths)
     np.testing.assert_allclose(found.covariance, covariance, rtol=0, atol=1e-8 * covariance.max())
+    f, _ = cap(n=2000)
+    single = moments_of(f.astype(np.float32), base=pole(), sample_size=300)
+    assert single.plain.dtype == single.sample.vectors.dtype == np.float64
+    double = moments_of(f, base=pole(), sample_size=300).origin()
+    np.testing.assert_allclose(single.origin().covariance, double.covariance, atol=1e-7)
 
 
-def test_sums_are_those_of_the_definition():
+def test_sums_equal_their_definition():
     f, lengths = cap(n=40)
     w = np.random.default_rng(2).uniform(0, 3, 40)
     moments = moments_of(f, w, lengths, base=pole(), cuts=[7, 20], sample_size=5)
@@ -107,10 +112,8 @@ def test_batches_do_not_matter(cuts):
         moments_of(f, w, lengths, base=pole(), cuts=c, sample_size=50) for c in ([], cuts)
     )
     assert split.n_seen == 300
-    np.testing.assert_array_equal(split.sample.vectors, whole.sample.vectors)
-    np.testing.assert_array_equal(split.sample.weights, whole.sample.weights)
-    np.testing.assert_array_equal(split.sample.lengths, whole.sample.lengths)
-    assert split.sample.threshold == whole.sample.threshold
+    for name in ("vectors", "weights", "lengths", "threshold"):
+        np.testing.assert_array_equal(getattr(split.sample, name), getattr(whole.sample, name))
     for name in ("plain", "stretched", "scaled"):
         np.testing.assert_allclose(getattr(split, name), getattr(whole, name), rtol=0, atol=1e-12)
     a, b = split.origin(), whole.origin()
@@ -119,7 +122,7 @@ def test_batches_do_not_matter(cuts):
     assert a.total == pytest.approx(b.total, rel=1e-10)
 
 
-def test_a_batch_leaves_the_moments_before_it_as_they_were_and_the_seed_chooses_the_sample():
+def test_moments_are_immutable_and_seeded():
     f, _ = cap()
     before, same, other = (
         moments_of(f[:200], base=pole(), sample_size=50, seed=s) for s in (3, 3, 4)
@@ -156,7 +159,7 @@ def test_weights_are_repetitions():
     assert a.total == pytest.approx(b.total, rel=1e-3)
 
 
-def test_the_sample_stands_for_all_rows_whatever_their_weights():
+def test_shares_are_unbiased():
     """The mean over 400 seeds is 0.6926, with a standard error of 0.0015; 0.6897 is right.
 
     The fraction of the sample is 0.33, that of its weights 0.91.
@@ -172,7 +175,7 @@ def test_the_sample_stands_for_all_rows_whatever_their_weights():
     assert np.mean(sample.lengths == 1.0) < 0.5
 
 
-def test_rows_of_weight_0_count_for_nothing():
+def test_rows_of_weight_0_have_no_effect():
     f, lengths = cap()
     w = np.ones(len(f))
     w[::3] = 0
@@ -226,7 +229,7 @@ def anchored():
         ("blobs", "sorted", 2048, (4.2e-3, 8.7e-5, 6.0e-6)),
     ],
 )
-def test_order_of_rows_costs_little(anchored, name, order, size, measured):
+def test_accuracy_for_sorted_and_shuffled_rows(anchored, name, order, size, measured):
     f, lengths, X = anchored[name]
     first = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
     rng = np.random.default_rng(0)
@@ -238,19 +241,11 @@ def test_order_of_rows_costs_little(anchored, name, order, size, measured):
     assert np.all(np.array(errors(origin, f, lengths)) <= 1.5 * np.array(measured))
 
 
-def test_float32_features_are_summed_in_float64():
-    f, _ = cap(n=2000)
-    narrow = moments_of(f.astype(np.float32), base=pole(), sample_size=300)
-    assert narrow.plain.dtype == narrow.sample.vectors.dtype == np.float64
-    wide = moments_of(f, base=pole(), sample_size=300).origin()
-    np.testing.assert_allclose(narrow.origin().covariance, wide.covariance, atol=1e-7)
-
-
 # ------------------------------------------------------------------------- degenerate inputs
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 10), (100, 1), (100, 10), (100, 2048)])
-def test_rows_that_are_all_equal(n, size):
+def test_equal_rows(n, size):
     row, half = np.array([0.6, 0.8, 0.0]), np.full(n, 0.5)
     for base in (row, np.eye(3)[0]):
         origin = moments_of(np.tile(row, (n, 1)), None, half, base=base, sample_size=size).origin()
@@ -262,15 +257,12 @@ def test_rows_that_are_all_equal(n, size):
         assert origin.converged
 
 
-@pytest.mark.parametrize("weights", [np.zeros(5), np.zeros(0)])
-def test_no_weight_no_origin(weights):
-    moments = TangentMoments.at(pole()).with_part(cap(n=len(weights))[0], weights)
-    assert moments.count == 0
-    with pytest.raises(ValueError, match="weight 0"):
-        moments.origin()
-
-
-def test_an_antipode_of_the_base_point_is_named():
+def test_invalid_rows():
+    for weights in (np.zeros(5), np.zeros(0)):
+        moments = TangentMoments.at(pole()).with_part(cap(n=len(weights))[0], weights)
+        assert moments.count == 0
+        with pytest.raises(ValueError, match="weight 0"):
+            moments.origin()
     f, _ = cap(n=5)
     f[3] = -pole()
     with pytest.raises(ValueError, match=r"row 3.* antipodal to the base point"):

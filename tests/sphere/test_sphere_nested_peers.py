@@ -1,4 +1,4 @@
-"""Principal nested spheres beside scikit-pns: radii, axes and variances, where that can run."""
+"""Principal nested spheres compared with scikit-pns."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def of_peer(points):
 
 
 @pytest.mark.parametrize(("d", "seed"), [(2, 0), (5, 1), (11, 0)])
-def test_radii_axes_and_variances_are_those_of_scikit_pns(d, seed):
+def test_radii_axes_and_variances_equal_scikit_pns(d, seed):
     points = bent(150, d, seed)
     chain = nested_spheres(points)
     radii, axes, variances = of_peer(points)

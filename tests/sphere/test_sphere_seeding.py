@@ -1,4 +1,6 @@
-"""Laws of the first centres: where they may lie, how often, and how many there can be."""
+"""Laws of initial centres: distinct points, their number and frequencies."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ def draw(name, X, k, seed=0, weights=None):
 
 
 @every_seeding
-def test_different_points_in_number(seeding):
+def test_points_are_distinct_and_reproducible(seeding):
     X = cloud(30)
     for seed in range(10):
         chosen = seeding(distances(X)[0], np.ones(30), 7, np.random.RandomState(seed))
@@ -36,7 +38,7 @@ def test_different_points_in_number(seeding):
 
 
 @by_distance
-def test_points_that_coincide_are_taken_once(name):
+def test_coincident_points_are_taken_once(name):
     X = np.repeat(cloud(5), 6, axis=0)
     for seed in range(10):
         chosen = draw(name, X, 9, seed)
@@ -44,7 +46,7 @@ def test_points_that_coincide_are_taken_once(name):
     np.testing.assert_array_equal(draw(name, np.ones((4, 2)), 3) >= 0, [True])
 
 
-def test_farthest_first_is_the_naive_loop():
+def test_farthest_first_equals_a_naive_loop():
     X = cloud(40)
     _, matrix = distances(X)
     for seed in range(5):
@@ -79,32 +81,24 @@ def test_the_first_point_follows_the_weights(name):
     assert np.sum((counts - expected)[w > 0] ** 2 / expected[w > 0]) < 18.5
 
 
-class Recorded:
-    """A generator that writes down what it gave, and scripted numbers where they are given."""
-
-    def __init__(self, values):
-        self.values = list(values)
-
-    def uniform(self):
-        return self.values.pop(0)
-
-
 def test_k_means_plus_plus_draws_by_weighted_squared_distances():
     """Scripted: of points at 0, 1, 3, 3 the pulls are w d², and of candidates the best is kept."""
     X, w = np.array([[0.0], [1.0], [3.0], [3.0]]), np.array([1.0, 4.0, 1.0, 2.0])
-    seeding, squared = SEEDINGS["k-means++"], distances(X)[0]
     pulls = np.cumsum(w * [0.0, 1.0, 9.0, 9.0]) / 31
+
+    def chosen(*numbers):
+        random = SimpleNamespace(uniform=iter([0.01, *numbers]).__next__)
+        return SEEDINGS["k-means++"](distances(X)[0], w, 2, random).tolist()
+
     for candidate in (1, 2, 3):
         middle = (pulls[candidate - 1] + pulls[candidate]) / 2
-        random = Recorded([0.01] + [middle] * 2)  # 2 + log 2 candidates, the same one
-        assert seeding(squared, w, 2, random).tolist() == [0, candidate]
+        assert chosen(middle, middle) == [0, candidate]  # 2 + log 2 candidates, the same one
     # 1 would leave 4 · 3 = 12, and 3 leaves 4: the better of the two candidates is taken
     low, high = (pulls[0] + pulls[1]) / 2, (pulls[2] + pulls[3]) / 2
-    for order in ([low, high], [high, low]):
-        assert seeding(squared, w, 2, Recorded([0.01, *order])).tolist() == [0, 3]
+    assert chosen(low, high) == chosen(high, low) == [0, 3]
 
 
-def test_squared_distances_of_rounding_below_zero_pull_nothing():
+def test_negative_squared_distances_count_as_0():
     squared = lambda indices: np.where(np.eye(4)[:, indices] == 1, 0.0, -1e-17)  # noqa: E731
     chosen = SEEDINGS["k-means++"](squared, np.ones(4), 3, np.random.RandomState(0))
     assert len(chosen) == 1

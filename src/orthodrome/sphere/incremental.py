@@ -106,13 +106,11 @@ class Reservoir:
         order = np.argsort(keys, kind="stable")
         kept, dropped = order[:size], order[size:]
         least = float(keys[dropped].min(initial=np.inf))
-        return Reservoir(
-            vectors=np.concatenate([self.vectors, other.vectors])[kept],
-            weights=np.concatenate([self.weights, other.weights])[kept],
-            lengths=np.concatenate([self.lengths, other.lengths])[kept],
-            keys=keys[kept],
-            threshold=min(self.threshold, other.threshold, least),
-        )
+        rows = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])[kept]
+            for name in ("vectors", "weights", "lengths", "keys")
+        }
+        return Reservoir(**rows, threshold=min(self.threshold, other.threshold, least))
 
     @property
     def shares(self) -> Floats:

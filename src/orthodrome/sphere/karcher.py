@@ -159,9 +159,8 @@ def find_mean(
     callback: Callback | None = None,
 ) -> KarcherMean:
     """Find the Karcher mean as :func:`karcher_mean` does, without input checks and warnings."""
-    space: Space
     if isinstance(points, GramOperator):
-        space = Coefficients(points)
+        space: Space = Coefficients(points)
     else:
         space = Coordinates(points, points.dtype)
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()

@@ -199,12 +199,12 @@ def first_mixture(
     masses = shares.sum(axis=1)
     k, q = len(masses), points.shape[1] - 1
     usable = np.where(masses > 0, masses, 1.0)
-    means = np.empty((k, q + 1))
-    for number in range(k):
-        if masses[number] > 0:
-            means[number] = find_mean(points, shares[number], tol=1e-12, max_iter=200).point
-        else:
-            means[number] = points[0]
+    means = np.array(
+        [
+            find_mean(points, share, tol=1e-12, max_iter=200).point if mass > 0 else points[0]
+            for share, mass in zip(shares, masses, strict=True)
+        ]
+    )
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     scatters = scatters_of(points, shares, means)
     if k > 1:

@@ -376,15 +376,8 @@ def _chain(
         n_lost += int(lost.sum())
         size *= np.sin(found.radius)
         if callback is not None:
-            callback(
-                {
-                    "level": level + 1,
-                    "n_levels": n_levels,
-                    "radius": found.radius,
-                    "objective": found.objective,
-                    "n_iter": found.n_iter,
-                }
-            )
+            entry = {"level": level + 1, "n_levels": n_levels, "n_iter": found.n_iter}
+            callback(entry | {"radius": found.radius, "objective": found.objective})
     subspheres, own = _in_own_coordinates(fits, axes, basis)
     local = local @ (frame.T @ own)
     angles = np.arctan2(local[:, 1], local[:, 0])
