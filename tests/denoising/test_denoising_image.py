@@ -398,12 +398,12 @@ def test_scikit_image_is_not_needed_if_the_noise_is_given_or_unused(monkeypatch)
     _, noisy = noisy_scene()
     original = builtins.__import__
 
-    def refuse(name, *args, **kwargs):
+    def absent(name, *args, **kwargs):
         if name.startswith(("skimage", "pywt")):
             raise ImportError(name)
         return original(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setattr(builtins, "__import__", absent)
     small().denoise(noisy)
     idle = small(noise="auto", n_components=4, kernel=Gaussian(1.0), blend=1.0)
     idle.denoise(noisy)

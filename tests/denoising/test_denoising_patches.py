@@ -16,7 +16,7 @@ def oracle_starts(size, patch, step):
 
 
 def mirrored(index, size):
-    """The pixel that stands for one outside, the border pixel repeated."""
+    """Return the index of the pixel that replaces one outside the image."""
     index %= 2 * size
     return index if index < size else 2 * size - 1 - index
 

@@ -356,7 +356,7 @@ def test_rest_pose_and_turned_pose():
     positions = joint_positions(parse_asf(ASF), parse_amc(AMC)) / UNIT
     rest = [[1, 2, 3], [1, 4, 3], [4, 4, 3], [1, 2, 4]]
     np.testing.assert_allclose(positions[0], rest, atol=1e-12)
-    # Root: x to y, y to -x. Upper: y to z. Lower, which hangs on upper, turns about the axis that
+    # Root: x to y, y to -x. Upper: y to z. Lower, a child of upper, turns about the axis that
     # its frame (z by 90 degrees) makes of x, which is y, and so turns x to -z.
     root = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]])
     upper = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])

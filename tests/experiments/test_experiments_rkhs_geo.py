@@ -80,11 +80,11 @@ def test_accuracies_are_of_the_seeds_and_the_sigma(geo):
 
 def test_split_is_half_and_standardised_by_its_training_points(geo, monkeypatch):
     load_or_skip("wine")
-    classification, seen = geo.classification, []
+    classification, calls = geo.classification, []
     fit = classification.PerTurbo.fit
 
     def spy(self, X, y):
-        seen.append((X, self.kernel.sigma, self.geodesic, self.alpha))
+        calls.append((X, self.kernel.sigma, self.geodesic, self.alpha))
         return fit(self, X, y)
 
     monkeypatch.setattr(classification.PerTurbo, "fit", spy)
@@ -92,13 +92,15 @@ def test_split_is_half_and_standardised_by_its_training_points(geo, monkeypatch)
     found = {(method, power): accuracy for method, power, accuracy in split}
     keys = {(m, p) for m in classification.METHODS for p in (-1, 0, classification.CHOSEN)}
     assert set(found) == keys
-    assert [(each[2], each[3]) for each in seen] == [(g, "loo") for g in (False, False, True, True)]
-    X, sigma = seen[1][:2]
+    assert [(each[2], each[3]) for each in calls] == [
+        (g, "loo") for g in (False, False, True, True)
+    ]
+    X, sigma = calls[1][:2]
     assert X.shape == (89, 13)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(X.std(axis=0), 1)
     assert sigma == pytest.approx(math.sqrt(2 * 13))  # all pairs, every feature of variance 1
-    assert seen[0][1] == pytest.approx(sigma / 2)
+    assert calls[0][1] == pytest.approx(sigma / 2)
     assert all(found[key] > 80 for key in found if key[1] == 0)
 
 

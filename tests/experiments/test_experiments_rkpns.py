@@ -62,11 +62,11 @@ def small_data(rkpns, monkeypatch):
 
 
 def test_a_run_takes_all_points_or_four_fifths(rkpns, small_data, monkeypatch):
-    v, seen = rkpns.variance, []
+    v, used = rkpns.variance, []
     fitted = v.fitted
 
     def spy(method, kernel, X):
-        seen.append(X)
+        used.append(X)
         return fitted(method, kernel, X)
 
     monkeypatch.setattr(v, "fitted", spy)
@@ -76,10 +76,10 @@ def test_a_run_takes_all_points_or_four_fifths(rkpns, small_data, monkeypatch):
     ]
     assert [run.n_points for run in runs] == [40, 32, 32]
     for number in range(0, 9, 3):  # all methods have the same points
-        assert seen[number] is seen[number + 1] is seen[number + 2]
-    np.testing.assert_array_equal(seen[0], small_data)
-    np.testing.assert_allclose(seen[6].std(axis=0), 1)
-    expected = 100 * np.cumsum(KernelPCA(20).fit(seen[3]).explained_variance_ratio_)
+        assert used[number] is used[number + 1] is used[number + 2]
+    np.testing.assert_array_equal(used[0], small_data)
+    np.testing.assert_allclose(used[6].std(axis=0), 1)
+    expected = 100 * np.cumsum(KernelPCA(20).fit(used[3]).explained_variance_ratio_)
     np.testing.assert_allclose(runs[1].captured[v.FLAT], expected)
 
 

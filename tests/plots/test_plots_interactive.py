@@ -530,5 +530,5 @@ def test_only_declared_scripts_run(browser, tmp_path):
     with opened(browser, file) as shown:
         assert shown.page.evaluate("window.declared") == 1
         assert shown.page.evaluate("window.smuggled") is None
-        refused = [c for c in shown.complaints if "Content Security Policy" in c]
-        assert len(refused) >= 2
+        blocked = [c for c in shown.complaints if "Content Security Policy" in c]
+        assert len(blocked) >= 2

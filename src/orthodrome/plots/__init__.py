@@ -1,4 +1,4 @@
-"""Figures for notebooks and pages; matplotlib is imported when the first one is drawn.
+"""Figures for notebooks and pages; matplotlib is imported with the first figure.
 
 ==============================  ==================================================================
 :func:`embedding`               two coordinates of an embedding, coloured by class or by value
@@ -7,17 +7,17 @@
 :func:`shapes`                  planar shapes of each class, with their means
 :func:`shape_modes`             how shapes change along the modes of a decomposition
 :func:`karcher_objective`       the objective of the Karcher mean over the plane
-:func:`spectrum`                the variance that each component explains, and their sum
+:func:`spectrum`                variance explained by each component, and the sum
 :func:`neighborhood`            fraction of nearest neighbours preserved
 :func:`confusion`               confusion matrix
 :func:`curves`                  several curves over one axis
 :func:`images`                  rows of small images, such as pre-images and originals
 ==============================  ==================================================================
 
-Every function returns the matplotlib Figure. None uses pyplot: no display is needed, and no figure
-stays open. In a notebook that has not imported pyplot, pass an ``ax`` of your own, or call
-``fig.savefig(…)``. ``plots.report`` writes figures, tables and text as one HTML page, and
-``plots.interactive`` has a scatter for it that can be explored there.
+Every function returns the matplotlib Figure. None uses pyplot, so no display is needed and no
+figure stays open. In a notebook without pyplot, pass your own ``ax`` or call ``fig.savefig(…)``.
+``plots.report`` writes figures, tables and text as one HTML page, and ``plots.interactive`` has an
+interactive scatter plot for it.
 """
 
 from ._extras import MissingExtraError

@@ -30,7 +30,7 @@ SCALE = "cividis"  # looks alike with every kind of colour vision
 def check_points(
     values: Any, name: str, owner: str, n_columns: int, *, exactly: bool = False, hint: str = ""
 ) -> NDArray[Any]:
-    """Return points as an array of floats with enough columns, or `exactly` so many."""
+    """Return points as floats; raise unless they have enough columns, or `exactly` n_columns."""
     points = check_numbers(values, name, owner, dtype=[np.float64, np.float32])
     found = points.shape[1]
     if found < n_columns or (exactly and found > n_columns):

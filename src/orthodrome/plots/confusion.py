@@ -17,8 +17,8 @@ __all__ = ["confusion"]
 
 # One hue from light to dark, which works with every kind of colour vision.
 _SCALE = "Blues"
-_FEW = 8  # up to so many classes, cells have room for count and percentage
-_NUMBERED = 40  # up to so many classes, cells have room for a count
+_FEW = 8  # maximum number of classes for counts and percentages in the cells
+_NUMBERED = 40  # maximum number of classes for counts in the cells
 _DARK = 0.179  # luminance with equal contrast to black and white: (L + 0.05)² = 1.05 · 0.05
 _SHARES = {
     "true": "Share of the true class",

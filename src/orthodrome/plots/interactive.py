@@ -29,7 +29,7 @@ from .report import Assets, resource
 
 __all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
 
-MAX_POINTS = 10_000  # browsers draw and hide so many SVG points without a noticeable delay
+MAX_POINTS = 10_000  # SVG points that browsers draw and hide without a noticeable delay
 _MAX_CLASSES = 99  # with the rest, 100 different pairs of colour and marker
 _MAX_AXES = 10  # coordinates to choose from
 _MAX_FEATURES = 4  # features in the text of a point

@@ -1,4 +1,4 @@
-"""Colours that people with any colour vision can tell apart, with a marker or dashes for each."""
+"""Colours that differ for every kind of colour vision, with markers and dashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAIN, ACCENT = "#0072B2", "#D55E00"
 
 
 def class_style(index: int) -> tuple[str, str]:
-    """Return the colour and the marker of a class; the first hundred pairs are all different.
+    """Return the colour and marker of a class; the first hundred pairs differ.
 
     Examples
     --------
@@ -39,9 +39,9 @@ def class_style(index: int) -> tuple[str, str]:
 
 
 def line_style(index: int) -> tuple[str, str]:
-    """Return the colour and the dashes of a line without markers; the first forty all differ.
+    """Return the colour and dashes of a line; the first forty pairs differ.
 
-    Lines that lie on each other stay visible: through the gaps of one the next can be seen.
+    Coinciding lines stay visible through the gaps between dashes.
 
     Examples
     --------

@@ -43,8 +43,8 @@ _NUMBER = ' class="number"'
 # Columns that fit on paper with horizontal headings, and in small type with vertical ones.
 _WIDE, _VERY_WIDE = 10, 30
 
-# Figures are drawn for a white background and stand on a white card in both colour schemes. The
-# policy forbids every request; images, styles and scripts are inside the page.
+# Figures have a white card in both colour schemes. The policy forbids every request; images,
+# styles and scripts are inside the page.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"

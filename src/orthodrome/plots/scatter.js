@@ -1,5 +1,5 @@
 "use strict";
-// Makes a plot of each figure of class "scatter" on the page, from the JSON inside the figure.
+// Draw a plot in each figure of class "scatter" from the JSON inside the figure.
 (() => {
   const OUTLINES = {
     circle: "M7 1.5a5.5 5.5 0 1 0 .01 0Z",
@@ -13,14 +13,14 @@
     "triangle-right": "M12.5 7L2 1V13Z",
     pentagon: "M7 1L13 5.5L10.7 12.5H3.3L1 5.5Z",
   };
-  const SVG = "http://www.w3.org/2000/svg"; // a name, not an address: nothing is asked for it
-  const LONGEST = 60; // characters of a text from the data in a label over the plot
-  const NARROW = 600; // pixels below which axes have their short names
+  const SVG = "http://www.w3.org/2000/svg"; // a name, not a request
+  const LONGEST = 60; // characters of a text in a hover label
+  const NARROW = 600; // pixels below which axes have short names
   const PAPER = [640, 420]; // width and height of a printed plot, in pixels
-  const HINT = "Point at the plot, or walk through it with the keys ← and →.";
+  const HINT = "Hover over a point, or use the keys ← and →.";
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
-  // Text from the data gets here by textContent only, so that it stays text.
+  // Text from the data is set by textContent only, so that it stays text.
   function element(tag, className, text) {
     const node = document.createElement(tag);
     if (className) node.className = className;
@@ -46,18 +46,18 @@
       this.hidden = new Set();
       this.rows = this.data.groups.map(() => []);
       this.data.codes.forEach((code, row) => this.rows[code].push(row));
-      this.entries = []; // of the legend: a group, its button and its marker
+      this.entries = []; // of the legend: group, button and marker
       this.build(figure);
       Plotly.newPlot(this.plot, this.traces(), this.layout(), {
         responsive: true,
         displaylogo: false,
         displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false,
-        // These and no others: plotly's own choice has one that sends the data to its makers.
+        // plotly's default buttons include one that sends the data to plotly.
         modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
         showSendToCloud: false,
         plotlyServerURL: "",
       }).then(() => {
-        for (const event of ["plotly_hover", "plotly_click"]) { // a finger only clicks
+        for (const event of ["plotly_hover", "plotly_click"]) { // touch only clicks
           this.plot.on(event, ({ points }) => this.say(this.rowOf(points[0])));
         }
         figure.dataset.ready = "true";
@@ -71,7 +71,7 @@
       this.plot.tabIndex = 0;
       this.plot.setAttribute("role", "application");
       this.plot.setAttribute(
-        "aria-label", this.data.words + " Left and right keys walk through the points.");
+        "aria-label", this.data.words + " Left and right keys move through the points.");
       this.plot.addEventListener("keydown", (event) => this.key(event));
       this.line = element("p", "scatter-line", HINT);
       this.line.setAttribute("aria-live", "polite");
@@ -100,7 +100,7 @@
 
     legend() {
       const { groups, label, values } = this.data;
-      const shown = [...groups.keys()].slice(values ? 1 : 0); // a colour scale explains itself
+      const shown = [...groups.keys()].slice(values ? 1 : 0); // a colour scale needs no legend
       if (label === undefined || !shown.length) return null;
       const box = element("div", "scatter-legend");
       box.setAttribute("role", "group");
@@ -208,7 +208,7 @@
       return {
         showlegend: false,
         hovermode: "closest",
-        // a finger that moves over the plot moves the page
+        // touch scrolls the page
         dragmode: matchMedia("(hover: hover)").matches ? "zoom" : false,
         margin: { l: 55, r: 10, t: 30, b: 50 },
         paper_bgcolor: "rgba(0,0,0,0)",
@@ -271,7 +271,7 @@
       this.line.textContent = [this.data.ids[row], ...fields].join(" · ");
     }
 
-    // Points that can be seen, from left to right.
+    // Rows of the visible points, from left to right.
     order() {
       const { xaxis, yaxis } = this.plot.layout;
       const [x, y] = [this.across, this.up].map((i) => this.data.coordinates[i]);

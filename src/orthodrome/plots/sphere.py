@@ -1,4 +1,4 @@
-"""Points on the sphere S², seen from outside."""
+"""Points on the sphere S² in orthographic projection."""
 
 from __future__ import annotations
 
