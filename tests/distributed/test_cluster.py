@@ -30,7 +30,7 @@ def points(n_blocks, d=D, rows=BLOCK, dtype="f8"):
 
 
 class Watch(plugins.SchedulerPlugin):
-    """Notes how large results of tasks are, and which of them leave the cluster."""
+    """Record the sizes of the results of tasks, and which of them leave the cluster."""
 
     def __init__(self, scheduler, after=lambda count: None):
         self.scheduler, self.after = scheduler, after
@@ -98,7 +98,7 @@ def check_same(name, lazy, local):
     ],
     indirect=["client"],
 )
-def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, watch):
+def test_results_equal_the_local_ones_and_are_small(name, client, watch):
     X = points(6)
     local = MODELS[name]().fit(X.compute(scheduler="synchronous"))
     lazy = MODELS[name]().fit(X)
@@ -106,7 +106,7 @@ def test_the_results_are_the_local_ones_and_no_task_returns_much(name, client, w
     check_same(name, lazy, local)
     assert len(sizes) > 6
     block, square = BLOCK * D * 8, ANCHORS**2 * 8
-    assert max(sizes) <= max(block, square) + 10_000  # what carries the numbers
+    assert max(sizes) <= max(block, square) + 10_000  # overhead
 
 
 @pytest.mark.slow
@@ -175,6 +175,6 @@ def test_the_data_may_be_larger_than_the_memory_of_a_worker(make, client, watch)
 
 
 def status_changes(client, workers):
-    """What the scheduler has noted of workers: that they run, or were paused."""
+    """Return the status changes of workers that the scheduler recorded."""
     events = [event for address in workers for _, event in client.get_events(address)]
     return [event for event in events if event.get("action") == "worker-status-change"]

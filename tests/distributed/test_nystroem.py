@@ -87,14 +87,6 @@ def of_rows(model):
     return [name for name in names if hasattr(model, name)]
 
 
-def test_exact_with_as_many_anchors_as_the_rank():
-    X = data(400)
-    exact = KernelPCA(3, kernel=Linear(), solver="dense").fit(X)
-    lazy = KernelPCA(3, kernel=Linear(), solver=anchors(20)).fit(chunked(X, 90))
-    np.testing.assert_allclose(lazy.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
-    np.testing.assert_allclose(lazy.embedding_.compute(), exact.embedding_, atol=1e-8)
-
-
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_auto_is_nystroem_and_any_scheduler_will_do(scheduler):
     X = data(900)

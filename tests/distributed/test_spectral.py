@@ -8,7 +8,6 @@ from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian, LogEuclidean, VeroneseWhitney
 from orthodrome.metrics import variation_of_information
 
-dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
 
 LAPLACIANS = ["njw", "ncut", "kernel-pca"]
@@ -57,17 +56,6 @@ def test_auto_is_nystroem():
     assert model.embedding_.dtype == np.float32
     local = KernelSpectralClustering(3, solver="nystroem", n_anchors=40, random_state=0).fit(X)
     assert variation_of_information(model.labels_.compute(), local.labels_) == 0
-
-
-def test_of_dask_it_takes_arrays_alone():
-    words = r"KernelSpectralClustering needs a dask array; got DelayedLeaf.*to_dask_array"
-    X = data(200)
-    later = dask.delayed(X)
-    with pytest.raises(ValueError, match=words):
-        KernelSpectralClustering(2).fit(later)
-    model = KernelSpectralClustering(2, random_state=0).fit(X)
-    with pytest.raises(ValueError, match=words):
-        model.predict(later)
 
 
 def shapes(n=120, seed=0):

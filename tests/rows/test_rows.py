@@ -153,7 +153,7 @@ def test_rows_are_spread_evenly_whatever_their_period(weights):
 
 @pytest.mark.parametrize(("row", "bad"), [(0, np.nan), (9_876, np.nan), (9_876, np.inf)])
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_missing_value_is_named_by_its_row_among_all(kind, row, bad, tmp_path):
+def test_errors_name_the_row_of_a_missing_value(kind, row, bad, tmp_path):
     X = data()
     X[row, 1] = bad
     given = EVERY_KIND[kind](X, tmp_path)
@@ -166,7 +166,7 @@ def test_a_missing_value_is_named_by_its_row_among_all(kind, row, bad, tmp_path)
             read(made or rows_of(given))
 
 
-def test_batches_are_refused_by_name():
+def test_invalid_batches_raise():
     for batches, message in (
         ([np.ones((5, 3)), np.ones((9_000, 3)), np.ones((2, 4))], r"at row 9005 has \(4,\)"),
         ([np.ones((5, 3)), np.ones((2, 4))], r"at row 5 has \(4,\)"),
