@@ -179,6 +179,13 @@ def _spanning_first(found: Canonical, chosen: NDArray[np.intp], precomputed: boo
     return Canonical(data, found.weights[order], found.index[order], place[found.inverse])
 
 
+def _sorted(training: _Training) -> _Training:
+    """Put the points that span a class first; in model files of 0.1.0.dev0 they may not be."""
+    pairs = zip(training.merged, training.chosen, strict=True)
+    merged = [_spanning_first(found, chosen, precomputed=False) for found, chosen in pairs]
+    return replace(training, merged=merged, chosen=[np.arange(size) for size in training.sizes])
+
+
 def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> None:
     """Raise before any work if the matrices of the classes do not fit."""
     # in float64: each matrix and its eigenvectors, and the workspace of the largest
@@ -466,7 +473,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         if "judgement" not in self._later_:
             # parameters may have changed since the fit
             rules, kernel = type(self)(**self._later_["parameters"])._rules(), self.kernel_
-            training = self._later_["training"].prepared_by(kernel, rules)
+            training = _sorted(self._later_["training"]).prepared_by(kernel, rules)
             with training.blas():
                 trial = _tried(training, kernel, rules, lambda fraction: None)
             judgement = _judged(training, trial, 0, self._residuals)
