@@ -88,17 +88,13 @@ from orthodrome.kernels import Embedded, Gaussian, Normalized
 every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 every_estimator = pytest.mark.parametrize("name", FIRST.values())
 weighted_only = [name for name, each in CONFIGURATIONS.items() if each.takes_weights]
-every_weighted = pytest.mark.parametrize("name", weighted_only)
 
 slow = pytest.mark.slow
 #: With α given, leave-one-out is computed when it is needed.
 LAZY = {"KernelRidgeRegressionClassifier, given", "PerTurbo, truncated"}
+QUICK = {*FIRST.values(), *LAZY}
 first_is_quick = pytest.mark.parametrize(
-    "name",
-    [
-        name if name in {*FIRST.values(), *LAZY} else pytest.param(name, marks=slow)
-        for name in CONFIGURATIONS
-    ],
+    "name", [name if name in QUICK else pytest.param(name, marks=slow) for name in CONFIGURATIONS]
 )
 #: Relative tolerances of results that are equal up to rounding, for each precision.
 ROUNDED = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 3e-4}
@@ -109,7 +105,7 @@ SEARCHED = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 3e-2}
 OF_EVERY_CALL = {"memory_budget"}
 
 FEW = examples(8)
-seeds, copies = st.integers(0, 2**16), st.integers(0, 4)
+seeds = st.integers(0, 2**16)
 
 
 # Coverage of the package --------------------------------------------------------------------------
@@ -223,11 +219,6 @@ def with_copies(given, count, seed):
     return given[np.concatenate([np.arange(len(given.X)), again])]
 
 
-def kernels_of(name):
-    """Return a strategy of kernels that a configuration accepts."""
-    return st.sampled_from(sorted(set(KERNELS) - refused(name)))
-
-
 def refusal(model, *rows):
     """Return the error message of a fit, or None."""
     try:
@@ -253,9 +244,9 @@ def fits(kernel, *models_and_rows):
 # The order of rows --------------------------------------------------------------------------------
 
 
-def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0, count=3):
+def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0):
     each = CONFIGURATIONS[name]
-    given = with_copies(sample(kernel, each.n, seed, dtype), count, seed)
+    given = with_copies(sample(kernel, each.n, seed, dtype), 3, seed)
     order = np.random.default_rng(seed + 2).permutation(len(given.X))
     chosen = suited(each, kernel)
     sense, place, more = each.order, np.argsort(order), ({}, {})
@@ -271,19 +262,6 @@ def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0, count=3):
     plain, permuted = both
     turn = turn_of(each, chosen, given)
     assert_same(results(permuted, given.new), results(plain, given.new, order), sense, dtype, turn)
-
-
-@first_is_quick
-def test_the_order_of_rows_means_nothing(name):
-    check_order(name)
-
-
-@slow
-@every_configuration
-@FEW
-@given(st.data(), st.sampled_from(DTYPES), seeds, copies)
-def test_the_order_of_any_rows_means_nothing(name, data, dtype, seed, count):
-    check_order(name, data.draw(kernels_of(name)), dtype, seed, count)
 
 
 # Weights are repetition ---------------------------------------------------------------------------
@@ -307,20 +285,6 @@ def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
     weighted, repeated = both
     both = results(weighted, given.new, rows), results(repeated, given.new)
     assert_same(*both, each.order, dtype, turn)
-
-
-@every_estimator
-def test_weights_are_repetition(name):
-    if CONFIGURATIONS[name].takes_weights:
-        check_weights(name)
-
-
-@slow
-@every_weighted
-@FEW
-@given(st.data(), st.sampled_from(DTYPES), seeds)
-def test_weights_of_any_rows_are_repetition(name, data, dtype, seed):
-    check_weights(name, data.draw(kernels_of(name)), dtype, seed)
 
 
 # A Gram matrix for data ---------------------------------------------------------------------------
@@ -431,36 +395,53 @@ takes_matrices = [
 ]
 
 
-@every_estimator
-def test_a_gram_matrix_means_its_data(name):
-    if name in takes_matrices:
-        check_gram(name)
+# All three laws -----------------------------------------------------------------------------------
+
+
+def usable_kernels(name):
+    return sorted(set(KERNELS) - refused(name))
+
+
+#: The check of a law, the configurations that obey it, and the kernels for each.
+LAWS = {
+    "order": (check_order, list(CONFIGURATIONS), usable_kernels),
+    "weights": (check_weights, weighted_only, usable_kernels),
+    "gram": (check_gram, takes_matrices, kernels_of_matrices),
+}
+every_law = pytest.mark.parametrize(
+    ("law", "name"), [(law, name) for law, (_, names, _) in LAWS.items() for name in names]
+)
+
+
+@pytest.mark.parametrize(
+    ("law", "name"),
+    [
+        pytest.param(law, name, marks=() if name in QUICK else slow)
+        for law, (_, names, _) in LAWS.items()
+        for name in names
+    ],
+)
+def test_equivalent_rows_give_the_same_results(law, name):
+    LAWS[law][0](name)
 
 
 @slow
-@pytest.mark.parametrize("name", takes_matrices)
+@every_law
 @FEW
 @given(st.data(), st.sampled_from(DTYPES), seeds)
-def test_any_gram_matrix_means_its_data(name, data, dtype, seed):
-    check_gram(name, data.draw(st.sampled_from(kernels_of_matrices(name))), dtype, seed)
-
-
-# Every kernel with every estimator ----------------------------------------------------------------
-
-PRODUCT = [
-    (name, kernel) for name in FIRST.values() for kernel in KERNELS if kernel not in refused(name)
-]
+def test_any_equivalent_rows_give_the_same_results(law, name, data, dtype, seed):
+    check, _, kernels = LAWS[law]
+    check(name, data.draw(st.sampled_from(kernels(name))), dtype, seed)
 
 
 @slow
-@pytest.mark.parametrize(("name", "kernel"), PRODUCT)
+@pytest.mark.parametrize("name", FIRST.values())
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_kernel_with_every_estimator(name, kernel, dtype):
-    check_order(name, kernel, dtype)
-    if CONFIGURATIONS[name].takes_weights:
-        check_weights(name, kernel, dtype)
-    if name in takes_matrices and kernel in kernels_of_matrices(name):
-        check_gram(name, kernel, dtype)
+def test_every_kernel_with_every_estimator(law, name, dtype):
+    check, names, kernels = LAWS[law]
+    for kernel in kernels(name) if name in names else ():
+        check(name, kernel, dtype)
 
 
 @slow
@@ -565,18 +546,11 @@ def check_path(name, given, trail):
     assert tight[1] > roomy[1]
 
 
-@every_estimator
+@first_is_quick
 def test_memory_means_nothing(name, trail):
     given = sample("Gaussian", CONFIGURATIONS[name].n)
     check_options(name, "Gaussian", given, *places(name))
     check_path(name, given, trail)
-
-
-@slow
-@every_configuration
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_memory_changes_what_is_kept(name, dtype, trail):
-    check_path(name, sample("Gaussian", CONFIGURATIONS[name].n, dtype=dtype), trail)
 
 
 @pytest.mark.parametrize("name", ["KernelPCA, hebbian", "KernelPGA, hebbian"])
@@ -611,7 +585,7 @@ def test_tiles_mean_nothing(name, monkeypatch):
 @FEW
 @given(st.data(), st.sampled_from(DTYPES), seeds)
 def test_memory_means_nothing_for_any_rows(name, data, dtype, seed):
-    kernel = data.draw(kernels_of(name))
+    kernel = data.draw(st.sampled_from(usable_kernels(name)))
     given = sample(kernel, CONFIGURATIONS[name].n, seed, dtype)
     check_options(name, kernel, given, *places(name))
 
@@ -823,7 +797,15 @@ def must_name(each, fault):
     return True
 
 
-def check_named(name, fault):
+NAMING = QUICK | {"HypersphericalKMeans, intrinsic"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "name", [name if name in NAMING else pytest.param(name, marks=slow) for name in CONFIGURATIONS]
+)
+def test_errors_name_the_row_of_the_caller(name, fault):
+    """The number is that before rows were merged and sorted."""
     each, (kernel, X) = CONFIGURATIONS[name], FAULTS[fault]
     y = sample("Gaussian", 18).y
     order = np.roll(np.arange(18), 4)
@@ -833,17 +815,3 @@ def check_named(name, fault):
         named = re.findall(r"\brow (\d+)", why, flags=re.IGNORECASE)
         assert named or not must_name(each, fault), why or "it is not refused"
         assert not named or int(named[0]) == number, why
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", [*FIRST.values(), "HypersphericalKMeans, intrinsic"])
-def test_errors_name_the_row_of_the_caller(name, fault):
-    """The number is that before rows were merged and sorted."""
-    check_named(name, fault)
-
-
-@slow
-@pytest.mark.parametrize("fault", FAULTS)
-@every_configuration
-def test_errors_name_the_row_of_the_caller_everywhere(name, fault):
-    check_named(name, fault)

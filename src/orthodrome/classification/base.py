@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -449,10 +450,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             kernel = _fitted_kernel(kernel, X, weights)
             self._check_kernel(kernel, X)
             training, kernels = training.prepared_by(kernel, rules), self._trial_kernels(kernel)
-
-            def report(fraction: float) -> None:
-                progress.advance(fraction, "classes")
-
+            report = partial(progress.advance, name="classes")
             # a point antipodal to the reference of another class must be an error of fit
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
             if chooses or len(kernels) > 1:
