@@ -77,7 +77,7 @@ def test_with_the_linear_kernel_it_is_k_means(seed, dtype, weighted):
 
 
 def test_curved_groups_in_the_right_feature_space():
-    """Two rings, which a circle tells apart: a plane in the space of squares."""
+    """Two rings, which a circle separates: a plane in the space of squares."""
     X, y = rings(200)
     squares = Embedded(lambda A: np.sum(np.asarray(A) ** 2, axis=1, keepdims=True), Linear())
     model = KernelKMeans(2, kernel=squares, random_state=0).fit(X)
@@ -89,7 +89,7 @@ def test_curved_groups_in_the_right_feature_space():
 
 
 @every_kind
-def test_round_groups_are_told_apart(kind):
+def test_round_groups_are_separated(kind):
     y = np.arange(150) % 3
     centers = np.array([[0.0, 0.0], [6.0, 1.0], [0.0, 6.0]])
     X = centers[y] + np.random.default_rng(0).standard_normal((150, 2))
@@ -169,7 +169,7 @@ KERNELS = {"gaussian": Gaussian(sigma=1.0), "rational": RationalQuadratic(sigma=
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @every_kind
-def test_one_clustering_in_many_words(kind, kernel):
+def test_methods_and_attributes_agree(kind, kernel):
     X, new = cloud(120), cloud(40, seed=1)
     w = np.random.default_rng(0).uniform(0.1, 2, len(X))
     model = estimator(kind, 5, kernel=kernel)
@@ -229,18 +229,18 @@ def test_bounding_box_places_lie_in_the_box(monkeypatch):
     """And all over it: as often in one half as in the other."""
     X = cloud(60) + np.array([10, 0, -5])
     model = estimator("preimage", 5, init="bounding-box", n_init=40)
-    seen = []
+    drawn = []
     squared = PreimageCenters.squared
 
     def spied(centers, places):
-        seen.append(places)
+        drawn.append(places)
         return squared(centers, places)
 
     monkeypatch.setattr(PreimageCenters, "squared", spied)
     monkeypatch.setattr("orthodrome.cluster.centers.lloyd", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.fit(X)
-    places = np.concatenate(seen)
+    places = np.concatenate(drawn)
     assert places.shape == (200, 3)
     low, high = X.min(axis=0), X.max(axis=0)
     assert np.all(places >= low)
@@ -300,7 +300,7 @@ def test_intrinsic_and_flat_agree_where_angles_are_small_only():
     assert errors[0] > errors[1] > errors[2]
 
 
-def test_what_was_fitted_decides_about_new_points():
+def test_parameters_changed_after_a_fit_have_no_effect():
     X = blobs()
     for before, after in (("preimage", "intrinsic"), ("intrinsic", "preimage")):
         model = HypersphericalKMeans(3, centers=before, random_state=0).fit(X)

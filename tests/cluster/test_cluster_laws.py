@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from laws_cluster import LAPLACIANS, blobs, gaussian, same_partition
+from laws_cluster import LAPLACIANS, blobs, gaussian
 from laws_clusterings import CLUSTERINGS, estimator, every_clustering, on_gram, placed
 from laws_kmeans import cloud
 from orthodrome.kernels import Embedded, Gaussian, Normalized
@@ -68,29 +68,6 @@ def test_the_order_of_rows_does_not_matter(kind, options):
     plain, permuted = (fit(kind, X[o], w[o], **options) for o in (slice(None), order))
     np.testing.assert_array_equal(placed(permuted, new), placed(plain, new))
     np.testing.assert_array_equal(permuted.labels_, plain.labels_[order])
-
-
-@pytest.mark.parametrize("radius", [1.0, 2.5])
-@on_gram
-def test_gram_matrix_or_data(kind, radius):
-    X, new = blobs(80), blobs(40, seed=1)
-    w = np.random.default_rng(2).integers(0, 3, size=len(X))
-    K, cross = radius * gaussian(X, sigma=SIGMA), radius * gaussian(new, X, SIGMA)
-    given = fit(kind, K, w, kernel="precomputed", n_init=5)
-    best = fit(kind, X, w, n_init=5)
-    both = np.concatenate([given.labels_, given.predict(cross)])
-    assert same_partition(both, np.concatenate([best.labels_, best.predict(new)]))
-    found, expected = np.sort(placed(given, cross)), np.sort(placed(best, new))
-    expected = expected * {"flat": np.sqrt(radius), "ncut": 1 / np.sqrt(radius)}.get(kind, 1.0)
-    tol = 1e-3 if kind == "mixture" else 1e-6
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tol)
-    if kind in ("flat", "intrinsic"):
-        factor = radius if kind == "flat" else 1.0
-        assert given.inertia_ == pytest.approx(factor * best.inertia_, rel=1e-9)
-        assert given.score(K, sample_weight=w) == pytest.approx(-given.inertia_, rel=1e-9)
-    if kind != "mixture":
-        assert given.X_fit_ is None
-    assert given.n_features_in_ == len(X)
 
 
 WAYS = {

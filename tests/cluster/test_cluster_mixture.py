@@ -315,7 +315,7 @@ def test_bad_samples_are_refused():
 @pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("reg_covar", [1e-30, 1e-60, 5e-324])
 def test_a_floor_below_rounding_leaves_no_nan(covariance, reg_covar):
-    """Clusters without extent: what is not told from 0 must not be divided by."""
+    """Clusters without extent: no division by variances that are 0 to rounding."""
     X = np.repeat(np.random.default_rng(0).standard_normal((3, 3)), 4, axis=0)
     options = {"covariance_type": covariance, "reg_covar": reg_covar, "random_state": 0}
     with warnings.catch_warnings():

@@ -192,7 +192,7 @@ def test_few_anchors_against_the_naive_embedding(laplacian, storage, dtype):
     np.testing.assert_array_equal(ours.predict(X), ours.labels_)
 
 
-def test_moons_are_told_apart():
+def test_moons_are_separated():
     X, y = moons(1500)
     ours = fit("njw", X, n_clusters=2, kernel=Gaussian(sigma=0.15), n_anchors=150)
     assert variation_of_information(y, ours.labels_) == 0
@@ -243,7 +243,7 @@ def test_given_matrices_sparse_rows_shapes_and_points_as_anchors(kind):
 
 
 @every_kind
-def test_where_it_stands_in_auto(kind, monkeypatch):
+def test_when_auto_uses_anchors(kind, monkeypatch):
     X = blobs()
     assert anchors_of(fit(kind, X, solver="auto")).n_anchors_ is None
     assert anchors_of(fit(kind, X, solver="auto", n_anchors=20)).n_anchors_ == 20
@@ -336,7 +336,7 @@ def test_antipodes():
     assert apart.labels_.tolist() == [1, 0]
 
 
-def test_a_point_that_no_anchor_shows_has_no_direction():
+def test_a_point_orthogonal_to_all_anchors_is_refused():
     X = np.concatenate([[[90.0, 90.0, 90.0]], blobs()])
     solver = Nystroem(anchors=blobs()[::3])
     for kind in ("intrinsic", "mixture"):
@@ -349,7 +349,7 @@ def test_a_point_that_no_anchor_shows_has_no_direction():
 
 
 @graphs_only
-def test_points_that_the_anchors_do_not_show(laplacian):
+def test_points_that_the_anchors_do_not_span(laplacian):
     """Their degrees are rounding of either sign: isolated, and the others are not disturbed."""
     X = np.concatenate([blobs(), [[60.0, 60.0, 60.0], [90.0, 0.0, 0.0]]])
     solver = Nystroem(anchors=np.arange(0, 150, 3))

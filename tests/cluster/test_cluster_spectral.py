@@ -84,7 +84,7 @@ def test_eigenvectors_of_kernel_pca(laplacian):
 
 @pytest.mark.parametrize("shape", [rings, moons])
 @graphs_only
-def test_curved_groups_are_told_apart(shape, laplacian):
+def test_curved_groups_are_separated(shape, laplacian):
     X, y = shape()
     new, y_new = shape(200, seed=1)
     model = fit(X, laplacian, n_clusters=2, kernel=Gaussian(sigma=0.1))
@@ -95,7 +95,7 @@ def test_curved_groups_are_told_apart(shape, laplacian):
 
 
 @every_laplacian
-def test_round_groups_are_told_apart(laplacian):
+def test_round_groups_are_separated(laplacian):
     y = np.arange(150) % 3
     centers = np.array([[0.0, 0.0], [6.0, 1.0], [0.0, 6.0]])
     X = centers[y] + np.random.default_rng(0).standard_normal((150, 2))

@@ -164,18 +164,6 @@ def test_ridge_shrinks():
 # ------------------------------------------------------------------ kinds of data
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
-@every_estimator
-def test_float32(Estimator, kernel):
-    X, new = training(dtype=np.float32), held_out(dtype=np.float32)
-    kernel = suited(kernel, Estimator)
-    model, exact = (Estimator(4, kernel=kernel).fit(A) for A in (X, X.astype(np.float64)))
-    back = model.inverse_transform(model.transform(new))
-    assert back.dtype == np.float32
-    expected = exact.inverse_transform(exact.transform(new.astype(np.float64)))
-    assert_same(back, expected, 1e-2)
-
-
 @pytest.mark.parametrize("kernel", [Polynomial(degree=2), Laplacian(gamma=0.1)], ids=repr)
 @weighted_or_not
 @every_estimator

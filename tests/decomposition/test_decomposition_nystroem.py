@@ -364,17 +364,17 @@ def test_cleaning_starts_from_the_mean_of_the_model(solver):
 
 
 def test_as_a_solver_of_leading():
-    X, told = training(200), []
+    X, entries = training(200), []
     gram = Gaussian(sigma=3.0).fit(X)(X)
-    found = leading(gram, 5, solver=Nystroem(60, random_state=0), callback=told.append)
+    found = leading(gram, 5, solver=Nystroem(60, random_state=0), callback=entries.append)
     expected = leading(gram, 5, solver=Krylov(tol=1e-12, random_state=0))
     measured = np.linalg.norm(gram @ found.vectors - found.vectors * found.values, axis=0)
     assert np.all(measured <= found.residuals)
     assert np.all(found.values <= expected.values + 1e-10)
     assert_same(found.values, expected.values, 0.02)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(5), atol=1e-12)
-    assert [entry["n_anchors"] for entry in told] == [60]
-    assert told[0].keys() >= {"trace_error", "max_residual"}
+    assert [entry["n_anchors"] for entry in entries] == [60]
+    assert entries[0].keys() >= {"trace_error", "max_residual"}
 
 
 def test_leading_beyond_the_rank_and_without_a_positive_diagonal():

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from laws_decomposition import assert_same, same_signs
 from orthodrome import KernelPCA, KernelPGA, load, save
-from orthodrome.decomposition.partial import PartialFit
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
 
@@ -28,7 +27,7 @@ def data(dtype=np.float64, n=N):
 
 
 def model(kernel=None, anchors=None, **arguments):
-    """Give anchors and a scale, so that no row waits."""
+    """Give anchors and a scale, so that no row is stored."""
     points = data()[::20] if anchors is None else anchors
     kernel = Gaussian(sigma=2.5) if kernel is None else kernel
     return KernelPCA(K, kernel=kernel, solver=Nystroem(anchors=points), **arguments)
@@ -118,10 +117,10 @@ def test_anchors_come_from_the_first_rows_and_stay():
     X, ours = data(), drawn()
     for start in range(0, 160, 40):
         ours.partial_fit(X[start : start + 40])
-        seen = X[: start + 40]
+        so_far = X[: start + 40]
         assert ours.transform(X[:5]).shape == (5, K)  # from what there is
-        alone = drawn().set_params(solver="nystroem").fit(seen)
-        check_same(ours, alone, seen, 1e-8)
+        alone = drawn().set_params(solver="nystroem").fit(so_far)
+        check_same(ours, alone, so_far, 1e-8)
         assert np.array_equal(ours.anchor_indices_, alone.anchor_indices_)
     anchors, sigma = ours.X_fit_, ours.kernel_.sigma_
     for start in range(160, N, 230):
@@ -132,7 +131,7 @@ def test_anchors_come_from_the_first_rows_and_stay():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_that_wait_are_copies(weighted):
+def test_stored_rows_are_copies(weighted):
     X, w = data(n=90), np.random.default_rng(0).uniform(size=90)
     ours, buffer, weights = drawn(), np.empty((30, D)), np.empty(30)
     for start in range(0, 90, 30):
@@ -144,7 +143,7 @@ def test_rows_that_wait_are_copies(weighted):
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_given_points_wait_only_for_the_scale(wrapped):
+def test_rows_are_stored_until_the_scale_is_known(wrapped):
     X = data()
     ours = model(Normalized(Gaussian()) if wrapped else Gaussian()).partial_fit(X[:100])
     assert len(ours._partial_.rows) == 1
@@ -244,7 +243,7 @@ def test_a_batch_that_fails_changes_nothing(computed, rows):
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), "gaussian", "linear", "poly"])
-def test_rows_that_overflow_are_refused_before_they_wait(kernel):
+def test_rows_that_overflow_are_refused_before_they_are_stored(kernel):
     X = data(n=40)
     ours = KernelPCA(K, kernel, random_state=0).partial_fit(X[:20])
     with pytest.raises(ValueError, match=r"row 20 .*so large"):
@@ -264,8 +263,6 @@ def test_a_first_batch_that_fails_leaves_nothing():
             check_is_fitted(fresh)
     with pytest.raises(ValueError, match="partial_fit of KernelPCA was given no rows"):
         model().partial_fit(iter([]))
-    with pytest.raises(ValueError, match="There are no anchors yet"):
-        PartialFit().by(unit=False)
 
 
 def test_refusals_say_what_to_do():
@@ -333,7 +330,7 @@ def test_inverse_transform(kernel, tol):
     assert_same(ours.inverse_transform(Z * signs), whole.inverse_transform(Z), tol)
 
 
-def test_attributes_are_computed_when_they_are_asked_for():
+def test_attributes_are_computed_when_needed():
     ours = model().partial_fit(data())
     assert "eigenvalues_" not in vars(ours)
     assert 4 < ours.n_anchors_ <= 50
@@ -347,7 +344,7 @@ def test_attributes_are_computed_when_they_are_asked_for():
         _ = ours.nothing_
 
 
-def test_threads_that_ask_at_once_get_the_same():
+def test_threads_get_the_same_components():
     """The first computes what the others wait for; without a seed each would draw anchors."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,6 +1,5 @@
 """Kernel principal nested spheres: on the whole Gram matrix, and by Nyström anchors."""
 
-import sys
 import warnings
 from functools import cache
 
@@ -320,18 +319,6 @@ def test_matrices_sparse_rows_shapes_and_points_as_anchors():
     shapes = np.random.default_rng(0).standard_normal((40, 6, 2))
     model = fit(shapes, kernel=VeroneseWhitney(), n_anchors=15, **options)
     np.testing.assert_allclose(model.transform(shapes), model.embedding_, atol=1e-8)
-
-
-def test_when_anchors_are_used(monkeypatch):
-    X, options = on_sphere(), {"sphere": "great", "n_components": 1}
-    assert fit(X, solver="auto", **options).n_anchors_ is None
-    assert fit(X, solver="auto", n_anchors=10, **options).n_anchors_ == 10
-    assert fit(X, solver="dense", n_anchors=10, **options).n_anchors_ is None
-    rule = sys.modules["orthodrome.eigen.leading"]
-    monkeypatch.setattr(rule, "_DENSE_ROWS", 10)
-    monkeypatch.setattr(rule, "_KRYLOV_ROWS", 50)
-    assert fit(X, solver="auto", **options).n_anchors_ is not None
-    assert fit(np.tile(X[:40], (2, 1)), solver="auto", **options).n_anchors_ is None
 
 
 def test_antipodes():

@@ -68,7 +68,7 @@ def test_directions_are_orthonormal_in_feature_space(p, center):
 
 
 @every_center
-def test_centers_are_what_they_are_called(center):
+def test_embeddings_are_0_at_the_center(center):
     """Embeddings are 0 at the centre, which has coordinates with the linear kernel."""
     X = unit(np.random.default_rng(0).standard_normal((60, 3)) * 0.3 + [1, 0, 0])
     model = RobustKernelPCA(3, Linear(), p=1.0, center=center).fit(X)

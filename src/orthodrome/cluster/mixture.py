@@ -258,7 +258,9 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             modes = self.n_modes_ = max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
             sample, points = canonical, over_rows(partial(unit_points, modes), pga.embedding_)
             weights = rows.columns.get("weights") if sample is None else sample.weights
-            cloud = cloud_of(points, weights)
+            lazy = is_dask_array(points)  # the points then stay on the workers
+            of_points = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
+            cloud = Cloud(of_points.zip(weights=weights))
             if sample is None:  # EM reads the rows in blocks; its starts come from a sample
                 sample = canonical_rows(*_sample_of(rows))
                 number_of_clusters(sample, self.n_components, owner, "n_components")
@@ -281,7 +283,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             )
         self.kernel_, self._assignment_ = pga.kernel_, self.assignment
         self.__dict__.update(fit.attributes)
-        evaluate, of_new = self._evaluation("labels"), self._coordinates()
+        of_new, evaluate = self._maps("labels")
         if canonical is None:
             self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
@@ -510,21 +512,25 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
                 "matrix, kernel(X), with kernel='precomputed'."
             )
 
-    def _coordinates(self) -> Any:
-        """Return the map from blocks of rows to coordinates of kPGA."""
-        columns, function = self._columns_, self.pga_._new_points()
-        return function if columns is None else partial(_of_columns, function, columns)
+    def _maps(self, what: str) -> tuple[Any, Any]:
+        """Return the maps from rows to coordinates of kPGA, and from these to an answer.
 
-    def _evaluation(self, what: str) -> Any:
-        """Return the map from coordinates of kPGA to labels, probabilities or log-densities."""
-        return partial(_evaluate, self._mixture_, what, self._assignment_ == "posterior")
+        The answer is "labels", "posterior" probabilities or the log-density ("evidence").
+        """
+        function: Any = self.pga_._new_points()
+        columns = self._columns_
+        if columns is not None:
+            function = partial(_of_columns, function, columns)
+        weighted = self._assignment_ == "posterior"
+        return function, partial(_evaluate, self._mixture_, what, weighted)
 
     def _evaluated(self, X: Data, what: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         self._check_dense(rows)
-        columns, function = self._columns_, self._coordinates()
+        columns = self._columns_
+        function, evaluate = self._maps(what)
         if columns is None:
             function, rows = attach_products(function, rows)
         elif len(columns) != self.pga_.n_features_in_:
@@ -532,7 +538,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
                 f"This {type(self).__name__} has {len(columns)} training points, and its kPGA "
                 f"{self.pga_.n_features_in_}: it is damaged. Fit it again."
             )
-        return over_rows(self._evaluation(what), rows.map(function))
+        return over_rows(evaluate, rows.map(function))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -547,13 +553,6 @@ def _sample_of(rows: Rows) -> tuple[Any, NDArray[np.float64]]:
     """Return some rows, and how often each counts."""
     chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
     return rows.take(chosen), counts
-
-
-def cloud_of(points: Any, weights: Any) -> Cloud:
-    """Return points for EM; those of a dask array stay on its workers."""
-    lazy = is_dask_array(points)
-    rows: Rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
-    return Cloud(rows.zip(weights=weights))
 
 
 def fit_mixture(

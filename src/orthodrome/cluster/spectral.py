@@ -18,7 +18,6 @@ from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import Progress, tracked
 from .._core.random import several_seeds
-from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
@@ -28,6 +27,7 @@ from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
 from ..eigen import Dense, Eigenpairs, Krylov, leading
+from ..eigen.components import warn_unless_solved
 from ..gram import cross_operator
 from ..kernels import Kernel
 from ..plan import Plan, Request, make_plan
@@ -430,9 +430,5 @@ def _warn(
             f"embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
             UserWarning,
         )
-    warn_unless_converged(
-        pairs.status,
-        f"{owner} ({pairs.solver})",
-        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={tol:g}",
-    )
+    warn_unless_solved(pairs, owner, tol)
     view.warn()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._core.memory import parse_bytes
 from .._core.progress import Progress
-from .._core.status import warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from .._core.warn import warn_user
@@ -25,6 +24,7 @@ from ..eigen.components import (
     make_components,
     solve_components,
     warn_if_indefinite,
+    warn_unless_solved,
     weighted_problem,
 )
 from ..eigen.features import feature_axes
@@ -135,11 +135,7 @@ def fit_gram(
     if not np.any(components.eigenvalues > 0):
         _warn_if_distinct(X, components.rounding, kernel)
     warn_if_indefinite(request.owner, components, pairs, kernel, problem)
-    warn_unless_converged(
-        pairs.status,
-        f"{request.owner} ({pairs.solver})",
-        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={plan.tol:g}",
-    )
+    warn_unless_solved(pairs, request.owner, plan.tol)
     return Fit(kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
 
 
@@ -185,14 +181,15 @@ def fit_coordinates(
         radius = geometry.radius_of(kernel, rows)
         k = request.n_components if isinstance(request.n_components, numbers.Integral) else 1
         unit = geometry.on_sphere and plan.solver.sphere == "unit"
-        anchors, points = points_by_anchors(
-            rows, kernel, plan, plan.solver, int(k), radius, unit=unit
-        )
+        anchors, points = points_by_anchors(rows, kernel, plan, int(k), radius, unit=unit)
         by = replace(points.by, stored=False)
         progress.advance(0.5, "features")
         origin = geometry.find_origin(points, request.max_iter or _MEAN_STEPS)
         found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
-        found, of_rows, function = _signed(found, points, geometry, _keeps_table(rows, plan, found))
+        in_memory = isinstance(rows, ArrayRows) and not rows.mapped
+        size = rows.shape[0], len(found.variances)
+        fits = not rows.lazy and table_fits(*size, rows.dtype, request.memory_budget)
+        found, of_rows, function = _signed(found, points, geometry, keep=in_memory or fits)
         kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
         kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
         some = rows.take(rows.spread(_FEW, points.weights)[0])
@@ -210,8 +207,8 @@ def find_axes(
     by: AnchorMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
 ) -> Found:
     """Return the principal axes; their signs are arbitrary."""
-    eps, shared = (float(np.finfo(kind).eps) for kind in (by.dtype, np.float64))
-    floor = 10 * origin.term_size * (eps / np.sqrt(n) + shared)
+    eps = float(np.finfo(by.dtype).eps)
+    floor = 10 * origin.term_size * (eps / np.sqrt(n) + float(np.finfo(np.float64).eps))
     found = feature_axes(
         origin.covariance, n_components, total=origin.total, n=n, floor=floor, eps=eps
     )
@@ -234,8 +231,8 @@ def _signed(
         table[:, :k] *= signs
     else:
         sums = points.reduce(partial(_third_moments, function, k))
-        few = points.sample(_FEW).vectors @ found.axes
-        signs = orient_by_moments(*sums, fallback=few + getattr(function, "offset", 0.0))
+        few = (points.sample(_FEW).vectors - found.origin.point) @ found.axes
+        signs = orient_by_moments(*sums, fallback=few)
     found = replace(found, axes=found.axes * signs)
     function = geometry.embedding(found.origin, found.axes)
     if points.rows.lazy:
@@ -251,14 +248,6 @@ def _third_moments(function: Any, k: int, block: Block) -> tuple[Any, ...]:
     cubes = function(block)[:, :k] ** 3
     weights = np.ones(len(cubes)) if block.weights is None else block.weights
     return weights @ cubes, weights @ np.abs(cubes)
-
-
-def _keeps_table(rows: Rows, plan: Plan, found: Found) -> bool:
-    """Return whether attributes with one entry per row are kept."""
-    if isinstance(rows, ArrayRows) and not rows.mapped:
-        return True
-    k, budget = found.axes.shape[1], plan.request.memory_budget
-    return not rows.lazy and table_fits(rows.shape[0], k, rows.dtype, budget)
 
 
 def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:

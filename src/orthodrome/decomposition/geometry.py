@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -150,9 +151,9 @@ class Flat:
         """Return the axes unchanged."""
         return axes
 
-    def embedding(self, origin: Origin, axes: Floats) -> FlatRows:
+    def embedding(self, origin: Origin, axes: Floats) -> Callable[[Block], Floats]:
         """Return the map from blocks of points to coordinates."""
-        return FlatRows(axes, -origin.point @ axes)
+        return partial(_flat_coordinates, axes, -origin.point @ axes)
 
     def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return the attributes that map new points to coordinates."""
@@ -175,16 +176,9 @@ class Flat:
         return coordinates @ dual_coef.T + mean.astype(dual_coef.dtype)
 
 
-@dataclass(frozen=True)
-class FlatRows:
-    """Coordinates of a block of points in principal components."""
-
-    axes: Floats
-    offset: Floats
-
-    def __call__(self, block: Block) -> Floats:
-        """Return the coordinates."""
-        return block.products(self.axes) + self.offset
+def _flat_coordinates(axes: Floats, offset: Floats, block: Block) -> Floats:
+    """Return the coordinates of a block of points in principal components."""
+    return block.products(axes) + offset
 
 
 # ---------------------------------------------------------------------- sphere
@@ -287,9 +281,9 @@ class Sphere:
         """Return the axes made orthogonal to the mean; those without variance may not be."""
         return axes - np.outer(origin.point, origin.point @ axes)
 
-    def embedding(self, origin: Origin, axes: Floats) -> SphereRows:
+    def embedding(self, origin: Origin, axes: Floats) -> Callable[[Block], Floats]:
         """Return the map from blocks of points to coordinates."""
-        return SphereRows(np.column_stack([axes, origin.point]))
+        return partial(_sphere_coordinates, np.column_stack([axes, origin.point]))
 
     def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return the attributes that map new points to coordinates."""
@@ -311,18 +305,12 @@ class Sphere:
         return exp_at_pole(coordinates) @ np.column_stack([mean, dual_coef]).T
 
 
-@dataclass(frozen=True)
-class SphereRows:
-    """Coordinates of a block of points in geodesic components; last, their cosines."""
-
-    frame: Floats
-
-    def __call__(self, block: Block) -> Floats:
-        """Return the coordinates, and a column of the cosines of the points with the mean."""
-        products = block.products(self.frame)
-        cosines = products[:, -1]
-        _, stretches = angles_from_cosines(cosines)
-        return np.column_stack([products[:, :-1] * stretches[:, None], cosines * block.lengths])
+def _sphere_coordinates(frame: Floats, block: Block) -> Floats:
+    """Return geodesic coordinates of a block of points, and last their cosines with the mean."""
+    products = block.products(frame)
+    cosines = products[:, -1]
+    _, stretches = angles_from_cosines(cosines)
+    return np.column_stack([products[:, :-1] * stretches[:, None], cosines * block.lengths])
 
 
 Geometry = Flat | Sphere

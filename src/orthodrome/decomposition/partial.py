@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -119,10 +119,9 @@ class PartialFit:
 
     def by(self, *, unit: bool) -> AnchorMap:
         """Return the map to vectors; there must be anchors."""
-        if self.kernel is None or self.anchors is None:
-            raise ValueError("There are no anchors yet.")
-        dtype = self.anchors.points.dtype
-        return AnchorMap.by(self.kernel, self.anchors, dtype, unit=unit, radius=self.radius)
+        kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
+        dtype = anchors.points.dtype
+        return AnchorMap.by(kernel, anchors, dtype, unit=unit, radius=self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments of all rows so far and a batch."""

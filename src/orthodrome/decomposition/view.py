@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,6 @@ from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
 from ..coordinates.pivots import PARTS
-from ..eigen import Nystroem
 from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
@@ -185,34 +184,26 @@ def view_of(
 
     With a radius, kernel values are divided by it and coordinates have unit length.
     """
-    rows, solver = rows_of(canonical, kernel), plan.solver.renumbered(canonical.inverse)
-    unit = radius is not None
-    anchors, points = points_by_anchors(rows, kernel, plan, solver, k, radius, unit=unit)
+    rows, unit = rows_of(canonical, kernel), radius is not None
+    numbered = replace(plan, solver=plan.solver.renumbered(canonical.inverse))
+    anchors, points = points_by_anchors(rows, kernel, numbered, k, radius, unit=unit)
     return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
 
 
 def points_by_anchors(
-    rows: Rows,
-    kernel: Kernel,
-    plan: Plan,
-    solver: Nystroem,
-    k: int,
-    radius: float | None,
-    *,
-    unit: bool,
+    rows: Rows, kernel: Kernel, plan: Plan, k: int, radius: float | None, *, unit: bool
 ) -> tuple[Anchors, Coordinates]:
     """Choose anchors for k components or clusters, and compute coordinates of the rows.
 
     Kernel values are divided by the radius. `unit` scales the coordinates to unit length.
     """
-    storage, budget = plan.storage, plan.request.memory_budget
     scale, weights = 1.0 / (radius or 1.0), rows.columns.get("weights")
     if isinstance(kernel, Precomputed):
         rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) * scale)
-    anchors = solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
+    anchors = plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
     own = plan.name == "coordinates"
     by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
-    return anchors, Coordinates(rows, by).kept(storage, budget)
+    return anchors, Coordinates(rows, by).kept(plan.storage, plan.request.memory_budget)
 
 
 def warn_if_few_anchors(status: Status, plan: Plan, count: int, trace_error: float) -> None:

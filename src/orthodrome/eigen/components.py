@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.status import warn_unless_converged
 from .._core.types import Floats
 from .._core.warn import warn_user
 from ..gram import Centered, Combined, GramOperator, Tangent
@@ -24,6 +25,7 @@ __all__ = [
     "solve_components",
     "tangent_frame",
     "warn_if_indefinite",
+    "warn_unless_solved",
     "weighted_problem",
 ]
 
@@ -194,4 +196,13 @@ def warn_if_indefinite(
         "explained_variance_ratio_ divides by the sum of all eigenvalues, negative ones included, "
         "so the ratios are too large and may add up to more than 1.",
         UserWarning,
+    )
+
+
+def warn_unless_solved(pairs: Eigenpairs, owner: str, tol: float) -> None:
+    """Warn if an eigensolver did not reach its tolerance."""
+    warn_unless_converged(
+        pairs.status,
+        f"{owner} ({pairs.solver})",
+        f"largest relative residual {pairs.history[-1]['max_residual']:.1e}, tol={tol:g}",
     )
