@@ -271,7 +271,7 @@ def test_init_of_another_precision(kind):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("preimage", r"not support sparse X: call X\.toarray\(\), or .*'intrin"),
+        ("preimage", r"no sparse X \(call X\.toarray\(\)\).*'intrin"),
         ("mixture", r"does not take sparse X: call X\.toarray"),
     ],
 )

@@ -498,28 +498,22 @@ class HypersphericalKMeans(CenterClustering):
     def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
         if self.centers == "intrinsic":
             return
-        if not isinstance(rows, ArrayRows):
+        owner, name = type(self).__name__, type(kernel).__name__
+        if not isinstance(rows, ArrayRows) or scipy.sparse.issparse(rows.array):
             raise ValueError(
-                f"{type(self).__name__} takes arrays in memory for centers='preimage'; "
-                "centers='intrinsic' also takes rows that are read in blocks."
+                f"{owner} takes arrays in memory for centers='preimage', and no sparse X (call "
+                "X.toarray()). centers='intrinsic' takes sparse X and rows that are read in blocks."
             )
-        X = rows.array
         if not (has_profile(kernel) and kernel.unit_norm):
             raise ValueError(
-                f"centers='preimage' of {type(self).__name__} needs a radial kernel with "
-                "k(x, x) = 1, such as Gaussian, or a positive definite Gaussian kernel of shapes "
-                f"or matrices; got {type(kernel).__name__}. centers='intrinsic' takes every kernel "
-                "with constant k(x, x)."
+                f"centers='preimage' of {owner} needs a radial kernel with k(x, x) = 1, such as "
+                "Gaussian, or a positive definite Gaussian kernel of shapes or matrices; got "
+                f"{name}. centers='intrinsic' takes every kernel with constant k(x, x)."
             )
-        if isinstance(self.init, str) and self.init == "bounding-box" and X.ndim != 2:
+        if isinstance(self.init, str) and self.init == "bounding-box" and rows.array.ndim != 2:
             raise ValueError(
-                f"init='bounding-box' of {type(self).__name__} needs vectors; "
-                f"{type(kernel).__name__} takes landmarks or matrices. Choose another init."
-            )
-        if scipy.sparse.issparse(X):
-            raise ValueError(
-                f"centers='preimage' of {type(self).__name__} does not support sparse X: call "
-                "X.toarray(), or take centers='intrinsic'."
+                f"init='bounding-box' of {owner} needs vectors; {name} takes landmarks or "
+                "matrices. Choose another init."
             )
 
     def _distances(
