@@ -165,8 +165,9 @@ def test_memory_does_not_grow_with_the_rows():
 # ------------------------------------------------------------------ kinds of batches
 
 
-def test_iterators_lists_and_zarr_arrays_are_read_once(tmp_path):
+def test_iterators_lists_and_zarr_arrays_are_read_once(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
+    monkeypatch.setattr("orthodrome.rows.local._SMALL", 100)  # several blocks
     X = data()
     cuts = [X[:0], X[:3], X[3:500], X[:0], X[500:], X[:0]]
     stored = zarr.create_array(str(tmp_path / "x"), shape=X.shape, chunks=(300, D), dtype=X.dtype)
