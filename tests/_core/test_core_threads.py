@@ -84,7 +84,10 @@ def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
 
 
 def test_nested_calls_use_one_thread(two_threads):
+    both = threading.Barrier(2)  # so that each share has its own thread
+
     def outer(share, n_shares):
+        both.wait(10)
         inner = run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
         return threading.get_ident(), inner, run_over_rows(lambda rows: rows, 5000)
 

@@ -27,8 +27,6 @@ def _products(a: Prepared, b: Prepared, out: Array | None) -> Array:
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         products = a.coordinates @ b.coordinates.T
         return products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
-    if out is None:
-        out = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
     return np.matmul(a.coordinates, b.coordinates.T, out=out)
 
 

@@ -27,13 +27,11 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
         return _sparse_squared_distances(a, b)
     dtype = np.result_type(a.dtype, b.dtype)
     left, right = (points.coordinates.astype(dtype, copy=False) for points in (a, b))
-    if out is None:
-        out = np.empty((len(a), len(b)), dtype=dtype)
-    np.matmul(left, right.T, out=out)
+    block = np.matmul(left, right.T, out=out)
     if a.given is not None and b.given is not None:
         left, right = (points.given.astype(dtype, copy=False) for points in (a, b))
-    _loops.distances_from_products(out, left, right, a.per_point, b.per_point, _threshold(a, b))
-    return out
+    _loops.distances_from_products(block, left, right, a.per_point, b.per_point, _threshold(a, b))
+    return block
 
 
 def _sparse_squared_distances(a: Prepared, b: Prepared) -> Array:
