@@ -345,9 +345,17 @@ def independent_part(
         R⁻¹.
     """
     matrix = matrix.astype(np.float64)
-    lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            "Kernel values overflow at the anchors; rescale the data, or change the parameters of "
+            "the kernel."
+        )
+    diagonal = np.diagonal(matrix)
+    bad = (diagonal < 0) | ((diagonal == 0) & np.any(matrix != 0, axis=1))
+    if bad.any():
+        raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {int(np.flatnonzero(bad)[0])}"))
+    lengths = np.sqrt(diagonal)
     present = np.flatnonzero(lengths > 0)
-    _refuse_negative(np.diagonal(matrix), matrix, lengths)
     scaled = matrix[np.ix_(present, present)] / np.outer(lengths[present], lengths[present])
     if not len(present):
         return present, np.zeros((0, 0))
@@ -426,17 +434,3 @@ def refuse_nonzero(operator: GramOperator) -> None:
         row = int(np.flatnonzero(bad)[0])
         where = f"no k(x, x) is positive, and row {row} of the matrix is not 0"
         raise ValueError(_NOT_POSITIVE.format(where=where))
-
-
-def _refuse_negative(
-    diagonal: NDArray[np.float64], matrix: NDArray[np.float64], lengths: NDArray[np.float64]
-) -> None:
-    """Raise where a point has no length and is not 0."""
-    bad = (diagonal < 0) | ((lengths == 0) & np.any(matrix != 0, axis=1))
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError(
-            "Kernel values overflow at the anchors; rescale the data, or change the parameters of "
-            "the kernel."
-        )
-    if bad.any():
-        raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {int(np.flatnonzero(bad)[0])}"))

@@ -145,7 +145,8 @@ class Coordinates:
         if self.rows.lazy:
             return self
         slow = getattr(self.rows, "serial", False)
-        storage = _storage(*self.shape, self.dtype, memory_budget, storage, slow=slow)
+        needed = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        storage, _ = storage_within(memory_budget, storage, needed, "the features take", slow=slow)
         if storage == "recompute":
             known = not self.unit or "captured" in self.rows.columns
             return self if known else Coordinates(self.rows.zip(captured=self.captured), self.by)
@@ -229,11 +230,3 @@ def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
 def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     own = np.full(block.n, np.nan) if block.own is None else block.own
     return block.vectors(), block.captured, own
-
-
-def _storage(
-    n: int, m: int, dtype: Any, memory_budget: str | float, storage: str, *, slow: bool = False
-) -> str:
-    """Return where n vectors of R^m are kept."""
-    needed = n * m * np.dtype(dtype).itemsize
-    return storage_within(memory_budget, storage, needed, "the features take", slow=slow)[0]
