@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,14 +53,14 @@ def test_help_names_the_commands_and_where_to_begin(arguments, capsys):
 
 
 @pytest.mark.parametrize("arguments", [("nonsense",), ("demo", "--nonsense"), ("demo", "--out")])
-def test_commands_that_cannot_be_understood(arguments, capsys):
+def test_invalid_command_lines(arguments, capsys):
     assert app.main(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Error" in captured.err
 
 
-def test_the_help_does_not_wait_for_the_library():
+def test_help_does_not_import_the_library():
     code = (
         "import sys; from orthodrome.app import main\n"
         "for arguments in (['--version'], ['--help'], ['embed', '--help'], ['embed']):\n"
@@ -74,33 +73,30 @@ def test_the_help_does_not_wait_for_the_library():
     assert result.stdout.endswith("loaded:\n")
 
 
-def test_methods_in_the_help_are_those_there_are():
+def test_methods_in_the_help_exist():
     for kind in ("CLASSIFIERS", "CLUSTERINGS", "DECOMPOSITIONS"):
         assert getattr(commands, kind) == tuple(getattr(models, kind))
 
 
-@pytest.mark.parametrize("name", ["typer", "rich.console"])
-def test_what_the_command_line_needs_is_named(monkeypatch, capsys, name):
-    def absent(*_):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+def test_errors_while_the_program_starts(monkeypatch, capsys):
+    def fail(*_):
+        raise error
 
-    monkeypatch.setattr(app.importlib, "import_module", absent)
-    assert app.main(["--version"]) == 1
-    advice = f"orthodrome: the command line needs {name}: pip install 'orthodrome[cli]'\n"
-    assert capsys.readouterr().err == advice
-
-
-def test_a_module_that_the_program_itself_lacks_is_a_fault(monkeypatch):
-    def broken(*_):
-        raise ModuleNotFoundError("No module named 'click'", name="click")
-
-    monkeypatch.setattr(app.importlib, "import_module", broken)
+    monkeypatch.setattr(app.importlib, "import_module", fail)
+    for name in ("typer", "rich.console"):
+        error = ModuleNotFoundError(f"No module named {name!r}", name=name)
+        assert app.main(["--version"]) == 1
+        assert f"needs {name}: pip install 'orthodrome[cli]'\n" in capsys.readouterr().err
+    error = KeyboardInterrupt()
+    assert app.main(["--version"]) == 130
+    assert capsys.readouterr().err == "\northodrome: interrupted\n"
+    error = ModuleNotFoundError("No module named 'click'", name="click")  # not an extra
     with pytest.raises(ModuleNotFoundError, match="click"):
         app.main(["--version"])
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
-def test_a_module_that_a_command_lacks_is_one_line_and_tells_where_if_asked(debug):
+def test_missing_module_of_a_command_is_one_line(debug):
     code = (
         "import sys; sys.modules['scipy'] = None\n"
         "from orthodrome.app import main; sys.exit(main(['info', 'x.csv']))"
@@ -132,7 +128,7 @@ def test_a_module_that_a_command_lacks_is_one_line_and_tells_where_if_asked(debu
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code, line):
+def test_errors_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
     pytest.importorskip("plotly")
 
     def fail(*_, **__):
@@ -153,9 +149,6 @@ def test_what_goes_wrong_is_one_line_and_a_code(monkeypatch, capsys, error, code
 
 # ---------------------------------------------------------------------- streams
 
-full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-one_line_of_output = pytest.mark.parametrize("arguments", [("--version",), ("demo", "--help")])
-
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
@@ -166,46 +159,50 @@ def table(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_stream_that_is_closed_is_no_error(monkeypatch, capsys, table, name):
+def test_closed_streams(monkeypatch, capsys, table, name):
     monkeypatch.setattr(sys, name, None)
     assert app.main(["info", table]) == 0
     assert app.main(["nonsense"]) == 2
     assert getattr(sys, name) is None
 
 
-@full
-@one_line_of_output
-@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
-def test_a_full_disk_is_one_line(monkeypatch, capsys, arguments, buffering):
-    with open("/dev/full", "w", buffering, encoding="utf-8") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        assert app.main(arguments) == 1
-    assert capsys.readouterr().err == "orthodrome: No space left on device: standard output\n"
-
-
-@full
-def test_where_complaints_do_not_fit_the_code_is_all(monkeypatch, capsys):
-    with open("/dev/full", "w", encoding="utf-8") as stream:
-        monkeypatch.setattr(sys, "stderr", stream)
-        assert app.main(["info", "no such file"]) == 1
-
-
-@pytest.mark.parametrize("kind", ["full", "a pipe that nobody reads"])
-def test_progress_and_notes_that_nobody_takes_do_not_hinder(monkeypatch, tmp_path, table, kind):
-    """The files are there, and the code says so."""
-    if kind == "full" and not os.path.exists("/dev/full"):
-        pytest.skip("needs /dev/full")
-    pytest.importorskip("matplotlib")
+@pytest.fixture(params=["full", "broken pipe"])
+def unwritable(request):
+    """Return a function that names a file which cannot be written, and the error message."""
+    if request.param == "full":
+        if not os.path.exists("/dev/full"):
+            pytest.skip("needs /dev/full")
+        yield lambda: "/dev/full", "No space left on device"
+        return
     reading, writing = os.pipe()
     os.close(reading)
-    with open("/dev/full" if kind == "full" else os.dup(writing), "w", 1) as stream:
-        monkeypatch.setattr(sys, "stderr", stream)
-        assert app.main(["embed", table, "--method", "kpca", "--out", str(tmp_path / "out")]) == 0
+    yield lambda: os.dup(writing), ""
     os.close(writing)
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("demo", "--help")])
+@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
+def test_unwritable_output(monkeypatch, capsys, unwritable, arguments, buffering):
+    """A full disk is an error of one line; a reader that stops early is none."""
+    target, message = unwritable
+    with open(target(), "w", buffering) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert app.main(arguments) == bool(message)
+    line = f"orthodrome: {message}: standard output\n"
+    assert capsys.readouterr().err == (line if message else "")
+
+
+def test_unwritable_errors_and_notes(monkeypatch, tmp_path, table, unwritable):
+    """The exit code says the rest, and the files are written."""
+    pytest.importorskip("matplotlib")
+    with open(unwritable[0](), "w", 1) as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert app.main(["info", "no such file"]) == 1
+        assert app.main(["embed", table, "--method", "kpca", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, table):
+def test_broken_pipe_during_the_work_is_a_failure(monkeypatch, capsys, table):
     def broken(*_, **__):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
@@ -214,7 +211,7 @@ def test_a_pipe_that_breaks_within_the_work_is_a_failure(monkeypatch, capsys, ta
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
 
 
-def test_streams_are_afterwards_as_they_were(monkeypatch, table):
+def test_streams_are_restored(monkeypatch, table):
     for encoding, errors in (("ascii", "strict"), ("utf-8", "surrogateescape")):
         stream = io.TextIOWrapper(io.BytesIO(), encoding, errors)
         with monkeypatch.context() as patch:
@@ -224,7 +221,7 @@ def test_streams_are_afterwards_as_they_were(monkeypatch, table):
         assert stream.errors == errors
 
 
-def test_what_a_terminal_would_obey_is_made_visible():
+def test_control_characters_are_escaped():
     plain = "a\u00a0b, naïve, \u0645\u06cc\u200c\u062e\u0648, \U0001f469\u200d\U0001f52c"
     assert printable(plain) == plain
     assert printable("\x1b[2J\r\n\x07\u202e\u2028\ud800") == (
@@ -242,19 +239,8 @@ def test_closed_streams_in_a_process(table, closed):
     assert b"Traceback" not in result.stderr
 
 
-@one_line_of_output
-@pytest.mark.parametrize("buffering", [1, -1], ids=["lines", "blocks"])
-def test_a_pipe_that_nobody_reads_is_no_error(monkeypatch, capsys, arguments, buffering):
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "w", buffering, encoding="utf-8") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        assert app.main(arguments) == 0
-    assert capsys.readouterr().err == ""
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_signs_that_a_stream_has_not_are_written_in_others(monkeypatch, table, encoding):
+def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, encoding):
     streams = {name: io.TextIOWrapper(io.BytesIO(), encoding) for name in ("stdout", "stderr")}
     for name, stream in streams.items():
         monkeypatch.setattr(sys, name, stream)
@@ -299,39 +285,6 @@ def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interrupt_while_the_program_starts(monkeypatch, capsys):
-    def interrupted(*names):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(app.importlib, "import_module", interrupted)
-    assert app.main(["--version"]) == 130
-    assert capsys.readouterr().err == "\northodrome: interrupted\n"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_interrupt_leaves_no_file(tmp_path):
-    pytest.importorskip("matplotlib")
-    out = tmp_path / "report"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "orthodrome", "demo", "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a shell that runs the tests in the background has them ignore the signal
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    first = process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=120)
-    assert first.startswith("[  0%] ")
-    assert process.returncode == 130
-    assert stdout == ""
-    assert "Traceback" not in stderr
-    assert stderr.endswith("orthodrome: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 # ---------------------------------------------------------------------- progress
 
 
@@ -360,7 +313,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     assert "50%" in captured.err
 
 
-# ---------------------------------------------------------------------- the real thing
+# ---------------------------------------------------------------------- demo
 
 
 @pytest.mark.slow

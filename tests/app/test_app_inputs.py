@@ -37,7 +37,7 @@ def write(tmp_path):
     return write
 
 
-def refused(path, *words, **options):
+def rejected(path, *words, **options):
     """The one-line error of a file; it contains the file's name and these words."""
     with pytest.raises(InputError) as caught:
         read_data(path, **options)
@@ -83,7 +83,7 @@ def test_table_with_labels_and_chosen_columns(write):
         ("a.csv", "a,b\n1.5,\u00a02\n3,-4e1\n"),  # a no-break space
     ],
 )
-def test_forms_of_one_table(write, name, text):
+def test_formats_of_one_table(write, name, text):
     data = read_data(write(name, text))
     assert sorted(data.X.ravel().tolist()) == [-40, 1.5, 2, 3]
     assert data.columns == ("a", "b")
@@ -103,9 +103,9 @@ def test_encodings(write):
 def test_lines_are_counted_with_quoted_line_breaks(write):
     text = 'l,a\n"one\ntwo",1\n"three",2\nfour,oops\n'
     assert read_data(write("b.csv", text.replace("oops", "3")), label="l").labels[0] == "one\ntwo"
-    refused(write("a.csv", text), "line 5", "data row 3", "'a'", "'oops'", label="l")
+    rejected(write("a.csv", text), "line 5", "data row 3", "'a'", "'oops'", label="l")
     # the first line of a record is named
-    refused(write("c.csv", 'l,a\nx,1\n"y\nz",oops\n'), "line 3", "data row 2", label="l")
+    rejected(write("c.csv", 'l,a\nx,1\n"y\nz",oops\n'), "line 3", "data row 2", label="l")
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def test_id_column_can_be_a_feature_or_a_label(write):
         ),
     ],
 )
-def test_tables_refused(write, content, words):
-    refused(write("a.csv", content), *words)
+def test_tables_rejected(write, content, words):
+    rejected(write("a.csv", content), *words)
 
 
 def test_ragged_rows_are_found_in_unused_columns(write):
     """Otherwise a missing cell would shift the others unnoticed."""
     text = "a,b,note\n1,2,x\n3,y\n"
-    refused(write("a.csv", text), "line 3", "2 cells", columns=["a"])
-    refused(write("b.csv", text.replace("3,y", "3,4,5,y")), "line 3", "4 cells", columns=["a"])
+    rejected(write("a.csv", text), "line 3", "2 cells", columns=["a"])
+    rejected(write("b.csv", text.replace("3,y", "3,4,5,y")), "line 3", "4 cells", columns=["a"])
     # an empty cell is not a missing one
     assert len(read_data(write("c.csv", text.replace("3,y", "3,4,")), columns=["a"])) == 2
 
@@ -202,7 +202,7 @@ def test_ragged_rows_are_found_in_every_chunk(write, monkeypatch, line):
     for cells in ("1", "1,2,3"):
         lines = ["a,b", *["1,2"] * 8]
         lines[line - 1] = cells
-        refused(write("a.csv", "\n".join(lines)), f"line {line}: the line has {len(cells[::2])}")
+        rejected(write("a.csv", "\n".join(lines)), f"line {line}: the line has {len(cells[::2])}")
 
 
 def test_huge_finite_values_are_kept(write):
@@ -212,49 +212,49 @@ def test_huge_finite_values_are_kept(write):
 
 def test_endless_line(write, monkeypatch):
     monkeypatch.setattr("orthodrome.app.inputs.text._LONGEST_LINE", 1000)
-    refused(write("a.csv", "a,b\n1," + "2" * 2000), "line 2", "longer than")
+    rejected(write("a.csv", "a,b\n1," + "2" * 2000), "line 2", "longer than")
     rows = "1,2\n" * 200_000
-    refused(write("b.csv", f"l,a\n{rows}1,{'2' * 4_000_000}"), "line 200002", "longer than")
+    rejected(write("b.csv", f"l,a\n{rows}1,{'2' * 4_000_000}"), "line 200002", "longer than")
 
 
-def test_names_that_are_not_there(write):
+def test_unknown_columns(write):
     path = write("a.csv", "length,width\n1,2\n")
-    refused(path, "'lenght'", "--columns", "Did you mean 'length'", columns=["lenght"])
-    refused(path, "'species'", "--label", "'length', 'width'", label="species")
-    refused(path, "'width'", "twice", columns=["width", "width"])
-    refused(path, "'width'", "both", label="width", columns=["width"])
-    refused(write("b.csv", "a\nx\n"), "no columns of features", label="a")
+    rejected(path, "'lenght'", "--columns", "Did you mean 'length'", columns=["lenght"])
+    rejected(path, "'species'", "--label", "'length', 'width'", label="species")
+    rejected(path, "'width'", "twice", columns=["width", "width"])
+    rejected(path, "'width'", "both", label="width", columns=["width"])
+    rejected(write("b.csv", "a\nx\n"), "no columns of features", label="a")
     for label in ("", "NaN"):
-        refused(write("c.csv", f"a,k\n1,x\n2,{label}\n"), "line 3", "'k'", "no label", label="k")
+        rejected(write("c.csv", f"a,k\n1,x\n2,{label}\n"), "line 3", "'k'", "no label", label="k")
 
 
 def test_paths(tmp_path, write, monkeypatch):
-    refused(tmp_path, "folder")
+    rejected(tmp_path, "folder")
     with pytest.raises(FileNotFoundError, match=r"no file .*none\.csv"):
         read_data(tmp_path / "none.csv")
-    refused(write("a.xlsx", "x"), "'.xlsx'", ".csv")
-    refused(write("noend", "x"), ".csv")
-    refused(write("a.png", PNG), "denoise")
+    rejected(write("a.xlsx", "x"), "'.xlsx'", ".csv")
+    rejected(write("noend", "x"), ".csv")
+    rejected(write("a.png", PNG), "denoise")
     path = write("a.csv", "a\n1\n")
     for option, name in (("labels", "--labels"), ("label_regex", "--label-regex")):
-        refused(path, name, "--label", **{option: "(a)"})
-    refused(path, "not a TPS file, and --keep-negative is for those", keep_negative=True)
+        rejected(path, name, "--label", **{option: "(a)"})
+    rejected(path, "not a TPS file, and --keep-negative is for those", keep_negative=True)
 
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", forbidden)
-    refused(path, "cannot be opened")
+    rejected(path, "cannot be opened")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_named_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
-    refused(tmp_path / "a.csv", "is not a regular file; save the data in one")
+    rejected(tmp_path / "a.csv", "is not a regular file; save the data in one")
 
 
 def test_long_values_are_shortened(write):
-    assert len(refused(write("a.csv", "a,b\n1," + "y" * 5000 + "\n"), "line 2")) < 500
+    assert len(rejected(write("a.csv", "a,b\n1," + "y" * 5000 + "\n"), "line 2")) < 500
 
 
 def test_memory_of_a_table(write, monkeypatch):
@@ -275,7 +275,7 @@ def test_memory_of_a_table(write, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     monkeypatch.setattr(tables, "_by_pandas", None)
-    refused(path, "of memory", "97.7 KiB are available", "sample of the rows")
+    rejected(path, "of memory", "97.7 KiB are available", "sample of the rows")
 
 
 @pytest.mark.slow
@@ -316,7 +316,7 @@ def test_written_tables_come_back(tmp_path_factory, names, rows, data):
     content=st.binary(min_size=1, max_size=200),
     suffix=st.sampled_from(["csv", "npy", "npz", "tps", "parquet"]),
 )
-def test_any_bytes_are_read_or_refused(tmp_path_factory, content, suffix):
+def test_any_bytes_are_read_or_rejected(tmp_path_factory, content, suffix):
     path = tmp_path_factory.mktemp("b") / f"a.{suffix}"
     path.write_bytes(content)
     try:
@@ -369,9 +369,9 @@ def test_npy(tmp_path, array, dtype):
         (np.array([[object()]], dtype=object), ["pickled"]),
     ],
 )
-def test_npy_refused(tmp_path, array, words):
+def test_npy_rejected(tmp_path, array, words):
     np.save(tmp_path / "a.npy", array, allow_pickle=True)
-    refused(tmp_path / "a.npy", *words)
+    rejected(tmp_path / "a.npy", *words)
 
 
 def test_npy_landmarks_labels_and_names(tmp_path, monkeypatch):
@@ -380,16 +380,16 @@ def test_npy_landmarks_labels_and_names(tmp_path, monkeypatch):
     data = read_data(path)
     assert data.kind == "shapes"
     assert data.columns == ("x1", "y1", "x2", "y2", "x3", "y3")
-    refused(path, "landmarks, which have no columns for --columns", columns=["x1"])
-    refused(path, "holds one array, without a column 'k' for --label", label="k")
+    rejected(path, "landmarks, which have no columns for --columns", columns=["x1"])
+    rejected(path, "holds one array, without a column 'k' for --label", label="k")
     path.write_bytes(path.read_bytes()[:-10])
-    refused(path)
+    rejected(path)
     np.savez(tmp_path / "b.npz", X=np.eye(2))
     (tmp_path / "b.npz").rename(path)
-    refused(path, ".npz")
+    rejected(path, ".npz")
     np.save(path, np.zeros((1000, 50)))
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
-    refused(path, "of memory", "sample of the rows")
+    rejected(path, "of memory", "sample of the rows")
 
 
 def test_npz(tmp_path):
@@ -400,8 +400,8 @@ def test_npz(tmp_path):
     assert data.labels.tolist() == ["1", "2", "1"]
     assert data.label_name == "y"
     assert read_data(path, label="groups").labels.tolist() == ["a", "b", "b"]
-    refused(path, "no array 'kind'", "--label", label="kind")
-    refused(path, "'other'", "one value for each", label="other")
+    rejected(path, "no array 'kind'", "--label", label="kind")
+    rejected(path, "'other'", "one value for each", label="other")
     np.savez(path, table=np.eye(2), feature_names=["a", "b"])
     assert read_data(path).columns == ("a", "b")
     assert np.array_equal(read_data(path, columns=["b"]).X, [[0], [1]])
@@ -418,21 +418,21 @@ def test_npz(tmp_path):
         ({"X": np.array([[object()]], dtype=object)}, ["pickled"]),
     ],
 )
-def test_npz_refused(tmp_path, arrays, words):
+def test_npz_rejected(tmp_path, arrays, words):
     np.savez(tmp_path / "a.npz", **arrays)
-    refused(tmp_path / "a.npz", *words)
+    rejected(tmp_path / "a.npz", *words)
 
 
-def test_npz_that_is_none_or_too_large(tmp_path, write, monkeypatch):
+def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.writestr("readme.txt", "hello")
-    refused(tmp_path / "b.npz")
-    refused(write("c.npz", PNG), ".npz")
+    rejected(tmp_path / "b.npz")
+    rejected(write("c.npz", PNG), ".npz")
     path = tmp_path / "a.npz"
     np.savez_compressed(path, X=np.zeros((2000, 500)))
     assert path.stat().st_size < 50_000
     monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
-    refused(path, "of memory")
+    rejected(path, "of memory")
 
 
 # ---------------------------------------------------------------------------- parquet
@@ -452,17 +452,17 @@ def test_parquet(tmp_path, write):
     assert data.ids == ("p", "q")
     assert data.labels.tolist() == ["x", "y"]
     assert read_data(path, columns=["b"]).X.tolist() == [[0.5], [1.5]]
-    refused(path, "'k'", "--label 'k'", "--columns: 'a', 'b', 't'")
-    refused(path, "'c'", columns=["c"])
+    rejected(path, "'k'", "--label 'k'", "--columns: 'a', 'b', 't'")
+    rejected(path, "'c'", columns=["c"])
     frame.loc["q", "b"] = None
     frame.loc["q", "k"] = None
     frame.to_parquet(path)
-    refused(path, "row 2", "'b'", "missing", columns=["a", "b"])
-    refused(path, "row 2", "'k'", "no label", columns=["a"], label="k")
-    refused(write("b.parquet", "PAR1 no"), "parquet")
+    rejected(path, "row 2", "'b'", "missing", columns=["a", "b"])
+    rejected(path, "row 2", "'k'", "no label", columns=["a"], label="k")
+    rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 
-def test_parquet_refused(tmp_path, monkeypatch):
+def test_parquet_rejected(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
@@ -472,11 +472,11 @@ def test_parquet_refused(tmp_path, monkeypatch):
         return path
 
     numbers = [1.0, float("inf")]
-    refused(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
-    refused(written(["a", "a"], numbers, numbers), "several columns called 'a'")
-    refused(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns and no rows: 'a'")
+    rejected(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
+    rejected(written(["a", "a"], numbers, numbers), "several columns called 'a'")
+    rejected(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns and no rows: 'a'")
     monkeypatch.setattr(memory, "available_memory", lambda: 100)
-    refused(written(["a"], numbers), "2 rows, would take about 432 B of memory", "--columns")
+    rejected(written(["a"], numbers), "2 rows, would take about 432 B of memory", "--columns")
 
 
 @pytest.mark.parametrize(
@@ -543,7 +543,7 @@ def test_labels_by_a_pattern(write, pattern):
     assert data.label_name == pattern
     ids = read_data(write("b.tps", tps(with_image=False)), label_regex="1(.)")
     assert ids.labels.tolist() == ["1", "2", "3"]
-    refused(path, "2 of 3 names", "edulis_1.jpg", "--labels", label_regex="(rubra)")
+    rejected(path, "2 of 3 names", "edulis_1.jpg", "--labels", label_regex="(rubra)")
     for wrong, word in (("rubra", "parentheses"), ("(", "regular expression")):
         with pytest.raises(InputError, match=word):
             read_data(path, label_regex=wrong)
@@ -580,7 +580,7 @@ def test_labels_by_a_second_file(write, table, same_id):
         (PNG, ["PNG"]),
     ],
 )
-def test_second_files_refused(write, table, words):
+def test_second_files_rejected(write, table, words):
     path, labels = write("a.tps", tps()), write("labels.csv", table)
     with pytest.raises(InputError) as caught:
         read_data(path, labels=labels)
@@ -595,22 +595,22 @@ def test_which_column_of_the_second_file(write):
         read_data(path, labels=labels, label="sight")
 
 
-def test_tps_refused(write, tmp_path, monkeypatch):
+def test_tps_rejected(write, tmp_path, monkeypatch):
     path = write("a.tps", tps())
-    refused(path, "--labels FILE", "--label-regex", label="species")
-    refused(path, "no columns", columns=["x1"])
-    refused(path, "not by both", labels=path, label_regex="(a)")
-    refused(write("b.tps", "hello"))
-    refused(write("c.tps", "LM=2\n1 2\n3 x\n"), "line 3")
-    refused(write("d.tps", PNG))
+    rejected(path, "--labels FILE", "--label-regex", label="species")
+    rejected(path, "no columns", columns=["x1"])
+    rejected(path, "not by both", labels=path, label_regex="(a)")
+    rejected(write("b.tps", "hello"))
+    rejected(write("c.tps", "LM=2\n1 2\n3 x\n"), "line 3")
+    rejected(write("d.tps", PNG))
     with pytest.raises(FileNotFoundError, match="labels"):
         read_data(path, labels=tmp_path / "labels.csv")
     with pytest.raises(InputError, match="folder"):
         read_data(path, labels=tmp_path)
     labels = write("labels.csv", "ID,label\n0,a\n")
-    refused(write("e.tps", tps(with_image=False, same_id=True)), "share", labels=labels)
+    rejected(write("e.tps", tps(with_image=False, same_id=True)), "share", labels=labels)
     monkeypatch.setattr(memory, "available_memory", lambda: path.stat().st_size)
-    refused(path, "of memory", "Take a part of the specimens")
+    rejected(path, "of memory", "Take a part of the specimens")
 
 
 # ---------------------------------------------------------------------------- images
@@ -655,7 +655,7 @@ def test_photo_is_turned_upright(tmp_path):
 
 
 @needs("PIL")
-def test_images_refused(tmp_path, write, monkeypatch):
+def test_images_rejected(tmp_path, write, monkeypatch):
     for content in (b"", b"a,b\n1,2\n", PNG):
         with pytest.raises(InputError, match=r"a\.png"):
             read_image(write("a.png", content))
@@ -692,7 +692,7 @@ def png_of(width, height):
 
 
 @needs("PIL")
-def test_images_that_promise_too_much(write, monkeypatch):
+def test_images_with_huge_headers(write, monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     with pytest.raises(InputError, match=r"a damaged image: its header promises 9000 x 9000 pix"):
         read_image(write("a.png", png_of(9000, 9000)))
@@ -710,5 +710,5 @@ def test_published_tables():
     iris = read_data(folder / "iris.csv", label="class")
     assert iris.X.shape == (150, 4)
     assert sorted(set(iris.labels)) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]
-    refused(folder / "iris.csv", "line 2", "'class'", "--label 'class'")
-    assert "392 of the values" in refused(folder / "vote.csv", "missing", label="class")
+    rejected(folder / "iris.csv", "line 2", "'class'", "--label 'class'")
+    assert "392 of the values" in rejected(folder / "vote.csv", "missing", label="class")

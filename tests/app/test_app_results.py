@@ -43,7 +43,7 @@ def cells_of(text):
 
 
 @pytest.mark.parametrize("text", [*FORMULAS, *PLAIN])
-def test_text_that_a_spreadsheet_would_run_is_quoted(text):
+def test_formulas_are_quoted(text):
     quoted = f"'{text}" if text in FORMULAS else text
     header, row = cells_of(table_text([text, "label"], [[np.str_(text), text]]))
     assert header == [quoted, "label"]
@@ -56,7 +56,7 @@ def test_numbers_stay_numbers():
 
 
 @pytest.mark.parametrize("label", ["@kind", "kind"])
-def test_a_table_is_read_back_as_it_was(tmp_path, label):
+def test_written_tables_are_read_back(tmp_path, label):
     pytest.importorskip("pandas")
     path = tmp_path / "table.csv"
     texts = FORMULAS + PLAIN[:-1]  # an empty label is refused
@@ -94,13 +94,13 @@ def test_centers_without_preimages_are_intrinsic():
     assert make_model(Choice("kmeans", kernel="gaussian"), SQUARE).centers == "preimage"
 
 
-def test_other_columns_are_refused():
+def test_number_of_columns_is_checked():
     check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1", "x2")))
     with pytest.raises(InputError, match=r"b\.npy: it has 1 columns .* fitted to 2\.$"):
         check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1",)))
 
 
-def test_warnings_are_noted_once_and_those_for_developers_never():
+def test_warnings_become_notes():
     work = Work(lambda *_: None, fit=1)
     with work.part("fit"):
         for category in (UserWarning, UserWarning, DeprecationWarning):
@@ -140,7 +140,7 @@ def test_recommendations():
 
 
 @needs("plotly")
-def test_a_page_says_that_rows_were_drawn():
+def test_sampling_is_on_the_page():
     section = compared(0.5, 0.5, n_rows=9).sections()[0]
     words = "2 components of each method. 4 of 9 rows were drawn at random."
     assert section.blocks[0].text.endswith(words)
@@ -170,7 +170,7 @@ def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
 
 
 @needs("plotly")
-def test_of_many_shapes_some_are_drawn(monkeypatch):
+def test_a_sample_of_many_shapes_is_drawn(monkeypatch):
     monkeypatch.setattr("orthodrome.app.pages.MOST_SHAPES", 3)
     section = shapes_section(LEAVES, np.array(list("abab")), "All")
     assert "the outlines of 3 specimens" in section.blocks[0].alt
