@@ -316,6 +316,20 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
 # ---------------------------------------------------------------------- demo
 
 
+def test_demo_prints_the_path_of_its_page(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("plotly")
+    calls = []
+    page = tmp_path / "index.html"
+    monkeypatch.setattr(
+        "orthodrome.app.session.run_demo", lambda out, **_: calls.append(out) or page
+    )
+    assert app.main(["demo", "--out", "here", "--quiet"]) == 0
+    assert app.main(["demo", "--out", "here", "--json", "--quiet"]) == 0
+    text, facts = capsys.readouterr().out.splitlines()
+    assert text == json.loads(facts)["files"]["index.html"] == str(page.resolve())
+    assert calls == ["here", "here"]
+
+
 @pytest.mark.slow
 def test_demo_writes_its_page_and_prints_the_path(tmp_path):
     pytest.importorskip("matplotlib")

@@ -355,7 +355,7 @@ def test_npy(tmp_path, array, dtype):
 
 
 @pytest.mark.parametrize(
-    ("array", "words"),
+    ("arrays", "words"),
     [
         (np.arange(3.0), ["(3,)", "Reshape"]),
         (np.zeros((2, 5, 5)), ["(2, 5, 5)", "height*width"]),
@@ -367,11 +367,23 @@ def test_npy(tmp_path, array, dtype):
         (np.array([[1.0, np.inf]]), ["row 1", "'x2'", "infinite"]),
         (np.array([[[1.0, 2], [np.nan, 1]]]), ["row 1", "'x2'", "missing"]),
         (np.array([[object()]], dtype=object), ["pickled"]),
+        ({"X": np.eye(2), "y": ["\u00e9".encode("latin-1"), b"z"]}, ["'y'", "bytes beyond ASCII"]),
+        ({"X": np.eye(3), "y": ["x", "", "z"]}, ["'y'", "row 2", "no label"]),
+        ({"X_train": np.eye(3), "X_test": np.eye(2)}, ["X_train (3, 3)", "X_test (2, 2)", "as X"]),
+        ({"v": np.arange(3)}, ["v (3,)", "none"]),
+        ({}, ["no arrays"]),
+        ({"X": np.array([[object()]], dtype=object)}, ["pickled"]),
     ],
 )
-def test_npy_rejected(tmp_path, array, words):
-    np.save(tmp_path / "a.npy", array, allow_pickle=True)
-    rejected(tmp_path / "a.npy", *words)
+def test_arrays_rejected(tmp_path, arrays, words):
+    """One array is saved as .npy, several by name as .npz."""
+    is_npy = isinstance(arrays, np.ndarray)
+    path = tmp_path / ("a.npy" if is_npy else "a.npz")
+    if is_npy:
+        np.save(path, arrays, allow_pickle=True)
+    else:
+        np.savez(path, **arrays)
+    rejected(path, *words)
 
 
 def test_npy_landmarks_labels_and_names(tmp_path, monkeypatch):
@@ -405,22 +417,6 @@ def test_npz(tmp_path):
     np.savez(path, table=np.eye(2), feature_names=["a", "b"])
     assert read_data(path).columns == ("a", "b")
     assert np.array_equal(read_data(path, columns=["b"]).X, [[0], [1]])
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"X": np.eye(2), "y": ["\u00e9".encode("latin-1"), b"z"]}, ["'y'", "bytes beyond ASCII"]),
-        ({"X": np.eye(3), "y": ["x", "", "z"]}, ["'y'", "row 2", "no label"]),
-        ({"X_train": np.eye(3), "X_test": np.eye(2)}, ["X_train (3, 3)", "X_test (2, 2)", "as X"]),
-        ({"v": np.arange(3)}, ["v (3,)", "none"]),
-        ({}, ["no arrays"]),
-        ({"X": np.array([[object()]], dtype=object)}, ["pickled"]),
-    ],
-)
-def test_npz_rejected(tmp_path, arrays, words):
-    np.savez(tmp_path / "a.npz", **arrays)
-    rejected(tmp_path / "a.npz", *words)
 
 
 def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):

@@ -1,14 +1,18 @@
 """The command line, ``orthodrome`` or ``python -m orthodrome``, and its readers of files.
 
+A run goes through these modules, from top to bottom:
+
 ======================  ==========================================================================
 ``commands``            the commands and their options
-``session``             one run: read, compute, write all files or none
-``inputs``              files of data as arrays: csv, tsv, parquet, npy, npz, tps; images
-``models``              estimators from options, and the Python lines that make the same
-``info``                a description of data, and estimates of time and memory
-``embedding``, …        a module for each command: its run, its table and its page
-``demo``                the demonstration
+``session``             one run; its table ``COMMANDS`` has the function and the files of a command
+``inputs``              reading: csv, tsv, parquet, npy, npz, tps and images as arrays
+``models``              preparing: an estimator from options, and the Python lines that make it
+``embedding``, …        a module for each command: its method, its table and its page
+``results``             what results share: tables as CSV, runs in parts with progress and notes
+``pages``               what pages share
 ======================  ==========================================================================
+
+``info`` describes data, ``forecast`` estimates time and memory, and ``demo`` is the demonstration.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.interactive import require_plotly
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
-from .comparison import TITLES, Comparison, compare
+from .comparison import TITLES, compare
 from .embedding import Embedding, embed, spectrum_picture
 from .inputs import Data
 from .inputs.data import column_names, row_names
@@ -37,13 +37,6 @@ from .results import Report, silent
 
 TITLE = "orthodrome: PCA, kernel PCA and kernel PGA side by side"
 _METHODS = ("pca", "kpca", "kpga")
-_TASKS = (
-    "digits: pre-images of noisy digits",
-    "digits: PCA, kernel PCA and kernel PGA",
-    "wine: PCA, kernel PCA and kernel PGA",
-    "directions: kernel PCA and kernel PGA",
-    "figures and page",
-)
 _LEAD = (
     "Principal component analysis (PCA) finds the directions in which data vary most. Kernel PCA "
     "does the same in the feature space of a kernel; with a Gaussian kernel, data lie on a sphere "
@@ -103,27 +96,23 @@ def run_demo(
     require_matplotlib()
     require_plotly()
     started = time.perf_counter()
-
-    def begin(number: int) -> None:
-        report(number / len(_TASKS), _TASKS[number])
-
+    choice = Choice("kpca", seed=settings.seed)
+    tasks: dict[str, Callable[[], Section]] = {
+        "digits: pre-images of noisy digits": lambda: _preimages(settings),
+        "digits: PCA, kernel PCA and kernel PGA": lambda: _compared(
+            "Digits: ten classes in two dimensions", _digits(), choice
+        ),
+        "wine: PCA, kernel PCA and kernel PGA": lambda: _compared(
+            "Wine: three cultivars in two dimensions", _wine(), replace(choice, standardize=True)
+        ),
+        "directions: kernel PCA and kernel PGA": lambda: _directions(settings),
+        "page": lambda: _again(command, settings),
+    }
+    sections = []
     with writable_folder(Path(folder)) as target, house_style():
-        begin(0)
-        sections = [_preimages(settings)]
-        begin(1)
-        choice = Choice("kpca", seed=settings.seed)
-        digits = compare(_digits(), choice, methods=_METHODS)
-        begin(2)
-        wine = compare(_wine(), replace(choice, standardize=True), methods=_METHODS)
-        begin(3)
-        directions = _directions(settings)
-        begin(4)
-        sections += [
-            _compared("Digits: ten classes in two dimensions", digits),
-            _compared("Wine: three cultivars in two dimensions", wine),
-            _directions_section(directions, settings),
-            _again(command, settings),
-        ]
+        for number, (task, make) in enumerate(tasks.items()):
+            report(number / len(tasks), task)
+            sections.append(make())
         lead = _LEAD.format(seconds=time.perf_counter() - started)
         page = target / "index.html"
         return write_report(page, TITLE, sections, lead=lead, write_pictures=True)
@@ -216,35 +205,26 @@ def _filtered(train: NDArray[Any], noisy: NDArray[Any], noise: float) -> dict[st
 # ---------------------------------------------------------------------------- comparisons
 
 
-def _compared(title: str, found: Comparison) -> Section:
-    """Return the page of a comparison as one section."""
+def _compared(title: str, data: Data, choice: Choice, methods: Sequence[str] = _METHODS) -> Section:
+    """Compare methods, with the page of the command compare as one section."""
     blocks: list[Block] = []
-    for section in found.sections():
+    for section in compare(data, choice, methods=methods).sections():
         for block in section.blocks:
             if isinstance(block, Picture):
-                block = replace(block, name=f"{found.data.path}-{block.name}")
+                block = replace(block, name=f"{data.path}-{block.name}")
             blocks.append(block)
     return Section(title, blocks)
 
 
-def _directions(settings: Settings) -> Comparison:
+def _directions(settings: Settings) -> Section:
     """Compare methods on directions of a two-dimensional sphere in many dimensions."""
-    X = make_von_mises_fisher(
-        settings.directions,
-        settings.dimensions,
-        2,
-        settings.concentration,
-        random_state=settings.seed,
-    )
-    data = _data("directions", X, column_names(settings.dimensions))
-    return compare(data, Choice("kpca", "linear", seed=settings.seed), methods=_METHODS[1:])
-
-
-def _directions_section(found: Comparison, settings: Settings) -> Section:
-    X = found.data.X
-    parameters = {"n_components": None}
+    n, d, concentration = settings.directions, settings.dimensions, settings.concentration
+    X = make_von_mises_fisher(n, d, 2, concentration, random_state=settings.seed)
+    data = _data("directions", X, column_names(d))
+    choice = Choice("kpca", "linear", seed=settings.seed)
+    all_components = {"n_components": None}
     every = {
-        method: embed(found.data, replace(found.choice, method=method, parameters=parameters))
+        method: embed(data, replace(choice, method=method, parameters=all_components))
         for method in _METHODS[1:]
     }
     tangent = every["kpga"].coordinates[:, :2]
@@ -266,20 +246,19 @@ def _directions_section(found: Comparison, settings: Settings) -> Section:
                 "A kernel with k(x, x) = 1 puts all data on a sphere. Kernel PCA measures straight "
                 "through that sphere; kernel PGA measures along it, from the mean on the sphere "
                 "(the Karcher mean). Where that matters most: "
-                f"{settings.directions} directions, unit vectors in R^{settings.dimensions}, from "
-                f"a von Mises-Fisher distribution of concentration {settings.concentration:g} on a "
-                "two-dimensional sphere. With the linear kernel the right answer is known: two "
-                "dimensions."
+                f"{n} directions, unit vectors in R^{d}, from a von Mises-Fisher distribution of "
+                f"concentration {concentration:g} on a two-dimensional sphere. With the linear "
+                "kernel the right answer is known: two dimensions."
             ),
             Text(
                 f"Kernel PCA finds {counts[0]} components with a variance above zero, kernel PGA "
-                f"{counts[1]}: a sphere of two dimensions fills three of flat space. Measured "
-                "along the sphere, between the points that the two coordinates of kernel PGA stand "
-                f"for, the area of preserved neighbours is {neighborhood_area(curve):.3f}."
+                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. With "
+                "distances along the sphere, two coordinates of kernel PGA preserve neighbours "
+                f"with an area of {neighborhood_area(curve):.3f}."
             ),
             Row([_spectrum(method, each) for method, each in every.items()]),
             globe,
-            *_compared("", found).blocks,
+            *_compared("", data, choice, _METHODS[1:]).blocks,
         ],
     )
 

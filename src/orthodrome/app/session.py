@@ -226,7 +226,8 @@ def _sigma(sigma: str | None) -> float | str | None:
 def command_line() -> list[str]:
     """Return the command line, for the page."""
     as_module = Path(sys.argv[0]).name == "__main__.py"
-    return [*(["python", "-m", "orthodrome"] if as_module else ["orthodrome"]), *GIVEN.get()]
+    program_name = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
+    return [*program_name, *GIVEN.get()]
 
 
 def _print(facts: dict[str, Any], lines: list[str], files: dict[str, Path], as_json: bool) -> None:
