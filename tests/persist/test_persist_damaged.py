@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import InvalidParameterError
 
 import laws_persist as laws
-from orthodrome import load
+from orthodrome import KernelKMeans, KernelPCA, PerTurbo, load
 from orthodrome._core.checks import RowError
 from orthodrome.eigen import Dense, Hebbian, Krylov, Nystroem
 from orthodrome.kernels import Cosine, Kernel, Precomputed
@@ -285,6 +285,47 @@ def test_damaged_files_raise_our_errors(tmp_path):
             assert message == "" or message.startswith(f"{path} cannot be loaded"), case
             refused += message != ""
     assert min(loaded, refused) > 10
+
+
+def pipeline(*steps: Any) -> Pipeline:
+    made = Pipeline([("a", KernelPCA())])
+    made.steps = list(steps)
+    return made
+
+
+def indices_only() -> KernelKMeans:
+    model = KernelKMeans()
+    model.labels_ = np.zeros(3, dtype=np.int64)
+    return model
+
+
+def unknown_covariances() -> Any:
+    model = copied(laws.fitted("GeodesicMixture-gaussian"), {})
+    vars(model._mixture_)["kind"] = "round"
+    return model
+
+
+def point_chosen_twice() -> Any:
+    model = copied(laws.fitted("alpha given"), {})
+    chosen = model._later_["training"].chosen
+    chosen[0] = np.zeros_like(chosen[0])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (pipeline, r"Pipeline\.steps is not a list"),
+        (lambda: pipeline(("a",)), r"steps\[0\] is not a pair"),
+        (lambda: pipeline(("a", PerTurbo()), ("b", KernelPCA())), r"steps\[0\] .*transform"),
+        (indices_only, "labels_ has indices"),
+        (unknown_covariances, "unknown kind 'round'"),
+        (point_chosen_twice, "has an index twice"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_named(make, reason):
+    with pytest.raises(ValueError, match=reason):
+        check_parts(make())
 
 
 #: Classes without a table: solvers are parameters, checked by the next fit; `check_parts` compares

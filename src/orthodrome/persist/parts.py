@@ -411,7 +411,7 @@ def _check_points(value: Any, kernel: Kernel, where: str) -> None:
         raise ValueError(f"{where} are not points")
     found, expected = _leaves(value), _leaves(_prepared_example(kernel))
     if scipy.sparse.issparse(found[0]):  # whose origin is not moved
-        found[2] = expected[2] = None
+        expected[2] = None
     if [_form(part) for part in found] != [_form(part) for part in expected]:
         raise ValueError(f"{where} are not like the points of the kernel")
     for part in found:
@@ -507,8 +507,8 @@ def _check_training(part: Any, scope: Scope, where: str) -> None:
         _check_same(len(merged.inverse), len(members), f"{where}.merged")
         _check_range(merged.inverse, -1, len(merged.weights), f"{where}.merged")
         _check_range(chosen, 0, len(merged.weights), f"{where}.chosen")
-        if len(np.unique(chosen)) != len(chosen):
-            raise ValueError(f"{where}.chosen has an index twice")
+        if not len(chosen) or len(np.unique(chosen)) != len(chosen):
+            raise ValueError(f"{where}.chosen is empty or has an index twice")
     strays = [part.strays] if len(part.alone) else []
     for rows in strays:
         _check_rows(rows, scope["kernel"], f"{where}.strays")
