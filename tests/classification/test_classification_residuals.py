@@ -411,6 +411,7 @@ BAD_PARAMETERS = {
         ({"sigmas": "auto", "kernel": "linear"}, "Linear has no parameter sigma"),
         ({"sigmas": [1.0], "kernel": "precomputed"}, "Precomputed has no parameter sigma"),
         ({"sigmas": [1.0], "kernel": Normalized(Gaussian())}, "Normalized has .*GridSearchCV"),
+        ({"class_weight": "auto"}, "class_weight of OWNER .* got 'auto'"),
         ({"class_weight": {"ash": -1.0}}, r"class_weight\['ash'\] of OWNER .*>= 0"),
         ({"class_weight": {"ash": np.nan}}, r"class_weight\['ash'\] of OWNER .*finite"),
         ({"class_weight": {"elm": 2.0}}, "class_weight of OWNER .*are not in"),

@@ -547,14 +547,14 @@ def check_path(name, given, trail):
 
 
 @first_is_quick
-def test_memory_means_nothing(name, trail):
+def test_memory_does_not_matter(name, trail):
     given = sample("Gaussian", CONFIGURATIONS[name].n)
     check_options(name, "Gaussian", given, *places(name))
     check_path(name, given, trail)
 
 
 @pytest.mark.parametrize("name", ["KernelPCA, hebbian", "KernelPGA, hebbian"])
-def test_blocks_of_hebbian_passes_mean_nothing(name, monkeypatch):
+def test_blocks_of_hebbian_passes_do_not_matter(name, monkeypatch):
     monkeypatch.setattr(kha_solver, "_DENSE_ROWS", 20)
     monkeypatch.setattr(sweep, "_BLOCK_SIZE", 16)
     monkeypatch.setattr(sweep, "_LEAST_BLOCK", 3)
@@ -569,7 +569,7 @@ def test_blocks_of_hebbian_passes_mean_nothing(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["KernelPCA, krylov", "KernelPGA, auto", "KernelKMeans, exact"])
-def test_tiles_mean_nothing(name, monkeypatch):
+def test_tiles_do_not_matter(name, monkeypatch):
     each = CONFIGURATIONS[name]
     given = sample("Gaussian", each.n)
     whole = fitted(each(KERNELS["Gaussian"]), given)
@@ -584,7 +584,7 @@ def test_tiles_mean_nothing(name, monkeypatch):
 @every_configuration
 @FEW
 @given(st.data(), st.sampled_from(DTYPES), seeds)
-def test_memory_means_nothing_for_any_rows(name, data, dtype, seed):
+def test_memory_does_not_matter_for_any_rows(name, data, dtype, seed):
     kernel = data.draw(st.sampled_from(usable_kernels(name)))
     given = sample(kernel, CONFIGURATIONS[name].n, seed, dtype)
     check_options(name, kernel, given, *places(name))
@@ -628,7 +628,7 @@ def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
 @slow
 @every_configuration
 @pytest.mark.parametrize("count", [2, 3])
-def test_threads_mean_nothing(name, count, monkeypatch):
+def test_threads_do_not_matter(name, count, monkeypatch):
     """With more rows than a tile has, and a kernel of low rank, so that chains are short."""
     each = CONFIGURATIONS[name]
     kernel = "Gaussian" if each.inputs else "Cosine"
@@ -710,7 +710,7 @@ PATCHES = PatchDenoiser(patch_size=4, step=1, n_components=6, **GIVEN)
 
 @examples(4)
 @given(seeds, st.sampled_from(DTYPES))
-def test_the_order_of_frames_means_nothing(seed, dtype):
+def test_the_order_of_frames_does_not_matter(seed, dtype):
     frames = motion(seed, dtype, n=40)
     order = np.random.default_rng(seed).permutation(len(frames))
     found = replace(SEQUENCES).denoise(frames[order])
@@ -727,7 +727,7 @@ def test_a_rotated_image_is_denoised_the_same(seed, turn):
 
 
 @pytest.mark.parametrize("make", [SEQUENCES, PATCHES], ids=["SequenceDenoiser", "PatchDenoiser"])
-def test_threads_mean_nothing_to_denoisers(make, monkeypatch):
+def test_threads_do_not_matter_to_denoisers(make, monkeypatch):
     data = motion(n=40) if isinstance(make, SequenceDenoiser) else picture()
     found = []
     for count in (1, 2):
