@@ -68,7 +68,7 @@ class Checkpoint:
         self._written = time.monotonic()
         folder = self.path.parent
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise ValueError(f"checkpoint: {folder} is missing or cannot be written to.")
+            raise ValueError(f"checkpoint: {folder} is missing or has no write access.")
 
     def due(self, pass_ended: bool) -> bool:
         """Return whether to write now."""
