@@ -255,7 +255,9 @@ def test_notes_are_kept(tmp_path):
         assert isinstance(model, KernelPCA)
 
 
-@pytest.mark.parametrize("notes", [{"x": print}, {"x": (1, 2)}, {1: 2}, {"x": np.nan}, [1], 3])
+@pytest.mark.parametrize(
+    "notes", [{"x": print}, {"x": (1, 2)}, {1: 2}, {"x": np.nan}, [], [("x", 1)], 3]
+)
 def test_notes_that_would_change_are_refused(notes, tmp_path):
     with pytest.raises(ValueError, match="notes of a model file"):
         save(KernelPCA(), tmp_path / "m", notes=notes)

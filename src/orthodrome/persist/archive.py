@@ -56,9 +56,9 @@ def _digest(data: bytes) -> str:
 
 def _checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes as a dictionary that JSON can hold exactly."""
+    given = dict(notes) if isinstance(notes, Mapping) else {}
     try:
-        given = dict(notes)
-        same = json.loads(json.dumps(given, allow_nan=False)) == given
+        same = json.loads(json.dumps(given, allow_nan=False)) == notes
     except (TypeError, ValueError):
         same = False
     if not same:
