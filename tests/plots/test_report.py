@@ -64,7 +64,7 @@ def page():
 
 def test_nothing_from_the_data_becomes_a_tag(page):
     assert page.open == []
-    assert not page.named("script")
+    assert page.named("script") == [{}]  # that of the copy button
     assert not page.named("b")
     assert len(page.named("img")) == 2
     assert all(set(image) == {"src", "alt"} for image in page.named("img"))
@@ -182,3 +182,15 @@ def test_headings_of_many_columns_are_vertical_on_paper(browser, tmp_path):
             " return range.getClientRects().length; })"
         )
         assert set(heights) == {1}, "a cell of more than one line"
+
+
+def test_the_copy_button_copies_the_code(browser, tmp_path):
+    file = report.write_report(
+        tmp_path / "page.html", "A page", [Section("Do it", [Code("x = 1")])]
+    )
+    with opened(browser, file, permissions=["clipboard-read", "clipboard-write"]) as found:
+        button = found.page.get_by_role("button", name="Copy")
+        button.click()
+        found.page.get_by_role("button", name="Copied").wait_for()
+        assert found.page.evaluate("navigator.clipboard.readText()") == "x = 1"
+        assert found.complaints == []

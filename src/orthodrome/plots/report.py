@@ -233,7 +233,12 @@ class Code:
     def html(self) -> str:
         """Return preformatted text."""
         caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
-        return f'{caption}<pre tabindex="0"><code>{escape(self.text.strip())}</code></pre>'
+        code = escape(self.text.strip())
+        return f'{caption}<div class="code"><pre tabindex="0"><code>{code}</code></pre></div>'
+
+    def assets(self) -> Assets:
+        """Return the script of the copy button."""
+        return Assets(scripts=(resource("copy.js"),))
 
 
 @dataclass(frozen=True)
