@@ -29,20 +29,6 @@ from .rows import ArrayRows, DaskRows, Rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
-__all__ = [
-    "SAMPLE",
-    "SOLVER_PARAMETERS",
-    "EmbeddingMixin",
-    "KernelEstimator",
-    "canonical_of",
-    "data_of",
-    "fitted_kernel",
-    "last_fit_kept",
-    "nystroem_or",
-    "rows_of",
-    "rows_renumbered",
-]
-
 # Size of the sample for kernel parameters that need more than moments.
 SAMPLE = 8192
 

@@ -17,8 +17,6 @@ from .gram.tiled import stored_bytes
 from .kernels import Kernel, Precomputed
 from .rows import ArrayRows, Rows
 
-__all__ = ["Plan", "Request", "make_plan"]
-
 # Number of components computed first for a fraction of the variance, as in `solve_components`.
 _FIRST = 16
 

@@ -36,8 +36,6 @@ from .subspaces import (
     over_classes,
 )
 
-__all__ = ["DEFAULT_ALPHAS", "ClassResidualClassifier", "Rules"]
-
 #: Values of α for ``alpha="loo"``: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-__all__ = ["residual_temperature", "softmax_of_residuals"]
-
 # Largest ratio of the temperature to the mean difference between two residuals, and of the inverse.
 _WIDEST = 1e4
 

@@ -21,21 +21,6 @@ from numpy.typing import NDArray
 
 from .._core.unit import angles_from_cosines
 
-__all__ = [
-    "ClassSpectrum",
-    "Filter",
-    "Perturbation",
-    "RidgeResidual",
-    "Truncation",
-    "captured",
-    "class_spectrum",
-    "folded_residuals",
-    "left_out_mean_cosines",
-    "left_out_tangent_residuals",
-    "leveled",
-    "remainder",
-]
-
 # One α, or several.
 Alphas = float | NDArray[np.float64]
 

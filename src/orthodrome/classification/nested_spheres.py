@@ -24,8 +24,6 @@ from ..decomposition import KernelPNS
 from ..kernels import Precomputed
 from ..sphere.nested import CHOICES
 
-__all__ = ["NestedSpheresClassifier"]
-
 FEATURES = ("scores", "paper")
 
 # Beyond, squares overflow or underflow in liblinear, which then never ends and ignores Ctrl-C.

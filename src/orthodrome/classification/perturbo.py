@@ -29,8 +29,6 @@ from .filters import (
 )
 from .subspaces import ClassPoints
 
-__all__ = ["PerTurbo"]
-
 # Residual of the only point of a class from the empty rest: that of orthogonal points.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
 

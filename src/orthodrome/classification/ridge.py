@@ -16,8 +16,6 @@ from ..kernels import Kernel
 from .base import ClassResidualClassifier, Rules
 from .filters import RidgeResidual
 
-__all__ = ["KernelRidgeRegressionClassifier"]
-
 #: Factors of the kernel's own scale for ``sigmas="auto"``.
 SIGMA_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
 

@@ -19,15 +19,6 @@ from ..gram.tiled import CrossGram
 from ..kernels import Kernel
 from .filters import ClassSpectrum, Filter, captured, class_spectrum, squared_lengths
 
-__all__ = [
-    "ClassPoints",
-    "Subspace",
-    "captured_by_each",
-    "check_lengths",
-    "check_overflow",
-    "over_classes",
-]
-
 # Kernel values of new points computed at once: 32 MiB in float64.
 BLOCK_ELEMENTS = 2**22
 

@@ -17,16 +17,6 @@ from .._core.types import Data
 from .._core.warn import warn_user
 from ..base import last_fit_kept, rows_renumbered
 
-__all__ = [
-    "GRAM_SHARE",
-    "MOST_RUNS",
-    "ClusterFit",
-    "FitsClusters",
-    "for_all_rows",
-    "number_of_clusters",
-    "warn_if_fewer",
-]
-
 #: Fraction of the progress bar for the Gram matrix.
 GRAM_SHARE = 0.2
 #: The largest n_init; the seeds of all runs are drawn before the first.

@@ -29,8 +29,6 @@ from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_firs
 from ..sphere.seeding import SEEDINGS
 from .base import GRAM_SHARE, ClusterFit, warn_if_fewer
 
-__all__ = ["Flat", "Inputs", "Sphere", "Start", "fit_centers"]
-
 # Size of the sample that starts are chosen from if vectors are recomputed in every pass.
 _SAMPLE = 8192
 

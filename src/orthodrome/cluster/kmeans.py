@@ -29,8 +29,6 @@ from ..sphere.seeding import SEEDINGS
 from . import centers as spaces
 from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
 
-__all__ = ["CenterClustering", "HypersphericalKMeans", "KernelKMeans"]
-
 
 class CenterClustering(
     FitsClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator

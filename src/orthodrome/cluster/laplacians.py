@@ -21,8 +21,6 @@ from ..eigen.pairs import orient
 from ..gram import Centered, CrossOperator, Degree, GramOperator
 from ..gram.degree import DegreeCross
 
-__all__ = ["LAPLACIANS", "Extension", "Graph", "Principal", "SpectralEmbedding"]
-
 
 class Extension(Protocol):
     """Embeds new points, from their kernel values with the training points and with themselves."""

@@ -43,8 +43,6 @@ from ..sphere.mixture import COVARIANCES, Mixture, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
 from .base import MOST_RUNS, ClusterFit, FitsClusters, for_all_rows, number_of_clusters
 
-__all__ = ["GeodesicMixture"]
-
 # Fraction of the progress bar for kPGA and the starts.
 _PGA_SHARE = 0.5
 # The largest sample that starts are chosen from.

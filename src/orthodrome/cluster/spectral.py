@@ -45,8 +45,6 @@ from .base import (
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
 
-__all__ = ["KernelSpectralClustering"]
-
 # Tolerance of the eigenvectors on features, where products are cheap.
 _FEATURES_TOL = 1e-10
 

@@ -30,8 +30,6 @@ from .pivots import (
     refuse_nonzero,
 )
 
-__all__ = ["Anchors", "choose_anchors", "most_candidates"]
-
 # The most candidates, or so many per anchor: updating the residuals of all rows of large data would
 # take longer than the features themselves.
 _CANDIDATES = 2**16

@@ -19,8 +19,6 @@ from ..kernels.base import rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured
 
-__all__ = ["AnchorMap", "Block", "check_in_span"]
-
 # Bytes of kernel values per block and thread, which fit a cache.
 _BLOCK_BYTES = 2**22
 

@@ -11,8 +11,6 @@ from ..gram import CrossOperator, GramOperator
 from ..gram.base import as_indices
 from .points import Coordinates
 
-__all__ = ["CoordinateCross", "CoordinateGram", "CoordinateRows"]
-
 
 class CoordinateGram(GramOperator):
     r"""The matrix :math:`F F^\top` of features F, without storing it.

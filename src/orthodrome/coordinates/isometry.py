@@ -14,8 +14,6 @@ from ..gram import GramOperator
 from ..gram.base import check_operator
 from .points import Coordinates
 
-__all__ = ["Isometry", "isometric_coordinates", "pivoted_cholesky", "principal_coordinates"]
-
 # Directions with a smaller fraction of the trace are left out.
 _RANK = 1e-12
 

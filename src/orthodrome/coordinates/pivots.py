@@ -17,19 +17,6 @@ from ..gram import GramOperator
 from ..gram.base import check_operator
 from ..rows.base import rows_at
 
-__all__ = [
-    "PARTS",
-    "PartialCholesky",
-    "check_captured",
-    "check_remainder",
-    "checked_rows",
-    "independent_part",
-    "partial_cholesky",
-    "pilot_size",
-    "pivot_rows",
-    "refuse_nonzero",
-]
-
 # Relative residual below which a point lies in the span of the pivots. The triangular factor then
 # has a condition number of at most 1e6 in float64, so that features keep ten digits.
 PARTS = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}

@@ -19,8 +19,6 @@ from ..rows.dask import blocks_of, computed
 from .anchors import Anchors
 from .blocks import AnchorMap, Block
 
-__all__ = ["Coordinates", "Sample", "anchor_coordinates"]
-
 
 def anchor_coordinates(
     kernel: Kernel,

@@ -19,8 +19,6 @@ from ._readers import read_fields
 from ._registry import DatasetEntry, Source
 from ._sources import CONVERTERS, table_file
 
-__all__ = ["absent_message", "check_arrays", "checked_fields", "download", "obtain"]
-
 _SECONDS_TO_WAIT = 30
 
 

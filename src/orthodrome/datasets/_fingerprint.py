@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arrays_sha256"]
-
 # Names of columns are ours, not the publisher's; the others are views or copies of `data`.
 _NOT_COUNTED = {
     "feature_names",

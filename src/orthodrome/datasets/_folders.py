@@ -10,8 +10,6 @@ from pathlib import Path
 from .._core.checks import check_path
 from .._core.files import write_atomically
 
-__all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "Folder", "cache_folder", "data_folders", "keep"]
-
 DATA_VARIABLE = "ORTHODROME_DATA"
 CACHE_VARIABLE = "ORTHODROME_CACHE"
 

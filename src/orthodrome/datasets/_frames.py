@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ._registry import DatasetEntry
 
-__all__ = ["with_frames"]
-
 Fields = dict[str, Any]
 
 

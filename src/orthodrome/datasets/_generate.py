@@ -13,8 +13,6 @@ from .._core.checks import check_finite_vector, check_flag, check_integer, check
 from .._core.memory import format_bytes
 from .._core.random import as_random_state
 
-__all__ = ["make_landmark_shapes", "make_noisy_circles", "make_spirals", "make_von_mises_fisher"]
-
 # Half a terabyte of numbers.
 _MOST_NUMBERS = 2**36
 

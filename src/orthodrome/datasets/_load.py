@@ -15,8 +15,6 @@ from ._frames import with_frames
 from ._readers import read_fields
 from ._registry import DatasetEntry, find_entry, registry
 
-__all__ = ["available", "load", "path"]
-
 
 def available() -> tuple[str, ...]:
     """Return the names of all data sets that :func:`load` knows.

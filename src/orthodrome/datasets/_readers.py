@@ -15,8 +15,6 @@ from .._core.arrays import Arrays
 from .._core.pictures import pixels_beyond
 from ._registry import DatasetEntry
 
-__all__ = ["read_fields", "read_picture"]
-
 Fields = dict[str, Any]
 Target = tuple[Any, Any]  # codes or numbers, and names
 

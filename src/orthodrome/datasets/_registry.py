@@ -33,8 +33,6 @@ from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
-__all__ = ["DatasetEntry", "Source", "find_entry", "registry"]
-
 
 @dataclass(frozen=True)
 class Source:

@@ -16,8 +16,6 @@ import numpy as np
 from ._readers import read_picture
 from ._registry import DatasetEntry
 
-__all__ = ["CONVERTERS", "fields_of", "lines_of", "table_file"]
-
 Options = Mapping[str, Any]
 Converter = Callable[[Sequence[bytes], Options, DatasetEntry], bytes]
 

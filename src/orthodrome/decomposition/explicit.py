@@ -38,8 +38,6 @@ from ..plan import Plan, Request, make_plan
 from ..rows import as_rows
 from .view import fitted_view
 
-__all__ = ["ExplicitDecomposition", "oriented"]
-
 # Squared lengths up to this fraction may be rounding.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 

@@ -38,18 +38,6 @@ from ..rows import ArrayRows, Rows
 from .geometry import Geometry, Origin, constant
 from .view import points_by_anchors, warn_if_few_anchors
 
-__all__ = [
-    "OF_ROWS",
-    "Fit",
-    "Found",
-    "attributes_of",
-    "find_axes",
-    "fit_coordinates",
-    "fit_gram",
-    "input_sums",
-    "table_fits",
-]
-
 #: Fitted attributes with one entry per training row.
 OF_ROWS = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
 

@@ -16,8 +16,6 @@ from ..kernels import Kernel
 from ..preimage.manifold import fixed_point_preimages, has_fixed_point
 from ..preimage.ridge import RidgeMap, decode_components
 
-__all__ = ["image_of", "inputs_of", "training_inputs"]
-
 
 def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
     """Return the n training inputs, dense: the fitted ones, or those given for a Gram matrix."""

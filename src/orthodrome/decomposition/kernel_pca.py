@@ -8,8 +8,6 @@ from .._core.types import Floats
 from .geometry import FLAT
 from .spectral import SpectralDecomposition
 
-__all__ = ["KernelPCA"]
-
 
 class KernelPCA(SpectralDecomposition):
     r"""Kernel principal component analysis, of any size, with any kernel.

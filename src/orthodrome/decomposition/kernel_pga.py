@@ -11,8 +11,6 @@ from ..sphere import exp_at_pole
 from .geometry import SPHERE
 from .spectral import SpectralDecomposition
 
-__all__ = ["KernelPGA"]
-
 
 class KernelPGA(SpectralDecomposition):
     r"""Kernel principal geodesic analysis: principal components on the sphere in feature space.

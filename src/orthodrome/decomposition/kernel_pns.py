@@ -16,8 +16,6 @@ from ..sphere.nested import CHOICES
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import image_of
 
-__all__ = ["KernelPNS"]
-
 
 class KernelPNS(ExplicitDecomposition):
     r"""Kernel principal nested spheres, optionally robust.

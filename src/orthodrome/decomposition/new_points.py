@@ -20,8 +20,6 @@ from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
 
-__all__ = ["NewPoints", "Scores", "attach_products"]
-
 
 @dataclass(frozen=True)
 class NewPoints:

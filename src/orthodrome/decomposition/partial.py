@@ -32,8 +32,6 @@ from ..sphere.karcher import find_mean
 from .fits import attributes_of, find_axes, input_sums
 from .geometry import Geometry
 
-__all__ = ["PartialFit", "add_batches", "partial_attributes", "partial_plan"]
-
 # Anchors are chosen once there are this many rows for each.
 _ROWS_PER_ANCHOR = 8
 

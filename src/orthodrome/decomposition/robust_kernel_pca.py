@@ -19,8 +19,6 @@ from ..sphere.karcher import find_mean, warn_about_mean
 from .explicit import ExplicitDecomposition, oriented
 from .inverse import inputs_of, training_inputs
 
-__all__ = ["RobustKernelPCA"]
-
 CENTERS = ("mean", "karcher", "spatial-median")
 
 # Mean squared distances up to this fraction of the mean squared length are rounding, as they are

@@ -29,8 +29,6 @@ from .inverse import inputs_of, training_inputs
 from .new_points import NewPoints, Scores, attach_products
 from .partial import PartialFit, add_batches, partial_attributes, partial_plan
 
-__all__ = ["SpectralDecomposition"]
-
 # Attributes of the input, which scikit-learn sets.
 _OF_INPUT = ("n_features_in_", "feature_names_in_")
 

@@ -23,8 +23,6 @@ from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE
 
-__all__ = ["View", "fitted_view", "points_by_anchors", "view_of", "warn_if_few_anchors"]
-
 
 @dataclass(frozen=True)
 class View:

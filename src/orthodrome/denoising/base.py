@@ -20,8 +20,6 @@ from ..kernels import Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
 
-__all__ = ["KernelDenoiser", "check_values"]
-
 # Size of the perturbation that estimates the divergence, in units of the noise.
 _EPSILON = 0.1
 

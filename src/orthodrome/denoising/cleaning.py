@@ -13,8 +13,6 @@ from ..kernels import Radial
 from ..preimage.domains import Vectors
 from ..preimage.fixed_point import fixed_point
 
-__all__ = ["Cleaned", "clean"]
-
 _MAX_ITER = 500  # as in preimage
 _BLOCK_ELEMENTS = 2**23  # coefficients of expansions in memory: 64 MiB
 

@@ -18,8 +18,6 @@ from .noise import image_noise
 from .patches import Block, PatchGrid
 from .risk import Sample, Trial
 
-__all__ = ["PatchDenoiser"]
-
 _BAND_PATCHES = 4096  # patches in memory at once
 # The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise in
 # _TRIAL_WINDOWS x _TRIAL_WINDOWS windows.

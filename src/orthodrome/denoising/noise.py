@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["image_noise", "sequence_noise"]
-
 # The median of |x| for x ~ N(0, 1), and the squares of the third difference's coefficients.
 _MEDIAN_OF_ABSOLUTE = 0.6744897501960817
 _THIRD_DIFFERENCE = 1 + 9 + 9 + 1

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["Block", "PatchGrid"]
-
 
 @dataclass(frozen=True)
 class Block:

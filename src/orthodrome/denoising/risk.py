@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Risk", "Sample", "Trial", "estimate_risk"]
-
 
 @dataclass(frozen=True)
 class Risk:

@@ -18,8 +18,6 @@ from ..kernels import Kernel
 from .cleaning import clean
 from .risk import Risk, Trial, estimate_risk
 
-__all__ = ["Choice", "choose", "component_counts", "has_scale_rule"]
-
 # Candidate scales, as powers of 2 times the scale of the rule. The largest is practically linear,
 # for data without structure that a smaller scale could use.
 _POWERS = range(-4, 4)

@@ -15,8 +15,6 @@ from .cleaning import clean
 from .noise import sequence_noise
 from .risk import Sample, Trial
 
-__all__ = ["SequenceDenoiser"]
-
 # Maximum number of frames for the estimate of the risk.
 _TRIAL_FRAMES = 2000
 

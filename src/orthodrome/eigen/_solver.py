@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 from .._core.checks import check_choice
 from .._core.parameters import Check
 
-__all__ = ["Solver", "start_word"]
-
 
 @dataclass(frozen=True)
 class Solver:

@@ -18,17 +18,6 @@ from ..kernels import Kernel, Precomputed
 from .krylov import smallest_ritz_value
 from .pairs import Eigenpairs, orient
 
-__all__ = [
-    "Components",
-    "affine_map",
-    "make_components",
-    "solve_components",
-    "tangent_frame",
-    "warn_if_indefinite",
-    "warn_unless_solved",
-    "weighted_problem",
-]
-
 
 @dataclass(frozen=True)
 class Components:

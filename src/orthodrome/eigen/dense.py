@@ -15,8 +15,6 @@ from .._core.types import Callback
 from ._solver import Solver
 from .pairs import Eigenpairs
 
-__all__ = ["Dense"]
-
 
 @dataclass(frozen=True)
 class Dense(Solver):

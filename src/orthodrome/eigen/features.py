@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from .._core.types import Floats
 from ..coordinates.blocks import Block
 
-__all__ = ["CenteredSums", "FeatureAxes", "FeatureMoments", "feature_axes", "second_moment"]
-
 
 @dataclass(frozen=True)
 class FeatureAxes:

@@ -19,8 +19,6 @@ from .dense import Dense
 from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
-__all__ = ["Krylov", "smallest_ritz_value"]
-
 # Up to this many rows, all eigenvalues take no longer than a few products.
 _SMALL = 256
 

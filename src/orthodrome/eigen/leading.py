@@ -16,16 +16,6 @@ from .krylov import Krylov
 from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
-__all__ = [
-    "SOLVERS",
-    "Choice",
-    "Options",
-    "check_solver",
-    "choose_solver",
-    "leading",
-    "resolve_solver",
-]
-
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
 

@@ -19,8 +19,6 @@ from ..gram import GramOperator
 from ._solver import Solver
 from .pairs import Eigenpairs, completed
 
-__all__ = ["Nystroem"]
-
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
 # The default number: half a gigabyte of features per 250,000 rows in float32.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from .._core.status import Status
 from .._core.types import Floats
 
-__all__ = ["Eigenpairs", "completed", "orient", "orient_by_moments"]
-
 
 @dataclass(frozen=True)
 class Eigenpairs:

@@ -12,8 +12,6 @@ import scipy.optimize
 
 from .._core.types import Floats
 
-__all__ = ["Pursuit", "projection_pursuit", "spatial_median"]
-
 # The directions of at most so many points are tried, and so many start a search.
 _MOST_CANDIDATES, _N_STARTS = 256, 4
 # Relative to the mean square: smooths powers below 1 at 0.

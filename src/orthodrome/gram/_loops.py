@@ -6,8 +6,6 @@ from typing import Any
 
 from .._core.compiled import compiled
 
-__all__ = ["gather_rows"]
-
 
 @compiled
 def gather_rows(

@@ -9,15 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-__all__ = [
-    "CrossOperator",
-    "GramOperator",
-    "WrappedCross",
-    "WrappedGram",
-    "as_indices",
-    "check_operator",
-]
-
 
 def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
     """Return the row numbers, 0 to n-1, that a NumPy index of n rows selects."""

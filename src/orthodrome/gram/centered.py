@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_sample_weight
 from .base import GramOperator, WrappedCross, WrappedGram
 
-__all__ = ["Centered", "squared_distance_to_mean"]
-
 
 def squared_distance_to_mean(
     diagonal: NDArray[Any], means: NDArray[Any], mean_square: float

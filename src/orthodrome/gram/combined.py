@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_numbers
 from .base import CrossOperator, GramOperator, as_indices, check_operator
 
-__all__ = ["Combined"]
-
 _BLOCK = 256  # rows at a time
 
 

@@ -23,8 +23,6 @@ from ..rows.dask import (
 from .base import CrossOperator, GramOperator, as_indices
 from .tiled import CrossGram, TiledGram
 
-__all__ = ["DaskCross", "DaskGram"]
-
 
 class DaskGram(GramOperator):
     """The Gram matrix of a fitted kernel on a dask array, evaluated by the workers.

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector, check_number, check_sample_weight
 from .base import CrossOperator, GramOperator, WrappedGram
 
-__all__ = ["Degree", "DegreeCross"]
-
 _BLOCK = 256  # rows at a time
 
 

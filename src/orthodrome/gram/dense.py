@@ -13,8 +13,6 @@ from .._core.checks import check_symmetric, numbers_expected
 from .._core.threads import run_over_rows
 from .base import CrossOperator, GramOperator, as_indices
 
-__all__ = ["DenseCross", "DenseGram"]
-
 
 def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
     if scipy.sparse.issparse(matrix) or isinstance(matrix, LinearOperator):

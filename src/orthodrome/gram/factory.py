@@ -19,16 +19,6 @@ from .dask_gram import DaskCross, DaskGram
 from .dense import DenseCross, DenseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
-__all__ = [
-    "check_ready",
-    "choose_storage",
-    "cross_operator",
-    "gram_diagonal",
-    "gram_operator",
-    "prepared_points",
-    "storage_within",
-]
-
 
 def gram_operator(
     kernel: Kernel,

@@ -13,8 +13,6 @@ from .._core.unit import angles_from_cosines, check_no_antipodes
 from .base import GramOperator, WrappedCross, WrappedGram
 from .unit import squared_radius
 
-__all__ = ["Tangent"]
-
 
 class _TangentCross(WrappedCross):
     """Rows d(x) (k(x, X) - c(x) cᵀ) D."""

@@ -17,8 +17,6 @@ from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetr
 from ._loops import gather_rows
 from .base import CrossOperator, GramOperator, as_indices
 
-__all__ = ["CrossGram", "TiledGram", "stored_bytes"]
-
 
 def stored_bytes(n: int, itemsize: int) -> int:
     """Return the bytes of the tiles on and above the diagonal of an n x n matrix."""

@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from .._core.checks import check_sample_weight, refuse_masked
 from .._core.types import Floats
 
-__all__ = ["clustering_error", "variation_of_information"]
-
 
 def clustering_error(
     labels_true: ArrayLike, labels_pred: ArrayLike, *, sample_weight: ArrayLike | None = None

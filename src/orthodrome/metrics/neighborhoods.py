@@ -25,8 +25,6 @@ from ..kernels._prepared import Prepared, finite_squared_norms
 from ..kernels.radial import squared_distances
 from ..sphere import exp_at_pole
 
-__all__ = ["coranking_matrix", "neighborhood_area", "neighborhood_preservation"]
-
 # keys(rows) returns increasing functions of the distances from the rows' points, (len(rows), N)
 _Keys = Callable[[slice], Array]
 

@@ -13,8 +13,6 @@ from .._core.types import Floats
 from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
 
-__all__ = ["excess_reconstruction_error", "reconstruction_error"]
-
 _BLOCK_ELEMENTS = 2**22  # entries of the matrix in one block of rows
 _LARGEST = 1e75  # projection relative to the matrix; its fourth power must not overflow
 _EXACT = 1e-12  # relative residual of the eigenvectors of least error

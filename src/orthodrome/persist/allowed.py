@@ -24,8 +24,6 @@ from ..kernels import _prepared
 from ..preimage import ridge
 from ..sphere import _subspheres, incremental, mixture, nested
 
-__all__ = ["LOADERS", "OBJECTS", "PRIMITIVES", "SCALARS", "SPARSE", "is_plain", "name_of"]
-
 # LinearSVC is a part of NestedSpheresClassifier; scalers stand before our estimators in pipelines.
 _CLASSES: dict[ModuleType, str] = {
     classification: "KernelRidgeRegressionClassifier NestedSpheresClassifier PerTurbo",

@@ -21,8 +21,6 @@ from .allowed import OBJECTS
 from .decode import checked_sizes, decode
 from .encode import encode, zipped
 
-__all__ = ["FORMAT", "pack", "unpack"]
-
 #: Major and minor number of the format; a reader reads those up to its own.
 FORMAT = (1, 0)
 

@@ -21,8 +21,6 @@ from .._core.arrays import read_header
 from .allowed import LOADERS, OBJECTS, PRIMITIVES, SPARSE, is_plain, name_of
 from .encode import PROTOCOL, Node, check_location
 
-__all__ = ["check_parameters", "checked_sizes", "decode", "parameter_names"]
-
 _ARRAY = "numpy.ndarray"
 _KEY_TYPES: dict[str, type] = {"builtins.str": str, "builtins.int": int}
 

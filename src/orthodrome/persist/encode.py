@@ -20,8 +20,6 @@ from ..eigen import Hebbian
 from ..kernels import Embedded, FromCallable
 from .allowed import LOADERS, OBJECTS, PRIMITIVES, SCALARS, SPARSE, is_plain, name_of
 
-__all__ = ["PROTOCOL", "Node", "check_location", "encode", "zipped"]
-
 PROTOCOL = 2
 
 # Parameters that name files which a later fit would read.

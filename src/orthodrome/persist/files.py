@@ -12,8 +12,6 @@ from .._core.files import write_atomically
 from .archive import pack, unpack
 from .parts import check_parts
 
-__all__ = ["load", "save"]
-
 _ZIP = b"PK\x03\x04"
 
 

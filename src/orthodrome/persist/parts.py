@@ -41,8 +41,6 @@ from ..preimage.manifold import has_fixed_point
 from .allowed import OBJECTS
 from .decode import parameter_names
 
-__all__ = ["check_parts", "table_of"]
-
 Scope = dict[str, Any]  # sizes by letter, and the kernel
 
 _TABLES = """

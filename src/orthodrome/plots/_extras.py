@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["MissingExtraError", "require"]
-
 
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message says how to install it."""

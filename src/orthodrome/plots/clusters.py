@@ -15,8 +15,6 @@ from .palette import class_style
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
-__all__ = ["clusters"]
-
 _MAX_LINES = 16  # clusters in the legend of a new figure
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # of a point at chance, and of a certain member
 _CENTER_AREAS = (40.0, 150.0)  # of stars in points²: smallest and largest

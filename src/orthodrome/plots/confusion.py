@@ -13,8 +13,6 @@ from .._core.checks import check_choice
 from ._classes import label_array
 from ._matplotlib import Axes, Figure, axes_of, finished
 
-__all__ = ["confusion"]
-
 # One hue from light to dark, which works with every kind of colour vision.
 _SCALE = "Blues"
 _FEW = 8  # maximum number of classes for counts and percentages in the cells

@@ -13,8 +13,6 @@ from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, finished
 from .palette import class_style, line_style
 
-__all__ = ["curves", "draw_lines"]
-
 
 def curves(
     x: ArrayLike,

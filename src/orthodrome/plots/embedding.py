@@ -17,8 +17,6 @@ from ._classes import (
 from ._matplotlib import Axes, Figure, axes_of, finished
 from .palette import MAIN
 
-__all__ = ["embedding"]
-
 
 def embedding(
     Z: ArrayLike,

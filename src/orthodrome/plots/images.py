@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector, check_integer, check_numbers
 from ._matplotlib import Figure, figure_of, require_matplotlib
 
-__all__ = ["images"]
-
 _WIDTH = 5.0
 _LARGE = 1e300  # differences of larger values may overflow
 

@@ -17,8 +17,6 @@ from ._classes import check_points, marker_area
 from ._matplotlib import Axes, Figure, axes_of, finished, font_points, legend_above
 from .palette import ACCENT, MAIN
 
-__all__ = ["karcher_objective"]
-
 _MARGIN = 0.1  # on each side, as a fraction of the width of the data
 _LEVELS = 14
 _MAX_GRID = 10_000  # more than the pixels of any picture

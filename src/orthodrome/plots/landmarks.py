@@ -14,8 +14,6 @@ from ._classes import check_labels, classes_of, is_continuous
 from ._matplotlib import Axes, Figure, figure_of
 from .palette import COLORS, MAIN
 
-__all__ = ["shape_modes", "shapes"]
-
 _MAX_DRAWN = 300  # specimens in a panel; more would be a blot
 _MARGIN = 1.06
 _DARK = "#111111"

@@ -12,8 +12,6 @@ from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, finished, font_points, legend_above
 from .curves import draw_lines
 
-__all__ = ["neighborhood"]
-
 _ZERO_BELOW = 0.5  # if a curve is below this, the axis begins at 0
 _MIN_RANGE = 0.01  # of the vertical axis; a smaller one would exaggerate tiny differences
 _WIDTH = 38  # characters in two columns of the legend

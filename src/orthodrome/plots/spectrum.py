@@ -13,8 +13,6 @@ from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, finished, legend_above
 from .palette import ACCENT, MAIN
 
-__all__ = ["spectrum"]
-
 _MAX_RATIO = 1e6  # above 1 because of rounding and of negative eigenvalues that were left out
 
 

@@ -22,8 +22,6 @@ from ._classes import (
 from ._matplotlib import Axes, Figure, axes_of, finished, plain_legend
 from .palette import COLORS, MAIN
 
-__all__ = ["sphere"]
-
 _GRID = 30  # degrees between circles around the mean, and between great circles through it
 _FAINT = 0.6  # opacity of the far side, which the veil also covers
 _VEIL_OPACITY = 0.5

@@ -15,8 +15,6 @@ from .domains import Domain, domain_of
 from .fixed_point import fixed_point, negated_squared_angles
 from .karcher import best_points
 
-__all__ = ["PreimageCenters"]
-
 # When labels rest, each centre is searched from so many of its points to the first tolerance, which
 # is enough to compare the ends; only the best is followed to the second tolerance.
 _N_STARTS, _SEARCH_TOL, _TOL = 3, 1e-8, 1e-12

@@ -19,8 +19,6 @@ from ..kernels.shapes import paired_sines, prepared_preshapes
 from ..spaces import as_points
 from ..spaces.shapes import complex_preshapes, rotated_to
 
-__all__ = ["Domain", "Shapes", "Vectors", "domain_of", "leading"]
-
 # Lanczos directions for a step of shapes, and for a mean shape to start from. With 3, shapes of 100
 # landmarks need about as many steps as with the eigenvector itself.
 _DIRECTIONS, _MEAN_DIRECTIONS = 3, 8

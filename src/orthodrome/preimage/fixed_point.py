@@ -17,8 +17,6 @@ from .._core.unit import angles_from_complements
 from ..kernels import Radial
 from .domains import Domain
 
-__all__ = ["FixedPoint", "Pull", "fixed_point", "negated_squared_angles", "similarities"]
-
 #: ``pull(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the value
 #: Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
 Pull = Callable[[Radial, Array, Array], tuple[Array, Array]]

@@ -26,14 +26,6 @@ from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles
 from .manifold import as_given, fitted_kernel, has_fixed_point
 
-__all__ = [
-    "KarcherPreimage",
-    "best_points",
-    "geodesic_kernel",
-    "karcher_mean_preimage",
-    "left_out_preimages",
-]
-
 _MOST_CANDIDATES = 512  # points among which the best few are chosen as starts
 _N_LEFT_OUT_STARTS = 2  # points from which leave-one-out pre-images start, besides that of all
 

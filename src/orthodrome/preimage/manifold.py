@@ -20,8 +20,6 @@ from ..spaces.shapes import as_complex, form_of
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point
 
-__all__ = ["Preimages", "as_given", "fitted_kernel", "fixed_point_preimages", "has_fixed_point"]
-
 
 @dataclass(frozen=True)
 class Preimages:

@@ -22,8 +22,6 @@ from ..gram import gram_operator
 from .manifold import Preimages, as_given, fitted_kernel, fixed_point_preimages, has_fixed_point
 from .ridge import ridge
 
-__all__ = ["preimage"]
-
 
 def preimage(
     kernel: Any,

@@ -13,8 +13,6 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.types import Array, Floats
 from ..gram import Centered, GramOperator
 
-__all__ = ["RidgeMap", "decode_components", "ridge"]
-
 _BLOCK = 2**14  # rows of inputs
 
 

@@ -18,20 +18,6 @@ from sklearn.base import clone
 from .._core.checks import RowError, check_sample_weight
 from ..kernels import Kernel
 
-__all__ = [
-    "RowCheck",
-    "Rows",
-    "join_parts",
-    "random_parts",
-    "rows_at",
-    "rows_at_once",
-    "rows_named",
-    "spread_rows",
-    "stacked",
-    "sum_parts",
-    "visit_block",
-]
-
 #: A block function: ``function(block, start, **columns)``.
 BlockFunction = Callable[..., Any]
 

@@ -31,22 +31,6 @@ from .base import (
     visit_block,
 )
 
-__all__ = [
-    "DaskRows",
-    "as_dask_array",
-    "as_row_blocks",
-    "blocks_of",
-    "bounds_of",
-    "computed",
-    "constant",
-    "lazy_rows_of",
-    "over_rows",
-    "persisted",
-    "reduced",
-    "rows_of",
-    "task",
-]
-
 # The most bytes of rows that are gathered in this process.
 _MOST_GATHERED = 2**26
 
@@ -332,6 +316,7 @@ class Task:
         self.__name__ = getattr(function, "__name__", "task")  # what a dashboard shows
 
     def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
         with one_share():
             return self.function(*arguments)
 

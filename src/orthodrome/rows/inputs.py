@@ -12,8 +12,6 @@ from .base import Rows
 from .dask import DaskRows
 from .local import ArrayRows, BatchRows, ZarrRows
 
-__all__ = ["as_rows", "kind_of"]
-
 _INDEXED: dict[str, Any] = {"array": ArrayRows, "zarr": ZarrRows, "dask": DaskRows}
 
 

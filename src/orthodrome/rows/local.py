@@ -30,8 +30,6 @@ from .base import (
     visit_block,
 )
 
-__all__ = ["ArrayRows", "BatchRows", "ZarrRows"]
-
 # The most rows of a block where the data have no blocks of their own.
 _BLOCK = 4096
 

@@ -14,8 +14,6 @@ from ..kernels import Kernel
 from ..kernels.bandwidth import Moments
 from .base import Rows
 
-__all__ = ["fit_kernel", "row_moments"]
-
 
 @dataclass(frozen=True)
 class _Moments:

@@ -18,8 +18,6 @@ from ..rows.dask import rows_of
 from ._descent import bend_ratios
 from ._laws import COVARIANCES, EPS, Distances, Mixture, mean_angles, scatter, tangent_frame_at
 
-__all__ = ["Cloud", "Expected", "scatters_of"]
-
 _BLOCK = 16384  # points
 
 

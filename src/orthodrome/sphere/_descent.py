@@ -15,8 +15,6 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..coordinates import pivoted_cholesky
 from ._points import Coefficients, Coordinates, Space, Vector
 
-__all__ = ["Descent", "bend_ratios", "bending", "descend", "end_of_search", "first_point"]
-
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective, from cosines
 _ORTHOGONAL = 0.2  # restart if successive gradients overlap by more (Powell)
 _PATIENCE = 10  # stop after so many iterations without progress

@@ -13,8 +13,6 @@ from .._core.types import Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines
 from .maps import exp_at_pole
 
-__all__ = ["COVARIANCES", "Distances", "Mixture", "Spectrum", "scatter", "tangent_frame_at"]
-
 EPS = float(np.finfo(np.float64).eps)
 _LOG_2PI = float(np.log(2 * np.pi))
 

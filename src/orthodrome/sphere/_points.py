@@ -14,8 +14,6 @@ from .._core.unit import angles_from_cosines, angles_from_halves
 from ..gram import GramOperator
 from ..gram.unit import squared_radius
 
-__all__ = ["Coefficients", "Coordinates", "Space", "Vector"]
-
 _EPS = float(np.finfo(np.float64).eps)
 
 

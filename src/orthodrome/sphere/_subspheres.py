@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from .._core.types import Floats
 
-__all__ = ["Subsphere", "fit_subsphere", "folded", "reflected"]
-
 #: Smooths the penalty at residual 0 (the paper's ε).
 EPSILON = 1e-5
 

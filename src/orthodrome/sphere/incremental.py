@@ -32,8 +32,6 @@ from .karcher import find_mean
 from .maps import distance, moved_along
 from .newton import bending_matrix, second_derivative
 
-__all__ = ["MomentOrigin", "TangentMoments"]
-
 _TOL = 1e-10  # of the norm of the gradient
 _MAX_ITER = 100
 _RANK_TOL = 1e-6  # relative; keeps coefficients small if the controls nearly coincide

@@ -25,8 +25,6 @@ from ..gram import GramOperator
 from ._descent import descend, first_point
 from ._points import Coefficients, Coordinates, Space
 
-__all__ = ["KarcherMean", "find_mean", "karcher_mean", "warn_about_mean"]
-
 
 @dataclass(frozen=True)
 class KarcherMean:

@@ -19,8 +19,6 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
 
-__all__ = ["Centers", "FlatCenters", "GeodesicCenters", "Run", "lloyd", "numbered_by_first"]
-
 # A mean rests if its gradient, in radians, is at most this, or has not fallen so many times.
 _GRADIENT_TOL, _PATIENCE = 1e-10, 3
 _MOST_NUMBERS = 2**22  # of a matrix with the clusters of all runs as columns; else fewer runs

@@ -17,8 +17,6 @@ from .._core.unit import SAME_LENGTH, angles_from_halves, check_no_antipodes, ch
 from ..gram import GramOperator
 from ..gram.base import check_operator
 
-__all__ = ["distance", "exp", "exp_at_pole", "log", "log_at_pole", "moved_along", "paired_angles"]
-
 
 def distance(
     first: ArrayLike, second: ArrayLike, *, gram: GramOperator | None = None

@@ -26,8 +26,6 @@ from .._core.unit import check_unit_length
 from .._core.warn import warn_user
 from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
 
-__all__ = ["CHOICES", "NestedSpheres", "nested_spheres"]
-
 #: How each subsphere is chosen: small, great, or by a criterion.
 CHOICES = ("small", "great", "bic", "test")
 

@@ -20,8 +20,6 @@ from ._descent import bend_ratios, end_of_search
 from .karcher import KarcherMean, find_mean
 from .maps import moved_along
 
-__all__ = ["LogSums", "PullSums", "bending_matrix", "coordinate_mean", "second_derivative"]
-
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective
 _PATIENCE = 3  # stop after so many passes without progress, or the prospect of it
 _SAMPLE_TOL = 1e-6  # of the mean of the sample, which is only an approximation

@@ -23,8 +23,6 @@ from ..kernels.base import rectangular_block
 from ..kernels.radial import squared_distances
 from .maps import paired_angles
 
-__all__ = ["geodesic_distances"]
-
 _NEAR = 4  # in units of √eps: smaller angles are computed pair by pair
 _PAIRS = 65_536  # computed at once
 

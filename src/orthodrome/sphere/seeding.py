@@ -8,8 +8,6 @@ import numpy as np
 
 from .._core.types import Floats, Indices
 
-__all__ = ["SEEDINGS", "SquaredDistances"]
-
 #: ``squared(indices)`` returns the squared distances of all points from some of them, (n, m).
 SquaredDistances = Callable[[Indices], Floats]
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from ..._core.compiled import compiled, compiled_part
 
-__all__ = ["visit_with_gains", "visit_with_meta_descent"]
-
 Array = Any  # numba takes plain arrays
 
 

@@ -15,8 +15,6 @@ from ..._core.checks import check_path
 from ..._core.files import refuse_special, write_atomically
 from .sweep import PHASES, State
 
-__all__ = ["Checkpoint", "Saved"]
-
 _FORMAT = "orthodrome hebbian checkpoint 1"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
 _COUNTS = ("clock", "n_passes", "position")

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ..._core.checks import check_numbers
 from .sweep import State
 
-__all__ = ["check_order", "check_same_matrix", "check_semidefinite"]
-
 _N_SAMPLED = 32  # rows that are compared
 
 

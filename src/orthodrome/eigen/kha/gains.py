@@ -12,8 +12,6 @@ from ..._core.types import Floats
 if TYPE_CHECKING:
     from .solver import Hebbian
 
-__all__ = ["BOUND", "GAINS", "Gains"]
-
 #: KHA, KHA/t, KHA/et and KHA-SMD.
 GAINS = ("constant", "t", "et", "smd")
 

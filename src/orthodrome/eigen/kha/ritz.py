@@ -11,8 +11,6 @@ from ..._core.types import Floats
 from .starts import nonzero_rows, whitening
 from .sweep import State, quotient
 
-__all__ = ["Ritz", "component_pairs", "estimate_residuals", "raw_pairs", "rayleigh_ritz"]
-
 
 class Ritz(NamedTuple):
     """Eigenvalues, coefficients A (r x l) and eigenvectors of K' in rows (r x l)."""

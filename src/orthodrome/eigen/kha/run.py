@@ -27,8 +27,6 @@ from .sweep import PHASES, State, resolve_block_size, sweep
 if TYPE_CHECKING:
     from .solver import Hebbian
 
-__all__ = ["HebbianResult", "run"]
-
 # With automatic gains, whose steps are limited, components stay near unit length. A pass in which
 # one grows tenfold has diverged. The paper's gains may overshoot and come back: only what is
 # beyond all bounds has diverged there.

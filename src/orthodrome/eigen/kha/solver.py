@@ -28,8 +28,6 @@ from .gains import GAINS
 from .run import HebbianResult, run
 from .starts import STARTS, start_from
 
-__all__ = ["Hebbian", "hebbian"]
-
 _DENSE_ROWS = 256  # a block, unless another size is asked for
 _DENSE_SHARE = 5  # beyond one pair in so many rows the matrix is LAPACK's
 _LARGEST = 1e75  # fourth powers of larger lengths overflow

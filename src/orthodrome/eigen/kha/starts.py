@@ -12,8 +12,6 @@ from ..._core.types import Floats
 from ...coordinates import partial_cholesky
 from ...coordinates.pivots import pilot_size
 
-__all__ = ["STARTS", "Start", "start_from", "start_with"]
-
 #: A pair A, A K'.
 Start = tuple[Floats, Floats]
 

@@ -17,8 +17,6 @@ from ..._core.types import Floats
 from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
 
-__all__ = ["PHASES", "State", "quotient", "resolve_block_size", "sweep"]
-
 _BLOCK_SIZE = 256
 _LEAST_BLOCK = 32
 _BLOCK_BYTES = 2**28  # of the rows of K' that a block holds
