@@ -37,6 +37,7 @@ _BYTES_PER_ROW = 200
 _COPIES = 2  # the chunks, and the array made of them
 _CHUNK_CELLS = 1 << 20
 _CHUNK_ROWS = 1000  # at least: pandas takes time for each column of a chunk
+_WIDEST = 20_000  # columns; of more, pandas takes much memory
 _SNIFFED_BYTES = 1 << 16
 
 #: Numbers of the features, texts by the position of their column, and the decimal sign.
@@ -82,7 +83,7 @@ def _estimated_rows(path: Path) -> float:
 def _by_pandas(table: TextTable, chosen: Selection) -> _Columns | None:
     """Read the columns quickly; return None if the file needs the slower reader."""
     first = next(table.records(), None)
-    if first is None or not table.plain:
+    if first is None or not table.plain or len(table.names) > _WIDEST:
         return None
     cells = [first[1][i] for i in chosen.features]
     for decimal in "." if table.separator == "," else ".,":
