@@ -54,12 +54,12 @@ def _digest(data: bytes) -> str:
 
 def _checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes as a dictionary that JSON can hold exactly."""
-    given = dict(notes) if isinstance(notes, Mapping) else {}
+    given = dict(notes) if isinstance(notes, Mapping) else None
     try:
-        same = json.loads(json.dumps(given, allow_nan=False)) == notes
+        same = json.loads(json.dumps(given, allow_nan=False)) == given
     except (TypeError, ValueError):
         same = False
-    if not same:
+    if given is None or not same:
         raise ValueError(
             "notes of a model file must be a dictionary, by text, of text, numbers, True, False, "
             f"None, and lists and dictionaries of them; got {notes!r}."
