@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from orthodrome.datasets import cache_folder
 from orthodrome.datasets._download import checked_fields, download
-from orthodrome.datasets._folders import keep
+from orthodrome.datasets._folders import store_file
 from orthodrome.datasets._readers import read_picture
 from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
 from orthodrome.datasets._sources import (
@@ -57,7 +57,7 @@ def convert(name: str, raw: Path | None = None) -> Path:
             failures.append(f"{source}: {error}")
             continue
         file = cache_folder() / entry.path
-        keep(content, file)
+        store_file(content, file)
         return file
     raise SystemExit("\n".join([f"{name} cannot be converted.", *failures]))
 

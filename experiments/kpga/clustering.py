@@ -43,7 +43,7 @@ from verdicts import Compared
 
 from orthodrome import GeodesicMixture, KernelPCA, KernelSpectralClustering
 from orthodrome._core.canonical import canonical_rows
-from orthodrome._core.random import several_seeds
+from orthodrome._core.random import draw_seeds
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import clustering_error
@@ -253,7 +253,7 @@ def starting_labels(X: NDArray[Any], k: int, seed: int) -> list[NDArray[np.intp]
     kernel = Gaussian().fit(canonical.data, sample_weight=canonical.weights)
     geometry = FlatCenters(gram_operator(kernel, canonical.data), canonical.weights)
     first = []
-    for own_seed in several_seeds(seed, 1 + N_STARTS, "starting_labels")[1:]:
+    for own_seed in draw_seeds(seed, 1 + N_STARTS, "starting_labels")[1:]:
         points = SEEDINGS["farthest-first"](
             geometry.squared_from, canonical.weights, k, np.random.RandomState(own_seed)
         )

@@ -37,13 +37,13 @@ def forged(content: bytes, signature: bytes, offset: int, number: int) -> bytes:
     return bytes(result)
 
 
-LETTERS = struct.pack("<2I", ord("a"), 0x110000)
+CODE_POINTS = struct.pack("<2I", ord("a"), 0x110000)
 SHORT = npy("<f8", (10,), bytes(40))
 WHOLE = archive(npy("<f8", (20_000,), np.random.default_rng(0).bytes(160_000)))
 BAD = {
     "not a zip file": (b"nothing", "it is damaged"),
-    "two members of one name": (archive(SHORT, SHORT), r"'X\.npy' is there twice"),
-    "invalid letters": (archive(npy("<U2", (1,), LETTERS)), "invalid letters"),
+    "two members of one name": (archive(SHORT, SHORT), r"'X\.npy' appears twice"),
+    "invalid characters": (archive(npy("<U2", (1,), CODE_POINTS)), "invalid characters"),
     "object": (archive(npy("|O", (1,), bytes(8))), "pickled Python objects"),
     # the directory says that members unpack to more than they do
     "short": (forged(archive(SHORT), b"PK\x01\x02", 24, len(SHORT) + 40), "EOF|ends"),
@@ -62,7 +62,7 @@ def test_a_bad_archive_raises(content, message):
 @pytest.mark.parametrize(("kind", "shape"), [("<f8", (2, -1)), ("<U0", (9,)), ("|V0", (1,))])
 def test_a_header_without_a_size_raises(kind, shape):
     content = npy(kind, shape, bytes(64))
-    with pytest.raises(ValueError, match=r"its header promises an array of .* of shape \("):
+    with pytest.raises(ValueError, match=r"declares an invalid dtype or shape: .*, \("):
         read_header(io.BytesIO(content), len(content))
 
 

@@ -176,7 +176,7 @@ def test_labels():
         (None, "Owner requires y"),
         (MASKED, "y of Owner has masked entries"),
         (RAGGED, "y of Owner must be one array"),
-        *((np.array(labels, dtype=object), "labels of one kind") for labels in mixed),
+        *((np.array(labels, dtype=object), "labels of one type") for labels in mixed),
     ]:
         with pytest.raises(ValueError, match=message):
             check_targets(bad, 0 if bad is None else len(bad), "Owner")

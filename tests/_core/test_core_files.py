@@ -24,12 +24,12 @@ def failing(error):
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate to remove it")
 @pytest.mark.parametrize("absent", [True, False], ids=["no such call", "no such file system"])
 def test_without_fallocate_zeros_are_written(monkeypatch, absent):
-    monkeypatch.setattr("orthodrome._core.files._PIECE", 1000)
+    monkeypatch.setattr("orthodrome._core.files._CHUNK", 1000)
     if absent:
         monkeypatch.delattr(os, "posix_fallocate")
     else:
         monkeypatch.setattr(os, "posix_fallocate", failing(OSError(errno.EOPNOTSUPP, "not here")))
-    found = temporary_map("The Gram matrix", (33, 11), np.float64)  # no multiple of a piece
+    found = temporary_map("The Gram matrix", (33, 11), np.float64)  # no multiple of a chunk
     np.testing.assert_array_equal(found, np.zeros((33, 11)))
     found[-1, -1] = 2.0
     assert found.sum() == 2.0

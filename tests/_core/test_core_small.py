@@ -15,7 +15,7 @@ import orthodrome
 from orthodrome import KernelPCA
 from orthodrome._core import machine
 from orthodrome._core.memory import format_bytes, parse_bytes
-from orthodrome._core.random import as_random_state, one_seed, several_seeds
+from orthodrome._core.random import as_random_state, draw_seeds, one_seed
 from orthodrome.eigen import Krylov
 
 # Sizes --------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_equal_sources_give_equal_seeds(source):
     draws = [
         (
             one_seed(source(seed)),
-            several_seeds(source(seed), 3, "me"),
+            draw_seeds(source(seed), 3, "me"),
             as_random_state(source(seed), "me").random_sample(),
         )
         for seed in (3, 3, 4)
@@ -81,8 +81,8 @@ def test_seeds():
     assert as_random_state(state, "me") is state
     for source in (state, np.random.default_rng(0), None):  # generators advance
         assert one_seed(source) != one_seed(source)
-    assert several_seeds(None, 2, "me") != several_seeds(None, 2, "me")
-    assert len(set(several_seeds(0, 50, "me"))) == 50
+    assert draw_seeds(None, 2, "me") != draw_seeds(None, 2, "me")
+    assert len(set(draw_seeds(0, 50, "me"))) == 50
     for bad in ("seed", -1, 1.5, True):
         with pytest.raises(ValueError, match="random_state of me must be an integer"):
             as_random_state(bad, "me")

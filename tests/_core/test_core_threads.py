@@ -37,7 +37,7 @@ def unlimited():
 @pytest.mark.parametrize("serial", [True, False])
 def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
     results = run_in_threads(
-        lambda share, n_shares: list(range(share, n_items, n_shares)), n_items, serial=serial
+        lambda worker, n_workers: list(range(worker, n_items, n_workers)), n_items, serial=serial
     )
     assert sorted(item for part in results for item in part) == list(range(n_items))
     assert [part[0] for part in results] == list(range(len(results)))
@@ -47,12 +47,12 @@ def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
 def test_results_are_in_order_whichever_share_ends_first(two_threads):
     second_is_done = threading.Event()
 
-    def function(share, n_shares):
-        if share == 0:
+    def function(worker, n_workers):
+        if worker == 0:
             assert second_is_done.wait(10)
         else:
             second_is_done.set()
-        return share
+        return worker
 
     assert run_in_threads(function, 2) == [0, 1]
 
@@ -69,8 +69,8 @@ def test_slices_of_rows_join_up(two_threads, n_rows):
 def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
     started, ended = threading.Event(), threading.Event()
 
-    def function(share, n_shares):
-        if share == failing:
+    def function(worker, n_workers):
+        if worker == failing:
             assert started.wait(10)
             raise KeyError("mine")
         started.set()
@@ -84,9 +84,9 @@ def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
 
 
 def test_nested_calls_use_one_thread(two_threads):
-    both = threading.Barrier(2)  # so that each share has its own thread
+    both = threading.Barrier(2)  # so that each worker has its own thread
 
-    def outer(share, n_shares):
+    def outer(worker, n_workers):
         both.wait(10)
         inner = run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
         return threading.get_ident(), inner, run_over_rows(lambda rows: rows, 5000)
@@ -119,11 +119,11 @@ def test_a_fit_starts_no_more_threads_than_there_are_cores(two_threads, started)
 
 def test_small_work_stays_in_the_calling_thread(monkeypatch, two_threads, started):
     monkeypatch.setattr(threads, "_SMALL_WORK", 1000)
-    for work, n_shares in [(999, 1), (1000, 2)]:
-        shares = run_in_threads(lambda share, n: n, 8, work=work)
-        assert shares == [n_shares] * n_shares
-        assert len(run_over_rows(lambda rows: rows, 5000, work=work)) == n_shares
-        assert len(started) == n_shares - 1
+    for work, n_workers in [(999, 1), (1000, 2)]:
+        counts = run_in_threads(lambda worker, n: n, 8, work=work)
+        assert counts == [n_workers] * n_workers
+        assert len(run_over_rows(lambda rows: rows, 5000, work=work)) == n_workers
+        assert len(started) == n_workers - 1
 
 
 def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
@@ -133,7 +133,7 @@ def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
     busy.wait(10)
     try:
         here, start = threading.get_ident(), time.monotonic()
-        found = run_in_threads(lambda share, n: (share, threading.get_ident()), 2)
+        found = run_in_threads(lambda worker, n: (worker, threading.get_ident()), 2)
         assert found == [(0, here), (1, here)]
         assert time.monotonic() - start < 5  # it does not wait for the other fit
     finally:
@@ -185,7 +185,7 @@ def test_overlapping_callers_restore_the_limit(two_threads):
 def test_the_limits_of_the_user_and_of_the_machine_are_respected(monkeypatch):
     with threadpool_limits(1, user_api="blas"):
         assert n_threads() == 1
-        assert run_in_threads(lambda share, n_shares: n_shares, 8) == [1]
+        assert run_in_threads(lambda worker, n_workers: n_workers, 8) == [1]
     monkeypatch.setattr(threads, "_cores", lambda: 1)
     with threadpool_limits(2, user_api="blas"):
         assert n_threads() == 1
@@ -203,7 +203,7 @@ def test_openmp_libraries_are_limited_in_each_thread(monkeypatch):
 
     libraries = [Library("openmp"), Library("pthreads")]
     monkeypatch.setattr(threads, "_blas_libraries", lambda: libraries)
-    threads._limit_openmp_here()
+    threads._limit_openmp()
     assert [library.asked for library in libraries] == [[1], []]
 
 
@@ -259,7 +259,7 @@ def test_a_forked_child_may_evaluate_kernels():
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("kind", [threads.LockOfOneProcess, threads._SingleThreadedBlas])
+@pytest.mark.parametrize("kind", [threads.ForkSafeLock, threads._SingleThreadedBlas])
 def test_a_lock_is_released_in_a_forked_child(kind):
     lock = kind()
     with ThreadPoolExecutor(1) as other:

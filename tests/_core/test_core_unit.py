@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from orthodrome._core.unit import (
     ANTIPODAL,
-    SAME_LENGTH,
+    LENGTH_TOLERANCE,
+    angles_from_chords,
     angles_from_complements,
     angles_from_cosines,
-    angles_from_halves,
     check_cosines,
     check_no_antipodes,
     check_unit_length,
@@ -38,8 +38,8 @@ def test_angles_from_sums_and_differences(dtype):
     angles = np.array([angle for angle in ANGLES if angle > np.finfo(dtype).tiny], np.longdouble)
     halves = [np.asarray(2 * leg(angles / 2), dtype=dtype) for leg in (np.sin, np.cos)]
     ratios = np.where(angles < 1e-6, 1 + angles**2 / 6, angles / np.sin(angles))
-    assert_angles(angles_from_halves(*halves), angles.astype(float), ratios.astype(float), dtype)
-    ends = angles_from_halves(np.array([0, 2], dtype=dtype), np.array([2, 0], dtype=dtype))
+    assert_angles(angles_from_chords(*halves), angles.astype(float), ratios.astype(float), dtype)
+    ends = angles_from_chords(np.array([0, 2], dtype=dtype), np.array([2, 0], dtype=dtype))
     assert_angles(ends, dtype([0, np.pi]), [1, np.inf], dtype, (0, 0))
 
 
@@ -112,7 +112,7 @@ def test_cosines_exceed_1_by_rounding_only(dtype, allowed, sign):
 @pytest.mark.parametrize("sign", [1, -1])
 @both_dtypes
 def test_unit_length(dtype, sign):
-    allowed = SAME_LENGTH[np.dtype(dtype)]
+    allowed = LENGTH_TOLERANCE[np.dtype(dtype)]
     check_unit_length(np.array([1, 1 + 0.9 * sign * allowed]), dtype, "points")
     for square, length in ((1 + 1.1 * sign * allowed, ""), (4.0, "2"), (0.25, "0.5"), (0.0, "0")):
         with pytest.raises(ValueError, match=rf"^points must .*; row 1 has length {length}"):

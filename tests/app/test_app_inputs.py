@@ -676,7 +676,7 @@ def test_images_rejected(tmp_path, write, monkeypatch):
 
 
 def png_of(width, height):
-    """A PNG file whose header promises so many pixels, and that has none."""
+    """Return a PNG file whose header declares many pixels, and that has none."""
 
     def chunk(kind, content):
         checked = kind + content
@@ -690,7 +690,7 @@ def png_of(width, height):
 @needs("PIL")
 def test_images_with_huge_headers(write, monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
-    with pytest.raises(InputError, match=r"a damaged image: its header promises 9000 x 9000 pix"):
+    with pytest.raises(InputError, match=r"a damaged image: its header declares 9000 x 9000 pix"):
         read_image(write("a.png", png_of(9000, 9000)))
     with pytest.raises(InputError, match=r"too large an image: .*exceeds limit"):
         read_image(write("a.png", png_of(30_000, 30_000)))

@@ -253,7 +253,7 @@ def test_a_read_only_cache_is_a_warning(publish, server, monkeypatch):
         def load_as_nobody():
             if os.geteuid() == 0:
                 os.seteuid(nobody)
-            with pytest.warns(UserWarning, match="cannot be kept") as caught:
+            with pytest.warns(UserWarning, match="cannot be stored") as caught:
                 found = load("small", verbose=False)
             return [found.data.shape, [str(each.message) for each in caught]]
 
@@ -296,7 +296,7 @@ def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, mon
         raise PermissionError("read-only")
 
     monkeypatch.setattr("os.replace", refuse)
-    with pytest.warns(UserWarning, match="cannot be kept"):
+    with pytest.warns(UserWarning, match="cannot be stored"):
         assert load("small", verbose=False).data.shape == (3, 2)
     assert files_under(cache) == []
 

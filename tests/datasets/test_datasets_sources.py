@@ -162,23 +162,23 @@ def test_halved_image_rounds_half_to_even():
     Image.fromarray(pixels.astype(np.uint8)).save(stream, format="PNG")
     fields = fields_of("camera_256", [stream.getvalue()])
     assert fields["image"].tolist() == [[0, 10], [2, 255]]
-    with pytest.raises(ValueError, match="not a readable picture"):
+    with pytest.raises(ValueError, match="not a readable image"):
         fields_of("camera_256", [b"no picture"])
 
 
-def test_pictures_that_promise_too_much_or_do_not_fit(monkeypatch):
+def test_images_that_are_too_large(monkeypatch):
     image = pytest.importorskip("PIL.Image")
     buffer = io.BytesIO()
     image.new("L", (4, 4)).save(buffer, format="PNG")
     assert read_picture(buffer.getvalue(), "a.png").shape == (4, 4)
-    promise = "its header promises 4 x 4 pixels"
-    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", lambda *_: promise)
-    with pytest.raises(ValueError, match=rf"^a\.png is not a readable picture: {promise}\.$"):
+    reason = "its header declares 4 x 4 pixels"
+    monkeypatch.setattr("orthodrome.datasets._readers.image_size_error", lambda *_: reason)
+    with pytest.raises(ValueError, match=rf"^a\.png is not a readable image: {reason}\.$"):
         read_picture(buffer.getvalue(), "a.png")
 
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr("orthodrome.datasets._readers.pixels_beyond", full)
+    monkeypatch.setattr("orthodrome.datasets._readers.image_size_error", full)
     with pytest.raises(MemoryError):
         read_picture(buffer.getvalue(), "a.png")

@@ -1,1 +1,1 @@
-"""Helpers of all rooms: checks, memory sizes, threads, files, status and progress."""
+"""Helpers for all subpackages: checks, memory sizes, threads, files, status and progress."""

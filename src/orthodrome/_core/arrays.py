@@ -1,8 +1,8 @@
 """Read NumPy's files without trusting their headers.
 
-``numpy.load`` allocates the memory that a header asks for before it reads, and raises many kinds of
-errors on damaged files. Here sizes are checked first, nothing is unpickled, and every fault is a
-ValueError.
+``numpy.load`` allocates the memory that a header declares before it reads, and raises many kinds of
+errors on damaged files. This module checks sizes first, unpickles nothing, and raises a ValueError
+for every fault.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_HIGHEST_LETTER = 0x10FFFF
-# Deflate expands a byte to at most 1032; a short member has a few more bytes of framing.
-_MOST_PER_BYTE, _FRAME = 1032, 64
+_MAX_CODE_POINT = 0x10FFFF
+# Deflate expands a byte to at most 1032 bytes; the overhead allows for short members.
+_MAX_EXPANSION, _OVERHEAD = 1032, 64
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
     Raises
     ------
     ValueError
-        If there is no header, if the array holds Python objects, which would have to be unpickled,
-        or if the file is shorter than the array.
+        If the header is missing or invalid, if the array holds Python objects (they would have to
+        be unpickled), or if the file is too short for the array.
     """
     try:
         reader = _READERS[np.lib.format.read_magic(file)]
@@ -58,18 +58,18 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
             warnings.simplefilter("ignore")  # headers of Python 2 are accepted
             shape, fortran_order, dtype = reader(file)
     except Exception as error:  # NumPy's parser raises from TokenError to MemoryError
-        raise ValueError(f"it has no header of an array ({error})") from error
+        raise ValueError(f"no valid array header ({error})") from error
     if dtype.hasobject:
         raise ValueError("it holds pickled Python objects")
-    # NumPy 2.0 gives long texts a negative size.
+    # In NumPy 2.0 the size of a long string dtype overflows and is negative.
     is_sized = dtype.itemsize > 0 or (dtype.itemsize == 0 and 0 in shape)
     if any(length < 0 for length in shape) or not is_sized:
-        raise ValueError(f"its header promises an array of {dtype} of shape {shape}")
+        raise ValueError(f"its header declares an invalid dtype or shape: {dtype}, {shape}")
     header = ArrayHeader(tuple(shape), bool(fortran_order), dtype, file.tell())
     if header.nbytes > size - header.offset:
         raise ValueError(
-            f"its header promises {header.nbytes} bytes, an array of {dtype} of shape {shape}, "
-            f"and there are {max(size - header.offset, 0)}"
+            f"its header declares {header.nbytes} bytes (dtype {dtype}, shape {shape}), but only "
+            f"{max(size - header.offset, 0)} are left in the file"
         )
     return header
 
@@ -80,14 +80,14 @@ class Arrays:
     Parameters
     ----------
     file : binary file
-        An open file. It is not closed here.
+        An open file. The caller closes it.
     size : int
-        Its size in bytes.
+        Size of the file in bytes.
 
     Raises
     ------
     ValueError
-        If the file is not a zip archive, or cannot hold what its directory lists.
+        If the file is not a zip archive, or its directory lists impossible sizes.
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
@@ -95,18 +95,18 @@ class Arrays:
             self._archive = zipfile.ZipFile(file)
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._archive.infolist():
-            most = _MOST_PER_BYTE * member.compress_size + _FRAME
-            if member.file_size > most:
+            max_size = _MAX_EXPANSION * member.compress_size + _OVERHEAD
+            if member.file_size > max_size:
                 raise ValueError(
                     f"its member {member.filename!r} cannot unpack to {member.file_size} bytes "
                     f"from {member.compress_size}"
                 )
             name = member.filename.removesuffix(".npy")
             if name in self._members:
-                raise ValueError(f"its member {member.filename!r} is there twice")
+                raise ValueError(f"its member {member.filename!r} appears twice")
             self._members[name] = member
         if sum(member.compress_size for member in self._members.values()) > size:
-            raise ValueError("its members are larger than itself")
+            raise ValueError("its members are larger than the file")
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +114,7 @@ class Arrays:
         return list(self._members)
 
     def unpacked_size(self, name: str) -> int:
-        """Return the bytes of an array with its header."""
+        """Return the number of bytes of an array, including its header."""
         return self._members[name].file_size
 
     def header(self, name: str) -> ArrayHeader:
@@ -123,7 +123,7 @@ class Arrays:
             return read_header(file, self.unpacked_size(name))
 
     def __getitem__(self, name: str) -> Array:
-        self.header(name)  # raises before memory is allocated
+        self.header(name)  # check sizes before allocating memory
         with (
             _corruption_reported(),
             warnings.catch_warnings(action="ignore"),
@@ -132,14 +132,14 @@ class Arrays:
             array = np.lib.format.read_array(file, allow_pickle=False)
         if array.dtype.kind == "U" and array.size:
             codes = np.ascontiguousarray(array).view(f"{array.dtype.byteorder}u4")
-            if codes.max() > _HIGHEST_LETTER:
-                raise ValueError("its texts have invalid letters")
+            if codes.max() > _MAX_CODE_POINT:
+                raise ValueError("its texts contain invalid characters")
         return array
 
 
 @contextmanager
 def _corruption_reported() -> Iterator[None]:
-    """Turn errors of zipfile, zlib and NumPy on damaged bytes into a ValueError."""
+    """Raise a ValueError for any error of zipfile, zlib and NumPy on damaged bytes."""
     try:
         yield
     except (ValueError, MemoryError):

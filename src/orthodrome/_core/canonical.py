@@ -1,7 +1,7 @@
 """The canonical form of weighted data: distinct rows with summed weights, sorted.
 
-Weights mean repetition, and the order of rows means nothing. Computations whose path depends on
-either (seeding, restarts, a stochastic order) start from this form.
+A weight counts repetitions of a row, and results must not depend on the order of rows. Algorithms
+that depend on either (seeding, restarts, stochastic order) start from this form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import scipy.sparse
 
 from .types import Array, Floats, Indices
 
-# Number of order statistics by which rows of a Gram matrix are sorted.
+# Number of order statistics used to sort the rows of a Gram matrix.
 _N_RANKS = 32
 
 
@@ -29,7 +29,7 @@ class Canonical:
     data : array or sparse array of m rows
         Copies of the distinct rows; for a Gram matrix the (m, m) block of the distinct points.
     weights : ndarray of shape (m,)
-        The summed weights of all copies, in float64.
+        Sum of the weights of all copies, in float64.
     index : ndarray of shape (m,)
         For each distinct row, the index of an equal original row.
     inverse : ndarray of shape (n,)
@@ -46,15 +46,15 @@ class Canonical:
 def canonical_rows(X: Any, sample_weight: Floats | None = None) -> Canonical:
     """Drop rows of weight 0, merge equal rows into weights, and sort.
 
-    Rows are sorted by their first entry, where it ties by their second, and so on; 0 and -0 are
-    equal. A sparse array is sorted as the dense one would be.
+    Rows are sorted lexicographically; 0 and -0 are equal. The order of a sparse array is that of
+    the equal dense array.
 
     Parameters
     ----------
     X : ndarray of shape (n, ...) or sparse array of shape (n, d)
         Finite numbers, real or complex, in two or more dimensions; rows are compared flattened.
     sample_weight : ndarray of shape (n,), optional
-        Weights, not negative and not all zero. Default: all 1.
+        Nonnegative weights, not all zero. Default: all 1.
 
     Returns
     -------
@@ -72,81 +72,81 @@ def canonical_rows(X: Any, sample_weight: Floats | None = None) -> Canonical:
         keys = _sparse_keys(X)
     else:
         keys = _dense_keys(X)
-    weights, index, inverse = _merged(keys, sample_weight)
+    weights, index, inverse = _merge_keys(keys, sample_weight)
     return Canonical(X[index], weights, index, inverse)
 
 
 def canonical_gram(K: Array, sample_weight: Floats | None = None) -> Canonical:
     """Merge and sort the points of a Gram matrix.
 
-    Copies of a point have identical rows to the last bit; points whose rows differ by rounding are
-    distinct. Points are sorted by quantiles of their kernel values, which do not depend on the
-    order of the columns. Points with equal quantiles keep their order.
+    Points are merged if their rows are equal bit for bit; points whose rows differ by rounding
+    errors stay distinct. Points are sorted by quantiles of their kernel values, which do not depend
+    on the order of the columns. Points with equal quantiles keep their order.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Symmetric.
+        Symmetric matrix of kernel values.
     sample_weight : ndarray of shape (n,), optional
-        Weights, not negative and not all zero. Default: all 1.
+        Nonnegative weights, not all zero. Default: all 1.
 
     Returns
     -------
     Canonical
-        ``data`` has both axes reduced, to ``K[index][:, index]``.
+        Its ``data`` is ``K[index][:, index]``.
     """
     keys = np.array([hashlib.sha256((row + 0).tobytes()).digest() for row in K], dtype=object)
-    weights, index, inverse = _merged(keys, sample_weight)
+    weights, index, inverse = _merge_keys(keys, sample_weight)
     order = np.lexsort([weights, *_row_quantiles(K, index).T[::-1]])
-    place = np.empty(len(order) + 1, dtype=np.intp)
-    place[order] = np.arange(len(order))
-    place[-1] = -1  # rows without a distinct row
+    rank = np.empty(len(order) + 1, dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    rank[-1] = -1  # the inverse is -1 for dropped rows
     index = index[order]
-    return Canonical(K[np.ix_(index, index)], weights[order], index, place[inverse])
+    return Canonical(K[np.ix_(index, index)], weights[order], index, rank[inverse])
 
 
-def _merged(keys: Array, sample_weight: Floats | None) -> tuple[Floats, Indices, Indices]:
-    """Return weights, index and inverse of the distinct keys of positive weight, sorted."""
+def _merge_keys(keys: Array, sample_weight: Floats | None) -> tuple[Floats, Indices, Indices]:
+    """Return weights, index and inverse of the sorted distinct keys of positive weight."""
     n = len(keys)
-    given = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    # summed in ascending order, so that the order of the rows does not change the rounding
-    order = np.lexsort((given, inverse))
+    # sum in ascending order, so that the rounding error does not depend on the order of rows
+    order = np.lexsort((weights, inverse))
     starts = np.searchsorted(inverse[order], np.arange(len(index)))
-    sums = np.add.reduceat(given[order], starts)
+    sums = np.add.reduceat(weights[order], starts)
     kept = sums > 0
-    place = np.where(kept, np.cumsum(kept) - 1, -1)
-    return sums[kept], index[kept], place[inverse]
+    new_index = np.where(kept, np.cumsum(kept) - 1, -1)
+    return sums[kept], index[kept], new_index[inverse]
 
 
 def _dense_keys(X: Array) -> Array:
-    """Return one byte string per row; byte strings sort as the rows do."""
+    """Return one byte string per row, in the same order as the rows."""
     flat = np.ascontiguousarray(X.reshape(len(X), -1) + 0)  # -0 + 0 is 0
     if np.iscomplexobj(flat):
         flat = flat.view(flat.real.dtype)
     if flat.shape[1] == 0:
         return np.zeros(len(X), dtype=np.intp)
-    ordered = _ordered_bits(flat)
-    return ordered.view(np.dtype((np.void, ordered.shape[1] * ordered.itemsize)))[:, 0]
+    bits = _ordered_bits(flat)
+    return bits.view(np.dtype((np.void, bits.shape[1] * bits.itemsize)))[:, 0]
 
 
 def _ordered_bits(values: Array) -> Array:
-    """Return unsigned integers, most significant byte first, that compare as these floats do."""
+    """Return big-endian unsigned integers in the same order as these floats."""
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     unsigned = np.dtype(f"u{values.itemsize}")
     bits = values.astype(values.dtype.newbyteorder("="), copy=False).view(unsigned)
     sign = unsigned.type(1 << (8 * values.itemsize - 1))
-    # negative numbers grow with falling bits, and come before the others
+    # negative floats increase as their bits decrease, and sort before positive ones
     return np.where(bits & sign, ~bits, bits | sign).astype(unsigned.newbyteorder(">"))
 
 
 def _sparse_keys(X: Any) -> Array:
-    """Return one byte string per row; byte strings sort as the dense rows would.
+    """Return one byte string per row, in the same order as the dense rows.
 
-    Every entry becomes a token (sign, column, value). Tokens of negative entries sort before the
-    end of a row, earlier for smaller columns; those of positive entries after it, later for smaller
-    columns.
+    Each entry becomes a token (sign, column, value), and each row ends with an end token. Negative
+    entries sort before the end token, by increasing column; positive entries sort after it, by
+    decreasing column.
     """
     X = X.copy()
     X.sum_duplicates()
@@ -160,7 +160,7 @@ def _sparse_keys(X: Any) -> Array:
     token["sign"] = np.where(values > 0, 2, 0)
     token["column"] = np.where(values > 0, np.iinfo(np.int64).max - column, column)
     token["value"] = _ordered_bits(values)
-    kept = values != 0  # explicit zeros, and parts of complex numbers
+    kept = values != 0  # drops explicit zeros, and zero real or imaginary parts
     ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr * width]
     token = token[kept]
     keys = np.empty(X.shape[0], dtype=object)
@@ -169,12 +169,12 @@ def _sparse_keys(X: Any) -> Array:
 
 
 def _row_quantiles(K: Array, index: Indices) -> Array:
-    """Return order statistics of each row of K[index][:, index], a block of rows at a time."""
+    """Return order statistics of each row of K[index][:, index], computed in blocks of rows."""
     m = len(index)
     ranks = np.unique(np.linspace(0, m - 1, min(m, _N_RANKS)).astype(np.intp))
     step = max(1, 2**20 // m)
-    parts = [
+    blocks = [
         np.sort(K[np.ix_(index[start : start + step], index)], axis=1)[:, ranks]
         for start in range(0, m, step)
     ]
-    return np.concatenate(parts) + 0
+    return np.concatenate(blocks) + 0

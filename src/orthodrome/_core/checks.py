@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .types import Array, Floats
 
-# How NumPy's messages begin for texts, objects and ragged lists.
-_NO_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
-# Sums of weights, by the bytes of a number, that leave room for kernel values and their squares.
-_WEIGHT_SUMS = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
+# Beginnings of NumPy's messages for texts, objects and ragged lists.
+_CONVERSION_ERRORS = ("could not convert", "setting an array element", "float() argument must be")
+# Range of the sum of weights, by item size: products with squared kernel values must be finite.
+_WEIGHT_SUM_RANGES = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
 
 
 class RowError(ValueError):
@@ -29,7 +29,7 @@ class RowError(ValueError):
     Parameters
     ----------
     message : str
-        With ``{0}``, ``{1}``, … for the row numbers.
+        The message, with ``{0}``, ``{1}``, … for the row numbers.
     *rows : int
         The row numbers.
 
@@ -41,63 +41,65 @@ class RowError(ValueError):
     """
 
     def __init__(self, message: str, *rows: int) -> None:
-        # pickle passes the formatted message without rows, and sets the attributes afterwards
+        # unpickling passes the formatted message without rows, then sets the attributes
         super().__init__(message.format(*rows) if rows else message)
         self.message, self.rows = message, rows
 
     def renumbered(self, numbers: Any) -> RowError:
-        """Return the error with ``numbers[row]`` for each row."""
+        """Return a copy of the error with ``numbers[row]`` for each row."""
         return RowError(self.message, *(int(numbers[row]) for row in self.rows))
 
 
 @contextmanager
 def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
-    """Re-raise NumPy's conversion errors of the body with the parameter's name.
+    """Re-raise NumPy's conversion errors with the parameter's name.
 
-    Dates, which NumPy would convert silently, raise a ValueError.
+    Dates, which NumPy would convert silently, and masked entries raise a ValueError.
     """
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
         raise ValueError(
-            f"{name} of {owner} must hold numbers; got {dtype}. Subtract a date and divide by a "
-            "unit of time first."
+            f"{name} of {owner} must hold numbers; got {dtype}. Subtract a reference date and "
+            "divide by a unit of time first."
         )
-    refuse_masked(values, name, owner)
+    check_not_masked(values, name, owner)
     try:
         yield
     except OverflowError:
         raise ValueError(
-            f"{name} of {owner} must hold numbers; got an integer beyond all floats."
+            f"{name} of {owner} must hold numbers; got an integer too large for a float."
         ) from None
     except (TypeError, ValueError) as error:
-        if not str(error).startswith(_NO_NUMBERS):
+        if not str(error).startswith(_CONVERSION_ERRORS):
             raise
         raise type(error)(
-            f"{name} of {owner} must hold numbers, as many in each row: {error}"
+            f"{name} of {owner} must hold numbers, with rows of equal length: {error}"
         ) from None
 
 
-def refuse_masked(values: Any, name: str, owner: str) -> None:
-    """Raise if values are masked; the library ignores masks."""
+def check_not_masked(values: Any, name: str, owner: str) -> None:
+    """Raise a ValueError if values have masked entries; the library ignores masks."""
     if np.ma.is_masked(values):
         raise ValueError(
-            f"{name} of {owner} has masked entries, and missing values are not taken. Fill them "
-            "(filled), or leave out their rows."
+            f"{name} of {owner} has masked entries, but missing values are not supported. Fill "
+            "them with .filled(), or remove their rows."
         )
 
 
 def as_array(values: Any, name: str, owner: str) -> Array:
-    """Return values as an array, or raise for masked entries and ragged lists."""
-    refuse_masked(values, name, owner)
+    """Return values as an array; raise a ValueError for masked entries and ragged lists."""
+    check_not_masked(values, name, owner)
     try:
         return np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} of {owner} must be one array; got ragged lists.") from None
+        raise ValueError(
+            f"{name} of {owner} must be one array; got lists of unequal length."
+        ) from None
 
 
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
-    """Return the result of scikit-learn's ``check_array``; errors name the parameter."""
-    if isinstance(values, (list, tuple)):  # dates in lists have no dtype to know them by
+    """Call scikit-learn's ``check_array``; errors name the parameter."""
+    if isinstance(values, (list, tuple)):  # an array has a dtype, which reveals dates
         with numbers_expected(values, name, owner):
             values = np.asarray(values)
     with numbers_expected(values, name, owner):
@@ -115,7 +117,7 @@ def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> N
 
 
 def check_callback(value: Any, owner: str) -> None:
-    """Raise unless `value` can be called, or is None."""
+    """Raise unless `value` is callable or None."""
     if not (value is None or callable(value)):
         raise ValueError(f"callback of {owner} must be a function or None; got {value!r}.")
 
@@ -124,7 +126,7 @@ def check_finite_vector(values: Any, size: int | None, name: str, owner: str) ->
     """Return finite real numbers as float64 of shape (size,), or of any length if size is None."""
     vector = as_array(values, name, owner)
     shape = (vector.size if size is None else size,)
-    with np.errstate(over="ignore"):  # of long doubles
+    with np.errstate(over="ignore"):  # long doubles may overflow
         is_real = vector.dtype.kind in "fiu" and np.all(np.isfinite(vector.astype(np.float64)))
     if vector.shape != shape or not is_real:
         count = "" if size is None else f"{size} "
@@ -143,10 +145,10 @@ def check_flag(value: Any, name: str, owner: str) -> bool:
 
 
 def check_path(value: Any, name: str, owner: str) -> Path:
-    """Return `value` as a path, or raise unless it is a text or a path."""
+    """Return `value` as a path, or raise unless it is a string or a path."""
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str):
-        raise ValueError(f"{name} of {owner} must be a path, as text or pathlib's; got {value!r}.")
+        raise ValueError(f"{name} of {owner} must be a path (str or PathLike); got {value!r}.")
     if not path or "\0" in path:
         raise ValueError(f"{name} of {owner} must be the name of a file or folder; got {path!r}.")
     return Path(path)
@@ -176,7 +178,7 @@ def check_integer(
 
 
 def as_number(value: Any) -> float:
-    """Return a real number as float, ±inf if it is too large for one; NaN for other values."""
+    """Return a real number as float, ±inf if it overflows; NaN for other values."""
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         return math.nan
     try:
@@ -245,8 +247,9 @@ def check_sample_weight(
 ) -> Floats | None:
     """Return a copy of the weights as float64 of shape (n_samples,); None stays None.
 
-    Weights mean repetition: they are finite, not negative, and not all zero unless `all_zero`
-    (one batch of several). With a `dtype`, their sum must not overflow or underflow in it.
+    A weight counts repetitions of a row: weights are finite and nonnegative, and not all zero
+    unless `all_zero` is set (for one batch of several). If `dtype` is given, products with the sum
+    of the weights must not overflow or underflow in it.
     """
     if sample_weight is None:
         return None
@@ -272,7 +275,9 @@ def check_sample_weight(
         raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
-            raise ValueError(f"The sum of sample_weight of {owner} overflows; divide the weights.")
+            raise ValueError(
+                f"The sum of sample_weight of {owner} overflows; divide the weights by a constant."
+            )
     if dtype is not None:
         check_weight_sum(float(weights.sum()), owner, np.dtype(dtype))
     return weights
@@ -280,17 +285,17 @@ def check_sample_weight(
 
 def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
     """Raise if products with weights of this sum would overflow or underflow."""
-    least, most = _WEIGHT_SUMS.get(dtype.itemsize, _WEIGHT_SUMS[8])
-    if not least <= total <= most:
+    minimum, maximum = _WEIGHT_SUM_RANGES.get(dtype.itemsize, _WEIGHT_SUM_RANGES[8])
+    if not minimum <= total <= maximum:
         raise ValueError(
-            f"The sum of sample_weight of {owner} is {total:g}, and data of {dtype} take sums "
-            f"from {least:g} to {most:g}; {'divide' if total > most else 'multiply'} the weights "
-            "by a constant."
+            f"The sum of sample_weight of {owner} is {total:g}; for {dtype} data it must be "
+            f"between {minimum:g} and {maximum:g}: "
+            f"{'divide' if total > maximum else 'multiply'} the weights by a constant."
         )
 
 
 def check_symmetric(matrix: Array, name: str) -> None:
-    """Raise unless a matrix is square, finite and symmetric to rounding; name the worst pair."""
+    """Raise unless a matrix is square, finite and symmetric up to rounding error."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
     if not matrix.size:
@@ -315,12 +320,12 @@ def check_symmetric(matrix: Array, name: str) -> None:
             raise ValueError(
                 f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
                 f"{matrix[i, j]:g} and {matrix[j, i]:g}. Symmetrise it with (K + K.T) / 2 "
-                "if the difference is only rounding."
+                "if the difference is only rounding error."
             )
 
 
 def _largest_entry(rows: Array, first_row: int) -> tuple[int, int]:
-    """Return row and column of the largest absolute value, or of NaN."""
+    """Return row and column of the largest absolute value, or of a NaN."""
     row, column = np.unravel_index(int(np.argmax(np.abs(rows))), rows.shape)
     return int(row) + first_row, int(column)
 
@@ -329,13 +334,13 @@ def check_targets(y: Any, n: int, owner: str) -> Array:
     """Return y as one class label per row, or raise."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    refuse_masked(y, "y", owner)
+    check_not_masked(y, "y", owner)
     labels = column_or_1d(as_array(y, "y", owner) if isinstance(y, (list, tuple)) else y, warn=True)
     try:
         labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
-    except TypeError as error:  # None or NA among texts, texts among numbers
-        raise ValueError(f"y of {owner} must be labels of one kind: {error}.") from None
+    except TypeError as error:  # None or NA among strings, strings among numbers
+        raise ValueError(f"y of {owner} must have labels of one type: {error}.") from None
     check_consistent_length(np.empty(n), labels)
     return labels
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numba
 
-# Of the fast-math options only the contraction of a * b + c is allowed.
+# The only fast-math option is fused multiply-add.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
-def compiled_part(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that is only called by compiled loops."""
+def compiled_helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only compiled loops call."""
     return numba.njit(**_OPTIONS)(function)
 
 
 class compiled:
-    """Compile a loop with numba on first call: without the GIL, and cached where possible.
+    """Compile a loop with numba on first call, and cache the result if possible.
 
-    Without a usable cache (no writable folder, a full disk, a damaged file) the loop is compiled
-    anew in each process.
+    The loop runs without the GIL. Without a usable cache (no writable folder, a full disk, a
+    damaged file) every process compiles the loop again.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -52,6 +52,6 @@ class compiled:
 
 
 def _is_from_numba(error: Exception) -> bool:
-    """Return whether numba's Python code raised: it loads and compiles before the loop runs."""
+    """Return whether numba's own code raised the error, while loading or compiling the loop."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(frame.f_globals.get("__name__", "").startswith("numba.") for frame in frames)

@@ -1,4 +1,4 @@
-"""A fingerprint of the content of arrays, kernels and operators."""
+"""Hashes of the content of arrays, kernels and operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 
-def digest(*things: Any) -> str:
+def digest(*objects: Any) -> str:
     """Return a hexadecimal hash of the content of these objects.
 
     The hash covers dtype, shape and values of arrays; name, bytecode, defaults and closure of
@@ -25,16 +25,16 @@ def digest(*things: Any) -> str:
     (True, False)
     """
     try:
-        return str(joblib.hash(_content(things), hash_name="sha1"))
+        return str(joblib.hash(_content(objects), hash_name="sha1"))
     except MemoryError:
         raise
-    except Exception as error:  # an object decides how it is pickled
-        kinds = ", ".join(sorted({type(thing).__name__ for thing in things}))
+    except Exception as error:  # pickling an object may raise any error
+        kinds = ", ".join(sorted({type(item).__name__ for item in objects}))
         raise ValueError(f"Cannot compute a fingerprint of {kinds}: {error}") from error
 
 
 def sketch(values: np.ndarray, decimals: int) -> list[float]:
-    """Return a few sums of a vector with random signs, divided by its length and rounded.
+    """Return rounded random-sign sums of a normalised vector.
 
     Vectors that differ only by rounding errors have the same sketch.
 
@@ -49,40 +49,40 @@ def sketch(values: np.ndarray, decimals: int) -> list[float]:
     return (np.round(signs @ values / length, decimals) + 0.0).tolist()  # no negative zeros
 
 
-def _content(thing: Any) -> Any:
-    """Return the content of an object, in a form that does not depend on shared references."""
-    name = f"{type(thing).__module__}.{type(thing).__qualname__}"
-    if isinstance(thing, np.ndarray):
-        return _array_content(thing)
-    if scipy.sparse.issparse(thing):
-        csr = thing.tocsr(copy=True)
+def _content(value: Any) -> Any:
+    """Return the content of an object, independent of shared references."""
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, np.ndarray):
+        return _array_content(value)
+    if scipy.sparse.issparse(value):
+        csr = value.tocsr(copy=True)
         csr.sum_duplicates()
-        places = [part.astype(np.int64) for part in (csr.indices, csr.indptr)]  # of any width
-        return ["sparse", csr.shape, _content([csr.data, *places])]
-    if hasattr(thing, "_identity"):
-        return [name, _content(thing._identity())]
-    if isinstance(thing, dict):
-        return {key: _content(item) for key, item in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return [_content(item) for item in thing]
-    if hasattr(thing, "py_func"):  # compiled by numba
-        return [name, _content(thing.py_func)]
-    if isinstance(thing, types.FunctionType):
-        closure = [cell.cell_contents for cell in thing.__closure__ or ()]
-        parts = [thing.__code__, thing.__defaults__, thing.__kwdefaults__, closure]
-        return [name, thing.__module__, thing.__qualname__, _content(parts)]
-    if isinstance(thing, types.CodeType):
-        return [name, thing.co_code, thing.co_names, _content(thing.co_consts)]
-    if isinstance(thing, functools.partial):
-        return [name, _content([thing.func, thing.args, thing.keywords])]
-    if isinstance(thing, types.MethodType):
-        return [name, _content([thing.__func__, thing.__self__])]
-    attributes = None if isinstance(thing, type) else getattr(thing, "__dict__", None)
-    return [name, _content(attributes)] if attributes else thing
+        indices = [array.astype(np.int64) for array in (csr.indices, csr.indptr)]
+        return ["sparse", csr.shape, _content([csr.data, *indices])]
+    if hasattr(value, "_identity"):
+        return [name, _content(value._identity())]
+    if isinstance(value, dict):
+        return {key: _content(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_content(item) for item in value]
+    if hasattr(value, "py_func"):  # compiled by numba
+        return [name, _content(value.py_func)]
+    if isinstance(value, types.FunctionType):
+        closure = [cell.cell_contents for cell in value.__closure__ or ()]
+        content = [value.__code__, value.__defaults__, value.__kwdefaults__, closure]
+        return [name, value.__module__, value.__qualname__, _content(content)]
+    if isinstance(value, types.CodeType):
+        return [name, value.co_code, value.co_names, _content(value.co_consts)]
+    if isinstance(value, functools.partial):
+        return [name, _content([value.func, value.args, value.keywords])]
+    if isinstance(value, types.MethodType):
+        return [name, _content([value.__func__, value.__self__])]
+    attributes = None if isinstance(value, type) else getattr(value, "__dict__", None)
+    return [name, _content(attributes)] if attributes else value
 
 
 def _array_content(array: np.ndarray) -> Any:
-    """Return dtype, shape and a hash of the values in C order, without a copy of the whole."""
+    """Return dtype, shape and a hash of the values in C order, without copying the array."""
     if array.dtype.hasobject:
         return ["objects", array.shape, _content(array.ravel().tolist())]
     rows, result = np.atleast_1d(array), hashlib.sha256()

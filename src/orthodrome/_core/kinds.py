@@ -1,4 +1,4 @@
-"""Arrays of other libraries that keep their rows elsewhere: on disk, or on a cluster."""
+"""Arrays that are not in memory: those of dask and zarr, and memory maps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIBRARIES = ("dask", "zarr")
 def library_of(X: Any) -> str | None:
     """Return "dask" or "zarr" for an array of that library, else None.
 
-    Only the type of X is examined: nothing is read, and no library imported.
+    Only the type of X is examined: nothing is read, and no library is imported.
 
     Examples
     --------
@@ -24,15 +24,15 @@ def library_of(X: Any) -> str | None:
     return next((library for library in _LIBRARIES if library in modules), None)
 
 
-def refuse_unread(X: Any, owner: Any) -> None:
-    """Raise for an array that would silently be read into memory as a whole."""
+def check_in_memory(X: Any, owner: Any) -> None:
+    """Raise a ValueError for a dask or zarr array, which would be read into memory as a whole."""
     library = library_of(X)
     if library is not None:
-        whole = "X.compute()" if library == "dask" else "X[:]"
+        in_memory = "X.compute()" if library == "dask" else "X[:]"
         raise ValueError(
-            f"{type(owner).__name__} takes arrays in memory here, and a {library} array would be "
-            f"read into memory as a whole. If it fits, pass {whole}; else reduce it first with "
-            "KernelPCA or KernelPGA and solver='nystroem', which read it in blocks."
+            f"{type(owner).__name__} accepts only arrays in memory here; a {library} array would "
+            f"be read into memory as a whole. If it fits, pass {in_memory}; otherwise reduce it "
+            "first with KernelPCA or KernelPGA and solver='nystroem', which read it in blocks."
         )
 
 

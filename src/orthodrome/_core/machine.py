@@ -1,4 +1,4 @@
-"""The machine and the package versions of a computation."""
+"""Description of the machine, and versions of packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    """Return Linux's name of the processor, or ''."""
+    """Return the name of the processor on Linux, or ''."""
     with suppress(OSError):
         for line in _CPUINFO.read_text("utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
@@ -33,9 +33,9 @@ def _processor() -> str:
 
 
 def versions(*packages: str) -> list[tuple[str, str]]:
-    """Return versions of Python and of installed packages, and the system."""
-    found = [("Python", platform.python_version())]
+    """Return the versions of Python and of the given packages, if installed, and the system."""
+    result = [("Python", platform.python_version())]
     for package in packages:
         with suppress(PackageNotFoundError):
-            found.append((package, version(package)))
-    return [*found, ("system", f"{platform.system()} {platform.machine()}")]
+            result.append((package, version(package)))
+    return [*result, ("system", f"{platform.system()} {platform.machine()}")]

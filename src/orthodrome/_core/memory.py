@@ -43,7 +43,7 @@ def parse_bytes(size: str | float, name: str = "memory_budget") -> int:
         number, unit = match.groups()
         if unit.upper() not in _UNITS:
             raise ValueError(
-                f"{name} has the unknown unit {unit!r}; got {size!r}. Write for instance '512MiB'."
+                f"{name} has the unknown unit {unit!r}; got {size!r}. Use for example '512MiB'."
             )
         value = float(number) * _UNITS[unit.upper()]
     elif math.isnan(value):
@@ -67,6 +67,6 @@ def format_bytes(size: float) -> str:
     while abs(value) >= 1024 and len(units) > 1:
         value /= 1024
         units.pop(0)
-    # three digits, or all before the point
+    # three significant digits, but no fewer than those before the decimal point
     number = f"{value:.0f}" if units[0] == "B" or abs(value) >= 100 else f"{value:.3g}"
     return f"{number} {units[0]}"

@@ -1,6 +1,6 @@
-"""Checks for tables of estimator parameters.
+"""Checks for the parameter tables of estimators.
 
-A check is called with the value, the name and the owner, and raises a ValueError that names both.
+A check is called with the value, the name and the owner of a parameter; its ValueError names them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def choice(*choices: Any) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Accept None, and what a check accepts."""
+    """Accept None and the values that `check` accepts."""
     return lambda value, name, owner: None if value is None else check(value, name, owner)
 
 
 def or_word(word: str, check: Check) -> Check:
-    """Accept a word, which error messages offer, and what a check accepts."""
+    """Accept a word and the values that `check` accepts; errors suggest the word."""
 
     def checked(value: Any, name: str, owner: str) -> None:
         if isinstance(value, str) and value == word:
@@ -79,11 +79,11 @@ def grid(*, or_zero: bool = False) -> Check:
     """Require one or more finite numbers > 0, or >= 0."""
 
     def check(value: Any, name: str, owner: str) -> None:
-        found = check_finite_vector(value, None, name, owner)
-        if not len(found) or np.any(found < 0 if or_zero else found <= 0):
-            least = ">= 0" if or_zero else "> 0"
+        values = check_finite_vector(value, None, name, owner)
+        if not len(values) or np.any(values < 0 if or_zero else values <= 0):
+            bound = ">= 0" if or_zero else "> 0"
             raise ValueError(
-                f"{name} of {owner} must be one or more numbers {least}; got {value!r}."
+                f"{name} of {owner} must be one or more numbers {bound}; got {value!r}."
             )
 
     return check

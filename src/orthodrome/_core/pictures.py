@@ -1,23 +1,23 @@
-"""Plausibility of the size of an image."""
+"""Plausibility check of the size of an image."""
 
 from __future__ import annotations
 
-# PNG's deflate expands a byte to at most 1032, each of eight black-and-white pixels; JPEG needs
-# more than a bit for a block of 64 pixels.
-_MOST_PIXELS_PER_BYTE = 8 * 1032
+# In PNG, deflate expands a byte to at most 1032 bytes of eight one-bit pixels; JPEG needs more than
+# one bit per block of 64 pixels.
+_MAX_PIXELS_PER_BYTE = 8 * 1032
 
 
-def pixels_beyond(size: tuple[int, int], n_bytes: int) -> str | None:
-    """Return why a file of `n_bytes` cannot hold an image of this size, or None if it may.
+def image_size_error(size: tuple[int, int], n_bytes: int) -> str | None:
+    """Return an error message if `n_bytes` are too few for an image of this size, else None.
 
     Examples
     --------
-    >>> pixels_beyond((512, 512), 100_000) is None
+    >>> image_size_error((512, 512), 100_000) is None
     True
-    >>> pixels_beyond((13_000, 13_000), 1_000)
-    'its header promises 13000 x 13000 pixels, which 1000 bytes cannot hold'
+    >>> image_size_error((13_000, 13_000), 1_000)
+    'its header declares 13000 x 13000 pixels, too many for a file of 1000 bytes'
     """
     width, height = size
-    if width * height <= _MOST_PIXELS_PER_BYTE * n_bytes:
+    if width * height <= _MAX_PIXELS_PER_BYTE * n_bytes:
         return None
-    return f"its header promises {width} x {height} pixels, which {n_bytes} bytes cannot hold"
+    return f"its header declares {width} x {height} pixels, too many for a file of {n_bytes} bytes"

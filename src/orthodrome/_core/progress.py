@@ -1,6 +1,6 @@
-"""Progress through scikit-learn's callback protocol (`sklearn.callback`, experimental there).
+"""Progress through scikit-learn's callback protocol (`sklearn.callback`, which is experimental).
 
-All use of that protocol is in this module, so that a change upstream is a change here only.
+Only this module uses the protocol, so a change of the protocol affects no other module.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ TICKS = 20
 
 
 class Progress:
-    """Reports the progress of a fit to the callbacks of its estimator, in twentieths.
+    """Report the progress of a fit to the callbacks of its estimator, in steps of 1/20.
 
-    Without a context nothing is reported.
+    Without a context, nothing is reported.
     """
 
     def __init__(self, estimator: Any, context: Any) -> None:
@@ -29,7 +29,7 @@ class Progress:
         self._done = 0
 
     def advance(self, fraction: float, name: str = "fit") -> None:
-        """Report that this fraction of the work, between 0 and 1, is done; it never falls."""
+        """Report that this fraction of the work is done; smaller fractions are ignored."""
         ticks = int(TICKS * min(max(fraction, 0.0), 1.0))
         while self._context is not None and self._done < ticks:
             self._done += 1
@@ -38,9 +38,9 @@ class Progress:
             context.call_on_fit_task_end(estimator=self._estimator)
 
     def residual_callback(self, tol: float, start: float) -> Callable[[dict[str, Any]], None]:
-        """Return a callback for an eigensolver: progress on the logarithm of its residual.
+        """Return a callback for an eigensolver: progress follows the logarithm of the residual.
 
-        The solver's part of the work begins at the fraction `start`.
+        The solver starts when the fraction `start` of the fit is done.
         """
         goal = math.log(min(max(tol, 1e-15), 0.5))
 
@@ -51,16 +51,16 @@ class Progress:
         return advance
 
 
-#: The progress of a fit inside another fit, which reports its own.
+#: For a fit inside another fit: only the outer one reports progress.
 SILENT = Progress(None, None)
 
 
 @contextmanager
 def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
-    """Open the callback context of a fit; with `verbose`, a progress bar (needs rich).
+    """Open the callback context of a fit; with `verbose`, show a progress bar (needs rich).
 
-    The method that uses it must be decorated with :func:`with_callbacks`, which tears the
-    callbacks down whether or not the fit succeeds.
+    The calling method must be decorated with :func:`with_callbacks`, which tears down the
+    callbacks even if the fit fails.
     """
     with _progress_bar(estimator) if verbose else nullcontext():
         context = estimator._init_callback_context(max_subtasks=TICKS)
@@ -70,7 +70,7 @@ def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
 
 
 def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
-    """Add a progress bar to an estimator that has none, while this is open."""
+    """Add a progress bar within the context, unless the estimator has one."""
     if any(isinstance(each, ProgressBar) for each in getattr(estimator, "_skl_callbacks", [])):
         return nullcontext()
     try:
@@ -84,7 +84,7 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def _added(estimator: Any, callback: Any) -> Iterator[None]:
-    """Add a callback to an estimator while this is open; a running fit still tears it down."""
+    """Add a callback to an estimator within the context; a running fit still tears it down."""
     before = getattr(estimator, "_skl_callbacks", [])
     estimator.set_callbacks(*before, callback)
     try:
@@ -94,12 +94,12 @@ def _added(estimator: Any, callback: Any) -> Iterator[None]:
 
 
 def reporting(estimator: Any, report: Callable[[float], None]) -> AbstractContextManager[None]:
-    """Let the estimator's fits call ``report(fraction)`` while this is open."""
+    """Let the estimator's fits call ``report(fraction)`` within the context."""
     return _added(estimator, _Reporter(report))
 
 
 class _Reporter:
-    """Counts the finished twentieths of a fit."""
+    """A callback that reports the fraction of a fit that is done."""
 
     def __init__(self, report: Callable[[float], None]) -> None:
         self._report = report
@@ -115,6 +115,6 @@ class _Reporter:
         pass
 
     def on_fit_task_end(self, estimator: Any, context: Any, **given: Any) -> None:
-        if context.parent is not None:  # the last one to end is the fit itself
+        if context.parent is not None:  # the task without a parent is the fit itself
             self._done += 1
             self._report(min(self._done / TICKS, 1.0))

@@ -10,7 +10,7 @@ from .checks import check_random_state
 
 
 def one_seed(random_state: Any) -> int:
-    """Return an integer as it is, else a seed drawn from a generator, or a fresh one for None."""
+    """Return an integer unchanged, draw a seed from a generator, or create a new one for None."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
@@ -28,7 +28,7 @@ def as_random_state(random_state: Any, owner: str) -> np.random.RandomState:
     return np.random.RandomState(one_seed(random_state) % 2**32)
 
 
-def several_seeds(random_state: Any, n: int, owner: str) -> list[int]:
-    """Draw n seeds, for computations that must not depend on one another."""
+def draw_seeds(random_state: Any, n: int, owner: str) -> list[int]:
+    """Draw n seeds for independent computations."""
     source = as_random_state(random_state, owner)
     return [int(seed) for seed in source.randint(2**31 - 1, size=n)]

@@ -1,4 +1,4 @@
-"""How an iteration ended, and what to do about it."""
+"""Why an iteration stopped, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from .warn import warn_user
 
 
 class Status(enum.Enum):
-    """The end of an iterative computation; ``advice`` says what helps."""
+    """Reason why an iteration stopped, with ``advice`` on what to change."""
 
     CONVERGED = "converged"
-    ROUNDING = "stopped where only rounding is left"
+    ROUNDING = "stopped at the level of rounding errors"
     MAX_ITER = "stopped at max_iter"
-    CANCELLING = "stopped where large coefficients cancel"
+    CANCELLING = "stopped because large coefficients cancel"
     DIVERGED = "stopped because it diverged"
     FEW_ANCHORS = "stopped at n_anchors"
 
     @property
     def converged(self) -> bool:
-        """Whether the tolerance was reached, or no step could come nearer."""
+        """Whether the tolerance was reached, or rounding errors prevent further progress."""
         return not self.advice
 
     @property
     def advice(self) -> str:
-        """What to change for convergence."""
+        """What to change so that the iteration converges; empty if it has converged."""
         return _ADVICE.get(self, "")
 
 
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, or loosen tol.",
-    Status.CANCELLING: "Give the points as coordinates, or choose another kernel.",
+    Status.CANCELLING: "Pass the points as coordinates, or choose another kernel.",
     Status.DIVERGED: "Choose smaller gains, or eta0='auto'.",
     Status.FEW_ANCHORS: "Raise n_anchors, or loosen tol.",
 }

@@ -1,13 +1,12 @@
-"""Run work on blocks in threads, with one BLAS thread in each.
+"""Run block computations in threads, with one BLAS thread in each.
 
-A BLAS thread that has finished keeps its core busy for a while, waiting for more: between threaded
-BLAS calls, products by threads of our own took 0.14 s each instead of 0.08 s in a trial.
-Whole computations therefore run inside :func:`single_threaded_blas` and split their large products
-by rows.
+After a BLAS call its threads keep their cores busy for a while, waiting for more work. Between
+threaded BLAS calls, our own threads took 0.14 s for a product instead of 0.08 s in a trial. Whole
+computations therefore run inside :func:`single_threaded_blas` and split large products by rows.
 
-The threads come from one pool that lives as long as the process; the calling thread takes the first
-share itself. A forked child starts its own pool. The compiled loops of this library are serial and
-release the GIL, so no OpenMP runtime is started.
+The threads belong to one pool that lives as long as the process; the calling thread is worker 0. A
+forked child starts its own pool. The compiled loops of this library are serial and release the GIL,
+so no OpenMP runtime is started.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
-# Less work than this, about a millisecond, is done in the calling thread. The unit is one
+# Below this amount of work, about a millisecond, only the calling thread is used. The unit is one
 # multiply-add of a matrix product.
 _SMALL_WORK = 2**24
 
-#: The work for one kernel value, or for one element of an array expression, in that unit.
+#: Work for one kernel value, or for one element of an array expression, in multiply-adds.
 VALUE_WORK = 64
 
 
@@ -43,26 +42,26 @@ def _blas_libraries() -> list[Any]:
 def _set_threads(library: Any, n: int) -> None:
     """Set the number of threads of a BLAS library, from any thread.
 
-    threadpoolctl >= 3.8 ignores all threads but the first that called it, unless that one lets go.
+    threadpoolctl >= 3.8 obeys only the first thread that called it, until that one is cleared.
     """
-    let_go = getattr(library, "clear_controlling_thread", lambda force: None)
-    let_go(force=True)
+    clear = getattr(library, "clear_controlling_thread", lambda force: None)
+    clear(force=True)
     library.set_num_threads(n)
-    let_go(force=True)
+    clear(force=True)
 
 
-def _limit_openmp_here() -> None:
-    """Limit the BLAS libraries that have one number of threads per calling thread.
+def _limit_openmp() -> None:
+    """Limit BLAS libraries based on OpenMP, whose limit applies to the calling thread only.
 
-    Those are built on OpenMP (conda's, some distributions'); NumPy's and SciPy's wheels have one
-    number for the process, which is set already.
+    conda and some distributions have them. The limit of NumPy's and SciPy's wheels applies to the
+    whole process, and is already set.
     """
     for library in _blas_libraries():
         if getattr(library, "threading_layer", "") == "openmp":
             _set_threads(library, 1)
 
 
-class LockOfOneProcess:
+class ForkSafeLock:
     """A re-entrant lock that is released in forked children."""
 
     def __init__(self) -> None:
@@ -80,17 +79,17 @@ class LockOfOneProcess:
         self._lock.release()
 
 
-class _SingleThreadedBlas(LockOfOneProcess):
-    """A limit of the process: the first caller to enter sets it, the last to leave lifts it.
+class _SingleThreadedBlas(ForkSafeLock):
+    """A limit for the process: the first caller to enter sets it, the last to leave removes it.
 
-    ``threadpool_limits`` is not enough. The second of two overlapping callers would restore the
-    limit that the first has set.
+    With ``threadpool_limits``, the second of two overlapping callers would restore the limit that
+    the first one set.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.callers: set[object] = set()
-        self._before: list[int] = []  # threads of each library outside the limit
+        self._before: list[int] = []  # number of threads of each library without the limit
 
     def enter(self, caller: object) -> None:
         with self:
@@ -101,7 +100,7 @@ class _SingleThreadedBlas(LockOfOneProcess):
             self.callers.add(caller)
 
     def leave(self, caller: object) -> None:
-        """Leave. A second call, or one without ``enter``, does nothing."""
+        """Remove a caller. A second call, or one without ``enter``, does nothing."""
         with self:
             self.callers.discard(caller)
             if not self.callers:
@@ -112,8 +111,8 @@ class _SingleThreadedBlas(LockOfOneProcess):
             while True:
                 self._lock.release()
 
-    def threads_outside(self) -> int:
-        """Return how many threads BLAS may use outside the limit."""
+    def threads_without_limit(self) -> int:
+        """Return how many threads BLAS may use without the limit."""
         threads = self._before or [library.num_threads for library in _blas_libraries()]
         return max(threads, default=_cores())
 
@@ -123,13 +122,13 @@ _blas = _SingleThreadedBlas()
 
 @lru_cache(maxsize=1)
 def _cores() -> int:
-    """Return the cores this process may use, by affinity and control group."""
+    """Return the number of cores allowed by CPU affinity and control group."""
     return int(joblib.cpu_count())
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread while the caller runs threads of its own."""
+    """Limit BLAS to one thread while the caller runs its own threads."""
     caller = object()
     try:
         try:
@@ -137,17 +136,16 @@ def single_threaded_blas() -> Iterator[None]:
             yield
         finally:
             _blas.leave(caller)
-    finally:  # again: Ctrl-C may have interrupted the line above
+    finally:  # Ctrl-C may have interrupted the first call
         _blas.leave(caller)
 
 
 def n_threads() -> int:
-    """Return how many threads block loops use: as many as BLAS may, at most the usable cores.
+    """Return the number of threads for block loops: that of BLAS, at most the usable cores.
 
-    ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers are thereby
-    respected.
+    It respects ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers.
     """
-    return max(1, min(_blas.threads_outside(), _cores()))
+    return max(1, min(_blas.threads_without_limit(), _cores()))
 
 
 def run_in_threads(
@@ -157,96 +155,96 @@ def run_in_threads(
     serial: bool = False,
     work: float = math.inf,
 ) -> list[Result]:
-    """Call ``function(share, n_shares)`` once per thread and return the results in order.
+    """Call ``function(worker, n_workers)`` once per thread and return the results in order.
 
-    Each call works on the items ``share, share + n_shares, …`` below `n_items`. The assignment is
-    fixed, so that sums are the same in every run with the same number of threads. The calling
-    thread takes share 0, and any share that the pool has not started by then.
+    Each call processes the items ``worker, worker + n_workers, …`` below `n_items`. The assignment
+    is fixed, so that sums are the same in every run with the same number of threads. The calling
+    thread runs worker 0, then every worker that the pool has not started yet.
 
-    All items are one share if `serial` is set, if the `work` (in multiply-adds) is small, or if the
-    caller is itself such a share.
+    There is one worker if `serial` is set, if the `work` (in multiply-adds) is small, or if the
+    caller is itself a worker.
     """
-    return _run(function, 1 if serial else _n_shares(n_items, work)) if n_items else []
+    return _run(function, 1 if serial else _n_workers(n_items, work)) if n_items else []
 
 
-def _run(function: Callable[[int, int], Result], n_shares: int) -> list[Result]:
-    """Run `n_shares` shares, the first in this thread."""
-    if n_shares == 1:
+def _run(function: Callable[[int, int], Result], n_workers: int) -> list[Result]:
+    """Run `n_workers` workers, the first in this thread."""
+    if n_workers == 1:
         return [function(0, 1)]
     with single_threaded_blas(), _nested_calls_serial():
         futures: list[Future[Result]] = []
         try:
-            with suppress(RuntimeError):  # no more threads: this one runs what is left
-                for share in range(1, n_shares):
-                    futures.append(_pool().submit(function, share, n_shares))
-            results = [function(0, n_shares)]
-            for share in range(1, n_shares):
-                waiting = share > len(futures) or futures[share - 1].cancel()
+            with suppress(RuntimeError):  # no more threads: this one runs the other workers
+                for worker in range(1, n_workers):
+                    futures.append(_pool().submit(function, worker, n_workers))
+            results = [function(0, n_workers)]
+            for worker in range(1, n_workers):
+                waiting = worker > len(futures) or futures[worker - 1].cancel()
                 results.append(
-                    function(share, n_shares) if waiting else futures[share - 1].result()
+                    function(worker, n_workers) if waiting else futures[worker - 1].result()
                 )
-        finally:  # after an error too
-            # not for cancelled ones: they count as done only when a thread of the pool is free
+        finally:  # also after an error
+            # cancelled futures are excluded: they finish only when a thread of the pool is free
             wait([future for future in futures if not future.cancel()])
         return results
 
 
-def _n_shares(n_items: int, work: float) -> int:
-    """Return the number of shares for these items."""
-    if work < _SMALL_WORK or getattr(_here, "is_share", False):
+def _n_workers(n_items: int, work: float) -> int:
+    """Return the number of workers for this many items."""
+    if work < _SMALL_WORK or getattr(_thread_state, "is_worker", False):
         return 1
     return min(n_threads(), n_items)
 
 
-_here = threading.local()
+_thread_state = threading.local()
 
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
-    """Return the threads of this process; each starts when it is first needed."""
-    return ThreadPoolExecutor(_cores(), "orthodrome", initializer=_begin_share)
+    """Return the thread pool of this process; threads start when needed."""
+    return ThreadPoolExecutor(_cores(), "orthodrome", initializer=_init_worker)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def _begin_share() -> None:
-    """Prepare a thread of the pool: one OpenMP thread, and no threads for nested calls."""
-    _limit_openmp_here()
-    _here.is_share = True
+def _init_worker() -> None:
+    """Prepare a thread of the pool: one OpenMP thread, and serial nested calls."""
+    _limit_openmp()
+    _thread_state.is_worker = True
 
 
 @contextmanager
 def _nested_calls_serial() -> Iterator[None]:
-    """Let calls of :func:`run_in_threads` inside use this thread alone."""
-    before = getattr(_here, "is_share", False)
-    _here.is_share = True
+    """Make nested calls of :func:`run_in_threads` serial."""
+    before = getattr(_thread_state, "is_worker", False)
+    _thread_state.is_worker = True
     try:
         yield
     finally:
-        _here.is_share = before
+        _thread_state.is_worker = before
 
 
 @contextmanager
-def one_share() -> Iterator[None]:
-    """Run the body in this thread alone, as a worker of a scheduler that has others."""
+def single_threaded() -> Iterator[None]:
+    """Use only the current thread, as a worker of an external scheduler should."""
     with single_threaded_blas(), _nested_calls_serial():
-        _limit_openmp_here()
+        _limit_openmp()
         yield
 
 
 def run_over_rows(
     function: Callable[[slice], Result], n_rows: int, *, work: float = math.inf
 ) -> list[Result]:
-    """Call ``function(rows)`` once per thread, each with its own slice of the rows, in order.
+    """Call ``function(rows)`` with one slice of rows per thread; return the results in order.
 
-    With little `work` (in multiply-adds), or few rows, one slice has all of them.
+    With little `work` (in multiply-adds) or few rows, there is one slice.
     """
-    n_shares = max(1, min(_n_shares(n_rows, work), n_rows // 256))
-    bounds = [n_rows * share // n_shares for share in range(n_shares + 1)]
+    n_workers = max(1, min(_n_workers(n_rows, work), n_rows // 256))
+    bounds = [n_rows * worker // n_workers for worker in range(n_workers + 1)]
 
-    def one_slice(share: int, _n_shares: int) -> Result:
-        return function(slice(bounds[share], bounds[share + 1]))
+    def one_slice(worker: int, _n_workers: int) -> Result:
+        return function(slice(bounds[worker], bounds[worker + 1]))
 
-    return _run(one_slice, n_shares)
+    return _run(one_slice, n_workers)

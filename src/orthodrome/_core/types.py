@@ -1,4 +1,4 @@
-"""Names for types that many signatures share."""
+"""Type aliases used in many signatures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: Samples: an array-like, a SciPy sparse array or a DataFrame; a kernel's ``validate`` decides.
+#: Samples: an array-like, a sparse array or a DataFrame, checked by the kernel's ``validate``.
 Data: TypeAlias = Any
 
 #: An array of any type.
@@ -20,5 +20,5 @@ Floats: TypeAlias = NDArray[np.float64]
 #: An array of row numbers or labels.
 Indices: TypeAlias = NDArray[np.intp]
 
-#: A function that is called with each entry of a history.
+#: A function called with each entry of a history.
 Callback: TypeAlias = Callable[[dict[str, Any]], None]

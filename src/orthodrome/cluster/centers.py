@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
 from .._core.progress import Progress
-from .._core.random import several_seeds
+from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..base import rows_renumbered
@@ -142,7 +142,7 @@ class Start:
         if not isinstance(self.init, str):
             inputs = self._given(view.kernel)[: len(view.weights)]
             return [np.argmin(space.squared_from(inputs), axis=1)]
-        seeds = several_seeds(self.random_state, self.n_init, self.owner)
+        seeds = draw_seeds(self.random_state, self.n_init, self.owner)
         randoms = [np.random.RandomState(seed) for seed in seeds]
         if self.init == "bounding-box":
             return [_nearest_places(centers, view.canonical.data, k, random) for random in randoms]

@@ -20,7 +20,7 @@ from .._core.checks import check_choice, check_integer, check_sample_weight
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, count_or_fraction, integer, positive
 from .._core.progress import SILENT, Progress, tracked
-from .._core.random import as_random_state, several_seeds
+from .._core.random import as_random_state, draw_seeds
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
@@ -246,7 +246,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
-        pga_seed, *seeds = several_seeds(self.random_state, 1 + self.n_init, owner)
+        pga_seed, *seeds = draw_seeds(self.random_state, 1 + self.n_init, owner)
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, owner, rows.dtype)
         self._check_dense(rows)

@@ -17,7 +17,7 @@ from .._core.canonical import Canonical, canonical_rows
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import Progress, tracked
-from .._core.random import several_seeds
+from .._core.random import draw_seeds
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
@@ -226,7 +226,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
-        solver_seed, means_seed = several_seeds(self.random_state, 2, owner)
+        solver_seed, means_seed = draw_seeds(self.random_state, 2, owner)
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, owner, rows.dtype)
         canonical = canonical_of(rows, kernel)

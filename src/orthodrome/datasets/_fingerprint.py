@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-# Names of columns are ours, not the publisher's; the others are views or copies of `data`.
-_NOT_COUNTED = {
+# Our own column names, and views or copies of `data`.
+_EXCLUDED = {
     "feature_names",
     "images",
     "image",
@@ -28,14 +28,14 @@ _NOT_COUNTED = {
 def arrays_sha256(fields: Mapping[str, Any]) -> str:
     """Hash the parsed arrays of a data set: names, shapes, dtypes and values.
 
-    Two files give the same hash if and only if they hold the same arrays: the format, the
-    compression, how a number is written (7 or 7.0), the byte order, the sign of a zero and the
-    names of the features do not count.
+    Two files have the same hash if and only if they hold the same arrays. The hash does not depend
+    on the format, the compression, the notation of numbers (7 or 7.0), the byte order, the sign of
+    zeros and the names of the features.
 
     Parameters
     ----------
     fields : mapping of str to object
-        The fields of a Bunch, as the readers make them.
+        The fields of a Bunch, as returned by the readers.
 
     Returns
     -------
@@ -52,21 +52,21 @@ def arrays_sha256(fields: Mapping[str, Any]) -> str:
     False
     """
     result = hashlib.sha256()
-    for name in sorted(set(fields) - _NOT_COUNTED):
-        head, body = _described(fields[name])
+    for name in sorted(set(fields) - _EXCLUDED):
+        head, body = _header_and_bytes(fields[name])
         result.update(f"{name} {head} {len(body)};".encode())
         result.update(body)
     return result.hexdigest()
 
 
-def _described(value: Any) -> tuple[str, memoryview | bytes]:
+def _header_and_bytes(value: Any) -> tuple[str, memoryview | bytes]:
     """Return shape and dtype as text, and the values as bytes."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
         if array.dtype.kind == "f":
-            array = array + array.dtype.type(0)  # a new array, with one zero
-            array[np.isnan(array)] = np.nan  # and one NaN
+            array = array + array.dtype.type(0)  # copies, and turns -0 into 0
+            array[np.isnan(array)] = np.nan  # NaN has many bit patterns
         return f"{array.dtype.str} {array.shape}", array.reshape(-1).view(np.uint8).data
-    listed = value.tolist() if isinstance(value, np.ndarray) else value
-    # The width of a string dtype depends on the reader, so it does not count.
-    return "text", json.dumps(listed, sort_keys=True).encode()
+    items = value.tolist() if isinstance(value, np.ndarray) else value
+    # Strings are hashed without their dtype, whose width depends on the reader.
+    return "text", json.dumps(items, sort_keys=True).encode()

@@ -1,4 +1,4 @@
-"""The folders that are searched for data, and the cache."""
+"""Folders to search for data, and the cache."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Folder = str | os.PathLike[str]
 def cache_folder() -> Path:
     """Return the folder of downloaded data sets, which need not exist.
 
-    It is set by the environment variable ``ORTHODROME_CACHE``. The default is ``orthodrome`` in the
+    The environment variable ``ORTHODROME_CACHE`` sets it. The default is ``orthodrome`` in the
     platform's folder for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
-    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. For a user without a home it is in
-    the folder for temporary files.
+    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. For a user without a home
+    folder, it is in the folder for temporary files.
 
     Returns
     -------
     folder : pathlib.Path
-        It is made when the first file is kept.
+        The folder. It is created when the first file is stored.
 
     Examples
     --------
@@ -38,9 +38,9 @@ def cache_folder() -> Path:
     ...     print(cache_folder())
     somewhere
     """
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return _expanded(named, CACHE_VARIABLE)
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return _expand(folder, CACHE_VARIABLE)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -49,7 +49,7 @@ def cache_folder() -> Path:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         return Path(base).expanduser() / "orthodrome"
-    except RuntimeError:  # a container's user may have no home; files are verified when read
+    except RuntimeError:  # users in containers may have no home; files are verified when read
         return Path(tempfile.gettempdir()) / "orthodrome"
 
 
@@ -59,24 +59,24 @@ def data_folders(data_home: Folder | None) -> list[Path]:
     Parameters
     ----------
     data_home : str, path-like or None
-        The first folder, if any.
+        The folder to search first.
 
     Returns
     -------
     folders : list of pathlib.Path
-        Without repetition; they need not exist.
+        Distinct folders, which need not exist.
     """
-    named = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
+    given = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
     folders = [
-        _expanded(folder, name)
-        for name, folder in named.items()
+        _expand(folder, name)
+        for name, folder in given.items()
         if not (folder is None or (isinstance(folder, str) and not folder))
     ]
     return list(dict.fromkeys([*folders, cache_folder()]))
 
 
-def _expanded(folder: Folder, name: str) -> Path:
-    """Return a path with a leading ~ expanded; errors call it `name`."""
+def _expand(folder: Folder, name: str) -> Path:
+    """Expand a leading ~ of a path; errors name the parameter or variable `name`."""
     try:
         return check_path(folder, name, "the data sets").expanduser()
     except RuntimeError:
@@ -85,7 +85,7 @@ def _expanded(folder: Folder, name: str) -> Path:
         ) from None
 
 
-def keep(content: bytes, file: Path) -> None:
-    """Write a file atomically, and make its folder if needed."""
+def store_file(content: bytes, file: Path) -> None:
+    """Write a file atomically; create its folder if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, content)

@@ -13,21 +13,21 @@ Fields = dict[str, Any]
 
 
 def with_frames(fields: Fields, entry: DatasetEntry) -> Fields:
-    """Replace `data` and `target` by pandas objects and add `frame`, which holds both.
+    """Convert `data` and `target` to pandas objects, and add `frame`, which holds both.
 
     Parameters
     ----------
     fields : dict
-        The fields of a Bunch, as the readers make them.
+        The fields of a Bunch, as returned by the readers.
     entry : DatasetEntry
-        The set, for messages.
+        The data set, for error messages.
 
     Returns
     -------
     fields : dict
-        As given, except for `data` (a DataFrame with one row per sample; landmarks and matrices
-        are flattened row by row, category columns hold their codes), `target` (a Series, a
-        DataFrame or None) and `frame`.
+        The given fields with new `data` (a DataFrame with one row per sample; landmarks and
+        matrices are flattened row by row, category columns are categorical), `target` (a Series,
+        a DataFrame or None) and `frame`.
     """
     try:
         import pandas
@@ -42,8 +42,8 @@ def with_frames(fields: Fields, entry: DatasetEntry) -> Fields:
     rows = fields["data"].reshape(len(fields["data"]), -1)
     data = pandas.DataFrame(rows, columns=names)
     for name, codes in fields.get("categories", {}).items():
-        position = _positions(rows[:, names.index(name)])
-        data[name] = pandas.Categorical.from_codes(position, categories=list(codes))
+        indices = _category_indices(rows[:, names.index(name)])
+        data[name] = pandas.Categorical.from_codes(indices, categories=list(codes))
     target = fields["target"]
     if target is None:
         return fields | {"data": data, "frame": data}
@@ -55,6 +55,6 @@ def with_frames(fields: Fields, entry: DatasetEntry) -> Fields:
     return fields | {"data": data, "target": target, "frame": frame}
 
 
-def _positions(column: NDArray[Any]) -> NDArray[np.int64]:
-    """Return category positions as integers, and -1 for NaN, as pandas does."""
+def _category_indices(column: NDArray[Any]) -> NDArray[np.int64]:
+    """Return indices of categories as integers, with -1 for NaN as in pandas."""
     return np.where(np.isnan(column), -1, column).astype(np.int64)

@@ -13,8 +13,8 @@ from .._core.checks import check_finite_vector, check_flag, check_integer, check
 from .._core.memory import format_bytes
 from .._core.random import as_random_state
 
-# Half a terabyte of numbers.
-_MOST_NUMBERS = 2**36
+# 512 GiB in double precision.
+_MAX_ELEMENTS = 2**36
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -28,14 +28,14 @@ def make_von_mises_fisher(
     mean_direction: ArrayLike | None = None,
     random_state: int | RandomState | None = None,
 ) -> NDArray[np.float64]:
-    r"""Draw unit vectors from a von Mises-Fisher law on a random subsphere of R^d.
+    r"""Draw von Mises-Fisher distributed unit vectors on a random subsphere of R^d.
 
     .. math::
 
         x = B s, \qquad s \in S^m, \qquad p(s) \propto \exp(\kappa \, s_1), \qquad B e_1 = \mu,
 
     where the orthonormal columns of B (d x (m + 1)) start with the mean direction and are
-    otherwise uniformly random. The great subsphere they span has dimension m.
+    otherwise uniformly random. They span a great subsphere of dimension m.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ def make_von_mises_fisher(
     sphere_dimension : int, default=2
         Dimension m of the subsphere, from 1 (a circle) to d - 1 (the whole sphere).
     concentration : float, default=10.0
-        The concentration κ; 0 is the uniform law on the subsphere.
+        The concentration κ; 0 gives the uniform distribution on the subsphere.
     mean_direction : array-like of shape (n_dimensions,), default=None
-        The mean direction μ, of any length but 0; by default a random one.
+        The mean direction μ, of any nonzero length. By default it is random.
     random_state : int, RandomState or None, default=None
-        An int gives the same data at each call.
+        Pass an int for reproducible data.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_dimensions)
-        Unit vectors, of rank at most m + 1.
+        Unit vectors; the rank of X is at most m + 1.
 
     See Also
     --------
@@ -74,12 +74,12 @@ def make_von_mises_fisher(
     check_integer(n_dimensions, "n_dimensions", owner, minimum=2)
     check_integer(sphere_dimension, "sphere_dimension", owner, minimum=1, maximum=n_dimensions - 1)
     concentration = check_positive(concentration, "concentration", owner, or_zero=True)
-    _refuse_large(owner, n_samples * n_dimensions, n_dimensions * (sphere_dimension + 1))
+    _check_size(owner, n_samples * n_dimensions, n_dimensions * (sphere_dimension + 1))
     generator = as_random_state(random_state, owner)
     basis = _random_basis(n_dimensions, sphere_dimension + 1, mean_direction, generator)
     north = np.eye(sphere_dimension + 1)[0]
     if concentration == 0:
-        # SciPy's law asks for a positive concentration.
+        # SciPy's vonmises_fisher requires a positive concentration.
         points = stats.uniform_direction.rvs(north.size, size=n_samples, random_state=generator)
     else:
         points = stats.vonmises_fisher.rvs(north, concentration, n_samples, generator)
@@ -98,12 +98,12 @@ def _random_basis(
         largest = np.abs(direction).max()
         if largest == 0:
             raise ValueError(
-                "The 'mean_direction' parameter of make_von_mises_fisher must not be the zero "
-                "vector; pass None for a random direction."
+                "mean_direction of make_von_mises_fisher must not be the zero vector; pass None "
+                "for a random direction."
             )
         vectors[:, 0] = direction / largest
     basis, triangle = np.linalg.qr(vectors)
-    # Positive diagonal: the first column keeps its direction, the others are Haar distributed.
+    # With a positive diagonal, the first column keeps its direction and the others are Haar random.
     return np.asarray(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0))
 
 
@@ -130,7 +130,7 @@ def make_spirals(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points; the first classes get one more if it does not divide evenly.
+        Number of points. Class sizes differ by at most one; the first classes are larger.
     n_arms : int, default=2
         Number A of arms.
     noise : float, default=0.02
@@ -140,7 +140,7 @@ def make_spirals(
     shuffle : bool, default=True
         Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
-        An int gives the same data at each call.
+        Pass an int for reproducible data.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def make_spirals(
     noise = check_positive(noise, "noise", owner, or_zero=True)
     n_turns = check_positive(n_turns, "n_turns", owner, or_zero=True)
     check_flag(shuffle, "shuffle", owner)
-    _refuse_large(owner, 2 * n_samples)
+    _check_size(owner, 2 * n_samples)
     generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_arms, shuffle, generator)
     radius = 0.1 + 0.9 * np.sqrt(generator.uniform(size=n_samples))
@@ -185,12 +185,12 @@ def make_noisy_circles(
         x = \frac{c + 1}{C} \, \bigl(\cos \varphi, \sin \varphi\bigr) + \epsilon, \qquad
         \varphi \sim U[0, 2 \pi), \qquad \epsilon \sim N(0, \sigma^2 I),
 
-    for circle c = 0, …, C - 1, from the innermost to the outermost, of radius 1.
+    for circle c = 0, …, C - 1. The outermost circle has radius 1.
 
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points; the first classes get one more if it does not divide evenly.
+        Number of points. Class sizes differ by at most one; the first classes are larger.
     n_circles : int, default=2
         Number C of circles.
     noise : float, default=0.05
@@ -198,7 +198,7 @@ def make_noisy_circles(
     shuffle : bool, default=True
         Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
-        An int gives the same data at each call.
+        Pass an int for reproducible data.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def make_noisy_circles(
     check_integer(n_samples, "n_samples", owner, minimum=n_circles)
     noise = check_positive(noise, "noise", owner, or_zero=True)
     check_flag(shuffle, "shuffle", owner)
-    _refuse_large(owner, 2 * n_samples)
+    _check_size(owner, 2 * n_samples)
     generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_circles, shuffle, generator)
     angle = generator.uniform(0.0, 2 * np.pi, size=n_samples)
@@ -236,7 +236,9 @@ def make_landmark_shapes(
     shuffle: bool = True,
     random_state: int | RandomState | None = None,
 ) -> Labelled:
-    r"""Draw planar landmark configurations: moved, turned and scaled copies of class templates.
+    r"""Draw planar landmark configurations from noisy class templates.
+
+    Each configuration is rotated, scaled and translated at random.
 
     With landmarks as complex numbers, sample i of class c is
 
@@ -255,9 +257,9 @@ def make_landmark_shapes(
     Parameters
     ----------
     n_samples : int, default=150
-        Number of configurations; the first classes get one more if it does not divide evenly.
+        Number of configurations. Class sizes differ by at most one; the first classes are larger.
     n_landmarks : int, default=10
-        Landmarks k per configuration, at least 3.
+        Number k of landmarks per configuration, at least 3.
     n_classes : int, default=3
         Number of templates.
     variation : float, default=0.1
@@ -265,7 +267,7 @@ def make_landmark_shapes(
     shuffle : bool, default=True
         Shuffle the rows; otherwise they are sorted by class.
     random_state : int, RandomState or None, default=None
-        An int gives the same data at each call.
+        Pass an int for reproducible data.
 
     Returns
     -------
@@ -287,11 +289,11 @@ def make_landmark_shapes(
     check_integer(n_landmarks, "n_landmarks", owner, minimum=3)
     check_flag(shuffle, "shuffle", owner)
     variation = check_positive(variation, "variation", owner, or_zero=True)
-    _refuse_large(owner, 2 * n_samples * n_landmarks, 4 * n_classes * n_landmarks)
+    _check_size(owner, 2 * n_samples * n_landmarks, 4 * n_classes * n_landmarks)
     generator = as_random_state(random_state, owner)
     templates = _shape_templates(n_classes, n_landmarks, generator)
     labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
-    # Two real coordinates per landmark share the noise's expected squared norm.
+    # variation² is the expected squared norm over 2 k real coordinates.
     noise = _complex_normal((n_samples, n_landmarks), generator)
     noise = noise * variation / math.sqrt(2 * n_landmarks)
     angle = generator.uniform(0.0, 2 * np.pi, size=(n_samples, 1))
@@ -336,8 +338,8 @@ def _noisy_plane_points(
     return np.asarray(points + noise * generator.standard_normal(points.shape))
 
 
-def _refuse_large(owner: str, *sizes: int) -> None:
-    """Raise a ValueError if an array of so many numbers fits in no memory."""
-    if max(sizes) > _MOST_NUMBERS:
+def _check_size(owner: str, *sizes: int) -> None:
+    """Raise a ValueError if an array would be too large."""
+    if max(sizes) > _MAX_ELEMENTS:
         size = min(8 * max(sizes), 10**24)
-        raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; ask for less.")
+        raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; reduce the sizes.")

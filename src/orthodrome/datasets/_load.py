@@ -17,12 +17,12 @@ from ._registry import DatasetEntry, find_entry, registry
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of all data sets that :func:`load` knows.
+    """Return the names of all data sets that :func:`load` can load.
 
     Returns
     -------
     names : tuple of str
-        In alphabetical order.
+        The names in alphabetical order.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def available() -> tuple[str, ...]:
 
 
 def path(name: str, *, data_home: Folder | None = None) -> Path:
-    """Return the path of the file of a data set. Nothing is downloaded.
+    """Return the path of the file of a data set, without downloading.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def path(name: str, *, data_home: Folder | None = None) -> Path:
     Returns
     -------
     file : pathlib.Path
-        An existing file. Its content is not checked.
+        The existing file. Its content is not checked.
 
     Raises
     ------
     FileNotFoundError
-        If no folder has it; the message says which file to place where.
+        If no folder has the file; the message says which file to place where.
     """
     entry = find_entry(name, registry())
     folders = data_folders(data_home)
@@ -71,15 +71,15 @@ def load(
     download_if_missing: bool = True,
     verbose: bool = True,
 ) -> Any:
-    """Load a data set from this machine, or else from where it is published.
+    """Load a data set from this machine, or download it.
 
-    Its file (such as ``uci/iris.csv``) is looked for in `data_home`, in the folder that the
-    environment variable ``ORTHODROME_DATA`` names, and in the cache (:func:`cache_folder`). Then
-    come the copies in scikit-learn and scikit-image (wine, camera_256, camera_512), and last a
-    download of tables and pictures: by scikit-learn's OpenML fetcher if the set has a number there,
-    else by pooch (both of ``pip install 'orthodrome[data]'``). Downloads are kept in the cache.
-    Sets that are published in other formats (digits, faces, landmarks, motion, connectomes) are
-    downloaded and converted by ``experiments/data/convert.py`` of the repository.
+    The file of the data set (such as ``uci/iris.csv``) is searched in `data_home`, in the folder of
+    the environment variable ``ORTHODROME_DATA``, and in the cache (:func:`cache_folder`). If it is
+    in none of them, copies in scikit-learn and scikit-image are used (wine, camera_256,
+    camera_512), or tables and images are downloaded and stored in the cache: with scikit-learn's
+    ``fetch_openml`` if the data set is on OpenML, else with pooch (``pip install
+    'orthodrome[data]'``). The script ``experiments/data/convert.py`` of the repository downloads
+    and converts data sets in other formats (digits, faces, landmarks, motion, connectomes).
 
     Parameters
     ----------
@@ -90,37 +90,38 @@ def load(
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
-        Give `data` as a pandas DataFrame and `target` as a Series (a DataFrame where there are
-        several), and add `frame`, which holds both. Landmarks and matrices are laid out row by
-        row; category columns hold their codes.
+        Return `data` as a pandas DataFrame and `target` as a Series (a DataFrame if there are
+        several targets), and add `frame`, which holds both. Landmarks and matrices are flattened
+        row by row; category columns are categorical.
     verify : bool, default=True
-        Compare the SHA-256 over the parsed arrays with the registry's. With False, a changed or
-        own file of the same layout is accepted. A download is always checked.
+        Check the SHA-256 of the parsed arrays. With False, any local file of the same layout is
+        accepted. Downloads are always checked.
     download_if_missing : bool, default=True
-        With False, a set that is not on this machine is an error at once.
+        With False, raise an error if the data set is not on this machine.
     verbose : bool, default=True
         Show a progress bar on standard error while pooch downloads (needs tqdm).
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
-        With these fields:
+        A Bunch with these fields:
 
         data : ndarray of shape (n_samples, n_features)
             Tables are float64 with NaN for missing values. Landmark sets have shape (n, k, 2) or
             (n, k, 3), matrices (n, d, d), a single image (height, width). Pixels and motion keep
             the dtype of the file: uint8 differences wrap around, so convert before arithmetic.
         target : ndarray of shape (n_samples,) or (n_samples, n_targets), or None
-            Class codes 0, 1, …: ``target_names[target]`` are the labels of the file. Numbers where
-            the set is one of regression (concrete_slump). None where there are no labels.
+            Class codes 0, 1, …; ``target_names[target]`` are the labels of the file. Real numbers
+            for regression (concrete_slump). None for data without labels.
         feature_names, target_names : list or ndarray of str
-            Names of the features (row by row for landmarks, matrices and pixels) and classes.
+            Names of the features (row by row for landmarks, matrices and pixels) and of the
+            classes.
         DESCR, filename : str
-            Title, reading, source and licence; where the set was read.
+            Title, description, source and licence; the file or URL that was read.
         categories : dict of str to tuple of str
-            german_credit: the code that each position in a category column stands for.
+            german_credit: the codes of each category column, whose values are indices of codes.
         is_test, X_train, y_train, X_test, y_test : ndarray
-            pendigits, usps, mnist: the published split, as views.
+            pendigits, usps, mnist: the published split; the arrays are views.
         images, image : ndarray of shape (n, height, width) and (height, width)
             usps, mnist, orl_faces; camera_256, camera_512.
         landmarks : ndarray of shape (n, k, 2) or (n, k, 3)
@@ -135,17 +136,17 @@ def load(
     Raises
     ------
     FileNotFoundError
-        If the set is not found; the message says which file to place where.
+        If the data set is not found; the message says which file to place where.
     ValueError
-        If the name is unknown, the arrays are not those of the registry (both hashes are named)
-        or the file cannot be parsed.
+        If the name is unknown, the file cannot be parsed, or its arrays are not those of the
+        registry (the message has both hashes).
     ImportError
-        If a picture is read without pillow, or `as_frame` is set without pandas.
+        If an image is read without pillow, or `as_frame` is set without pandas.
 
     Warns
     -----
     UserWarning
-        If the cache cannot be written to, so that the set will be downloaded again.
+        If the cache is not writable, so that the next call downloads the data again.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def load(
     else:
         fields, origin = _read(file, entry), str(file)
         if verify:
-            advice = " Replace or remove the file, or pass verify=False to use it as it is."
+            advice = " Replace or remove the file, or pass verify=False to use it anyway."
             check_arrays(fields, entry, origin, advice)
     if as_frame:
         fields = with_frames(fields, entry)
@@ -177,19 +178,19 @@ def load(
 
 
 def _find_file(entry: DatasetEntry, folders: Sequence[Path]) -> Path | None:
-    """Return the first existing file of a set, or None."""
+    """Return the first existing file of a data set, or None."""
     files = (folder / entry.path for folder in folders)
     return next((file for file in files if file.is_file()), None)
 
 
 def _read(file: Path, entry: DatasetEntry) -> dict[str, Any]:
-    """Return the fields of a file; raise a ValueError that names it if it is damaged."""
+    """Return the fields of a file; raise a ValueError with its path if it is damaged."""
     content = file.read_bytes()
     try:
         return read_fields(content, entry)
-    except (MemoryError, ImportError):  # no fault of the file
+    except (MemoryError, ImportError):  # not caused by the file
         raise
-    except Exception as error:  # readers trust what they index and reshape
+    except Exception as error:  # readers index and reshape without checks
         reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise ValueError(
             f"{file} cannot be read as the data set {entry.name!r}: {reason}"

@@ -1,4 +1,4 @@
-"""Turn the bytes of a file into the fields of a Bunch: one function for each layout."""
+"""Convert the bytes of a file to the fields of a Bunch: one function per layout."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Arrays
-from .._core.pictures import pixels_beyond
+from .._core.pictures import image_size_error
 from ._registry import DatasetEntry
 
 Fields = dict[str, Any]
-Target = tuple[Any, Any]  # codes or numbers, and names
+Target = tuple[Any, Any]  # class codes or numbers, and their names
 
-# CMU's recording rate; the files hold positions only.
+# CMU's recording rate, which the files do not contain.
 _MOTION_FRAMES_PER_SECOND = 120.0
 
 
@@ -41,7 +41,7 @@ def _read_table(content: bytes, entry: DatasetEntry) -> Fields:
         elif name in entry.extra_columns:
             extras[name] = _extra_column(values)
         elif name in entry.categorical_columns:
-            features[name], extras["categories"][name] = _category_positions(values)
+            features[name], extras["categories"][name] = _category_indices(values)
         else:
             features[name] = _numeric_column(values, name, entry)
     data = np.column_stack(list(features.values()))
@@ -77,16 +77,16 @@ def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> ND
         except ValueError:
             raise ValueError(
                 f"{entry.path}, row {row + 2}, column {name!r}: {text!r} is not a number; "
-                "a missing value is an empty field."
+                "leave the field empty if the value is missing."
             ) from None
     return column
 
 
-def _category_positions(values: Sequence[str]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return positions in the sorted codes; shorter codes come first: A49, then A410."""
+def _category_indices(values: Sequence[str]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return indices into the sorted codes, and the codes; shorter codes first: A49, A410."""
     codes = tuple(sorted({text for text in values if text}, key=lambda code: (len(code), code)))
-    positions = [codes.index(text) if text else np.nan for text in values]
-    return np.array(positions, dtype=np.float64), codes
+    indices = [codes.index(text) if text else np.nan for text in values]
+    return np.array(indices, dtype=np.float64), codes
 
 
 def _extra_column(values: Sequence[str]) -> NDArray[Any]:
@@ -98,7 +98,7 @@ def _extra_column(values: Sequence[str]) -> NDArray[Any]:
 
 
 def _table_target(targets: dict[str, list[str]], entry: DatasetEntry) -> Target:
-    """Return class codes of the column ``class``, or numbers from the columns ``target_*``."""
+    """Return class codes from the column ``class``, or numbers from the columns ``target_*``."""
     labels = targets.get("class")
     if labels or not targets:
         if labels and "" in labels:
@@ -110,7 +110,7 @@ def _table_target(targets: dict[str, list[str]], entry: DatasetEntry) -> Target:
 
 
 def _encode_labels(labels: Iterable[Any] | None) -> Target:
-    """Return codes, and the label of each code; labels that are integers sort as integers."""
+    """Return codes and the label of each code; integer labels are sorted numerically."""
     if labels is None:
         return None, []
     names, codes = np.unique([str(label) for label in labels], return_inverse=True)
@@ -144,7 +144,7 @@ def _fields(data: Any, names: list[str], target: Target = (None, []), **views: A
 
 
 def _target_of(arrays: dict[str, NDArray[Any]]) -> Target:
-    """Return the codes and names of the classes of a file, if it has any."""
+    """Return the class codes and class names of a file, if it has classes."""
     if "classes" in arrays:
         return arrays["y"].astype(np.int64), arrays["classes"]
     return _encode_labels(arrays.get("y"))
@@ -211,7 +211,7 @@ def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
 
 
 def read_picture(content: bytes, name: str) -> NDArray[Any]:
-    """Return the pixels of a picture in any format of pillow; errors call it `name`."""
+    """Return the pixels of an image in any format of pillow; errors use `name`."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -221,19 +221,19 @@ def read_picture(content: bytes, name: str) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # checked below
-            with Image.open(io.BytesIO(content)) as picture:
-                if beyond := pixels_beyond(picture.size, len(content)):
-                    raise ValueError(beyond)
-                return np.array(picture)
+            with Image.open(io.BytesIO(content)) as image:
+                if message := image_size_error(image.size, len(content)):
+                    raise ValueError(message)
+                return np.array(image)
     except MemoryError:
         raise
     except Exception as error:  # decoders raise OSError, SyntaxError, ValueError, struct.error, …
-        raise ValueError(f"{name} is not a readable picture: {error}.") from error
+        raise ValueError(f"{name} is not a readable image: {error}.") from error
 
 
 def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
     image = read_picture(content, entry.path)
-    return _fields(image, [], image=image)  # its pixels are not features
+    return _fields(image, [], image=image)  # without features: it is a single sample
 
 
 def _entry_names(what: str, matrices: NDArray[Any]) -> list[str]:

@@ -1,25 +1,24 @@
-"""Facts about each data set: its file, checksums, sources and licence, from `registry.json`.
+"""Read `registry.json`: the file, checksums, sources and licence of each data set.
 
 ``path``, ``sha256``
-    The file in a data folder, and the SHA-256 of the copy from which the facts were recorded. A
-    file with other bytes is accepted if its arrays are the same.
+    The file in a data folder, and the SHA-256 of the copy used to create the entry. A file with
+    other bytes is accepted if its arrays are the same.
 ``arrays_sha256``
-    SHA-256 over the parsed arrays (:mod:`orthodrome.datasets._fingerprint`), by which files are
-    accepted. The error of :func:`load` for other arrays names the hash that was found.
+    SHA-256 of the parsed arrays (:mod:`orthodrome.datasets._fingerprint`), which decides whether a
+    file is accepted. For other arrays, :func:`load` raises an error with the actual hash.
 ``columns``
-    The header of a table, separated by spaces; it names the fields of files without header.
+    The header of a table, separated by spaces; also the column names of files without a header.
 ``sources``
-    Where the set is published, tried in this order; see :class:`Source`.
+    Sources to try, in this order; see :class:`Source`.
 
 The copies in scikit-learn (wine), scikit-image (camera), CMU's motion files and the connectomes of
-geomstats were verified to give the recorded arrays. The other OpenML numbers and URLs are taken
-from public pages and are not verified. What a wrong one returns is rejected by its arrays, and the
-next source is tried.
+geomstats were verified to give the recorded arrays. The other OpenML IDs and URLs are copied from
+public pages and are not verified. If one returns other arrays, the next source is tried.
 
-Some sets are not fetched from OpenML because, as far as known, its copy differs: glass (order),
-vertebral_column_3c (two decimals), german_credit (words for codes), liver_bupa (other target).
-mnist and pendigits are not because their own files are smaller. Kaggle, where pima_diabetes and the
-connectomes are published, requires an account; OpenML and GitHub replace it.
+Some data sets are not fetched from OpenML because its copy seems to differ: glass (order of rows),
+vertebral_column_3c (two decimals), german_credit (words instead of codes), liver_bupa (other
+target). For mnist and pendigits, the original files are smaller. Kaggle, the publisher of
+pima_diabetes and the connectomes, requires an account, so OpenML and GitHub are used instead.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Source:
-    """One place where a data set is published.
+    """One source of a data set.
 
     Parameters
     ----------
     data_id : int, default=0
-        The number of an OpenML set, else 0.
+        The ID of the data set on OpenML, else 0.
     urls : tuple of str
-        Files of one set. The part after ``#`` names a member of an archive;
+        URLs of the files. The text after ``#`` names a member of an archive;
         ``package:name/path`` is a file of an installed Python package.
     parser : str
-        The converter of the files, in `_sources.py` or ``experiments/data/convert.py``.
+        Name of the converter, in `_sources.py` or ``experiments/data/convert.py``.
     options : mapping of str to object
         Options of the converter.
     """
@@ -58,7 +57,7 @@ class Source:
 
     @property
     def local(self) -> bool:
-        """Whether the files come with a Python package, so that no network is needed."""
+        """Whether the files belong to Python packages, so that no network is needed."""
         return bool(self.urls) and all(url.startswith("package:") for url in self.urls)
 
     @property
@@ -75,36 +74,36 @@ class Source:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """The facts about one data set, as `registry.json` holds them.
+    """The entry of one data set in `registry.json`.
 
     Parameters
     ----------
     name : str
-        The name that :func:`orthodrome.datasets.load` takes.
+        The name for :func:`orthodrome.datasets.load`.
     path : str
         The file, relative to the data folder, with forward slashes.
     sha256 : str
-        SHA-256 of the copy of the file from which the entry was made, 64 hexadecimal digits.
+        SHA-256 of the file used to create the entry, 64 hexadecimal digits.
     arrays_sha256 : str
-        SHA-256 over the parsed arrays, by which files are accepted.
+        SHA-256 of the parsed arrays; a file is accepted if it has this hash.
     reader : str
-        The reader of the file in `_readers.py`.
+        Name of the reader in `_readers.py`.
     title, description : str
-        A readable name, and what the arrays mean.
+        A readable name, and the meaning of the arrays.
     source_url, license : str
-        Where the set is published, and under which terms.
+        Web page of the publisher, and terms of use.
     papers : sequence of str
-        The papers whose experiments use it; empty for extra sets.
+        Short names of the papers whose experiments use the data set.
     extra_columns : sequence of str
         Columns of a table that are neither features nor target.
     categorical_columns : sequence of str
         Columns of a table that hold category codes.
     image_shape : sequence of int
-        Height and width where the file holds flattened images.
+        Height and width, if the file holds flattened images.
     columns : tuple of str
         The header of a table.
     sources : tuple of Source
-        Where the set is published, in the order to try.
+        Sources in the order to try.
     """
 
     name: str
@@ -126,20 +125,20 @@ class DatasetEntry:
 
 @cache
 def registry() -> Mapping[str, DatasetEntry]:
-    """Read the registry that ships with the package.
+    """Return the registry of the package.
 
     Returns
     -------
     entries : mapping of str to DatasetEntry
-        In alphabetical order of the names.
+        Entries in alphabetical order of their names.
     """
     text = resources.files(__package__).joinpath("registry.json").read_text(encoding="utf-8")
-    return {name: _entry(name, **facts) for name, facts in sorted(json.loads(text).items())}
+    return {name: _entry(name, **fields) for name, fields in sorted(json.loads(text).items())}
 
 
-def _entry(name: str, columns: str = "", sources: Any = (), **facts: Any) -> DatasetEntry:
-    places = tuple(_source(**source) for source in sources)
-    return DatasetEntry(name=name, columns=tuple(columns.split()), sources=places, **facts)
+def _entry(name: str, columns: str = "", sources: Any = (), **fields: Any) -> DatasetEntry:
+    parsed = tuple(_source(**source) for source in sources)
+    return DatasetEntry(name=name, columns=tuple(columns.split()), sources=parsed, **fields)
 
 
 def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **options: Any) -> Source:
@@ -147,7 +146,7 @@ def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **opti
 
 
 def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:
-    """Return the entry of a data set; the error for an unknown name suggests the nearest one."""
+    """Return the entry of a data set; the error for an unknown name suggests a similar one."""
     if isinstance(name, str) and name in entries:
         return entries[name]
     near = difflib.get_close_matches(str(name), entries, n=1)

@@ -1,6 +1,6 @@
-"""Published formats that :func:`load` converts to the file of a set: text tables and pictures.
+"""Convert published text tables and images to the files of data sets.
 
-``experiments/data/convert.py`` converts the others.
+The script ``experiments/data/convert.py`` converts other formats.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Converter = Callable[[Sequence[bytes], Options, DatasetEntry], bytes]
 
 
 def table_file(rows: Iterable[Sequence[str]], options: Options, entry: DatasetEntry) -> bytes:
-    """Return rows of text as a CSV file with the header of a set.
+    """Return rows of text as a CSV file with the header of a data set.
 
-    Options: ``columns`` are the names of the fields, ``-`` for one that is left out; by default
-    those of the set. ``missing`` is the text of a missing value. ``values`` and ``labels`` are
-    texts to replace in the features and in the class.
+    Options: ``columns`` are the names of the fields (by default those of the data set); fields
+    named ``-`` are dropped. ``missing`` is the text of a missing value. ``values`` and ``labels``
+    map texts of the features and of the class to new texts.
     """
     names = options.get("columns", "").split() or list(entry.columns)
     positions = [names.index(column) for column in entry.columns]
@@ -44,13 +44,13 @@ def table_file(rows: Iterable[Sequence[str]], options: Options, entry: DatasetEn
 
 
 def _text_table(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    """Read rows of text, as UCI publishes them; ``header`` lines are skipped."""
+    """Convert a text table, as published by UCI; the first ``header`` lines are skipped."""
     lines = lines_of(files[0])[options.get("header", 0) :]
     return table_file(fields_of(lines, options), options, entry)
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Return the lines that are not empty, with line ends of any system."""
+    """Return the nonempty lines of a text file with any line endings."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -70,7 +70,7 @@ def _same_file(files: Sequence[bytes], options: Options, entry: DatasetEntry) ->
 
 
 def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    """Return the means of 2 x 2 blocks, rounded half to even."""
+    """Return an image of the means of 2 x 2 blocks, rounded half to even."""
     from PIL import Image
 
     image = read_picture(files[0], entry.path)
@@ -81,7 +81,7 @@ def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry)
     return stream.getvalue()
 
 
-#: Formats that `load` converts, by the name of their parser in the registry.
+#: Converters by the name of the parser in the registry.
 CONVERTERS: dict[str, Converter] = {
     "text_table": _text_table,
     "same_file": _same_file,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
 from .._core.checks import RowError, check_power
-from .._core.kinds import refuse_unread
+from .._core.kinds import check_in_memory
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
 from .._core.progress import tracked, with_callbacks
@@ -108,7 +108,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         """Fit. Not exception-safe; the caller restores the state."""
         self._check_parameters()
         kernel = self._kernel_object()
-        refuse_unread(X, self)
+        check_in_memory(X, self)
         rows: Any = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
         canonical = canonical_of(rows, kernel)
         solver = getattr(self, "solver", "dense")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.checks import check_flag
 from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
-from .._core.threads import LockOfOneProcess
+from .._core.threads import ForkSafeLock
 from .._core.types import Data, Floats, Indices
 from ..base import SOLVER_PARAMETERS, EmbeddingMixin, KernelEstimator, last_fit_kept
 from ..coordinates.blocks import AnchorMap
@@ -33,7 +33,7 @@ from .partial import PartialFit, add_batches, partial_attributes, partial_plan
 _OF_INPUT = ("n_features_in_", "feature_names_in_")
 
 # Held by the thread that computes the components of batches.
-_computing = LockOfOneProcess()
+_computing = ForkSafeLock()
 
 
 def _has_partial_fit(estimator: Any) -> bool:

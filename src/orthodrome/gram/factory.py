@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._core.checks import check_choice, refuse_masked
+from .._core.checks import check_choice, check_not_masked
 from .._core.kinds import is_dask_array
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, Precomputed
@@ -132,7 +132,7 @@ def _check_form(kernel: Kernel, X: Any, owner: str, name: str) -> None:
             f"{name} of {owner} must be validated data of at least one row; got "
             f"{type(X).__name__ if dtype is None else known}. Give what kernel.validate(X) returns."
         )
-    refuse_masked(X, name, owner)
+    check_not_masked(X, name, owner)
 
 
 def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .._core.compiled import compiled, compiled_part
+from .._core.compiled import compiled, compiled_helper
 
 
 @intrinsic
@@ -40,7 +40,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer
 _UNDERFLOW = -708.0
 
 
-@compiled_part
+@compiled_helper
 def _exp(x: float) -> float:
     """Return exp(x) for x <= 0, in straight-line code that the compiler vectorises.
 
@@ -135,7 +135,7 @@ def complements_from_products(
                     real[i, j] = remainders[j] if remainders[j] > rounding else 0.0
 
 
-@compiled_part
+@compiled_helper
 def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
     """Return ‖v - u (x + iy)‖², for vectors (Re u, Im u) and (Re v, Im v)."""
     k = len(u) // 2
@@ -147,7 +147,7 @@ def _remainder(x: Any, y: Any, u: Any, v: Any) -> Any:
     return total
 
 
-@compiled_part
+@compiled_helper
 def _remainders_of_row(x: Any, y: Any, u: Any, right: Any, out: Any) -> None:
     """Compute ‖v_j - u (x_j + iy_j)‖² for all columns v_j."""
     k = len(u) // 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.checks import RowError, as_array, check_positive
 from .._core.types import Array, Floats
-from .._core.unit import SAME_LENGTH
+from .._core.unit import LENGTH_TOLERANCE
 
 
 def squared_radius(diagonal: Array, expected: float | None = None, *, what: str = "X") -> float:
@@ -43,7 +43,8 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
     radius = float(np.mean(values))
     if expected is not None:
         radius = check_positive(expected, "expected", "squared_radius")
-    tolerance = SAME_LENGTH.get(getattr(diagonal, "dtype", None), SAME_LENGTH[values.dtype])
+    default = LENGTH_TOLERANCE[values.dtype]
+    tolerance = LENGTH_TOLERANCE.get(getattr(diagonal, "dtype", None), default)
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))

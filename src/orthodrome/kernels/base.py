@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from .._core.checks import check_positive, check_sample_weight, numbers_expected
-from .._core.kinds import refuse_unread
+from .._core.kinds import check_in_memory
 from .._core.threads import VALUE_WORK, run_in_threads
 from .._core.types import Array, Data, Floats
 from ._prepared import Prepared
@@ -191,7 +191,7 @@ class Kernel(BaseEstimator):
         ``feature_names_in_`` are set or compared.
         """
         owner = self if estimator is None else estimator
-        refuse_unread(X, owner)
+        check_in_memory(X, owner)
         with numbers_expected(X, "X", type(owner).__name__):
             X = validate_data(
                 owner,
@@ -263,7 +263,7 @@ class ArrayKernel(Kernel):
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Validate arrays, and the column names of a data frame."""
         owner = self if estimator is None else estimator
-        refuse_unread(X, owner)
+        check_in_memory(X, owner)
         arrays = self._as_arrays(X)
         size = math.prod(arrays.shape[1:])
         known = getattr(owner, "n_features_in_", size)

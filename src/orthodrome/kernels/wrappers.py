@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._core.checks import RowError, check_symmetric, refuse_masked
+from .._core.checks import RowError, check_not_masked, check_symmetric
 from .._core.types import Array, Data, Floats
 from ._prepared import Prepared, largest_entry, least_accurate
 from .base import Kernel, block_dtype
@@ -236,7 +236,7 @@ class FromCallable(Kernel):
             )
         # copies: the function may write to its arguments
         block: Any = self.function(a.coordinates.copy(), b.coordinates.copy())
-        refuse_masked(block, "The block", "a callable kernel")
+        check_not_masked(block, "The block", "a callable kernel")
         block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
         if block.shape != (len(a), len(b)):
             raise ValueError(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._core.checks import check_sample_weight, refuse_masked
+from .._core.checks import check_not_masked, check_sample_weight
 from .._core.types import Floats
 
 
@@ -138,7 +138,7 @@ def _is_missing(label: Any) -> bool:
 
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     """Return labels as numbers 0, 1, …, or raise if they are missing or cannot be sorted."""
-    refuse_masked(labels, name, "the clusterings")
+    check_not_masked(labels, name, "the clusterings")
     try:
         array = column_or_1d(np.asarray(labels))
     except ValueError as error:  # ragged lists, or a wrong shape

@@ -1,4 +1,4 @@
-"""Model files that hold data and no code: ``save`` and ``load``."""
+"""Save and load model files, which hold data and no code."""
 
 from .files import load, save
 

@@ -1,8 +1,8 @@
-"""The classes that a model file may hold, and no function.
+"""The list of classes that a model file may hold. Functions are never allowed.
 
-Objects of these classes are plain data: numbers, text, arrays, and objects of other classes of the
-list. Kernels that call a function of the user (``FromCallable``, ``Embedded``) are left out. So are
-random generators and ``HebbianResult``: compiled code trusts their state.
+Objects of these classes are plain data: numbers, text, arrays, and objects of other listed classes.
+Kernels that call a user's function (``FromCallable``, ``Embedded``) are excluded. So are random
+generators and ``HebbianResult``, because compiled code relies on their state unchecked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..kernels import _prepared
 from ..preimage import ridge
 from ..sphere import _subspheres, incremental, mixture, nested
 
-# LinearSVC is a part of NestedSpheresClassifier; scalers stand before our estimators in pipelines.
+# NestedSpheresClassifier holds a LinearSVC; pipelines hold scalers.
 _CLASSES: dict[ModuleType, str] = {
     classification: "KernelRidgeRegressionClassifier NestedSpheresClassifier PerTurbo",
     cluster: "GeodesicMixture HypersphericalKMeans KernelKMeans KernelSpectralClustering",
@@ -37,7 +37,7 @@ _CLASSES: dict[ModuleType, str] = {
         "Power Precomputed RBF RationalQuadratic RiemannianShape Sigmoid Spherical "
         "VeroneseWhitney Wave"
     ),
-    # parts of fitted models
+    # classes of fitted attributes
     canonical: "Canonical",
     base: "_Judgement _Training",
     subspaces: "Subspace",
@@ -58,7 +58,7 @@ _CLASSES: dict[ModuleType, str] = {
 
 
 def name_of(kind: type) -> str:
-    """Return the name of a class in a file."""
+    """Return the name of a class as stored in a file."""
     return f"{kind.__module__}.{kind.__name__}"
 
 
@@ -69,17 +69,17 @@ OBJECTS: dict[str, Any] = {
     for kind in (getattr(module, name) for name in names.split())
 }
 
-#: Names of NumPy's numbers and strings.
+#: Names of NumPy's scalar types for numbers and strings.
 SCALARS = {name_of(np.dtype(code).type) for code in "?bhilqBHILQefdFDU"}
 
 SPARSE: dict[str, Any] = {
     name_of(kind): kind for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix)
 }
 
-#: Python's values that JSON holds; their nodes all name the class ``str``.
+#: Python types that JSON can store; all their nodes have the class ``str``.
 PRIMITIVES = (type(None), bool, int, float, str)
 
-#: The kind of node, ``__loader__``, of every class that a file may name.
+#: The node kind (``__loader__``) of every class that a file may name.
 LOADERS: dict[str, str] = {
     "builtins.dict": "DictNode",
     "builtins.list": "ListNode",
@@ -90,11 +90,11 @@ LOADERS: dict[str, str] = {
     **dict.fromkeys(OBJECTS, "ObjectNode"),
 }
 
-# Not float16 and longdouble: compiled loops take neither.
+# Without float16 and longdouble, which compiled loops do not support.
 _NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Return whether files may hold arrays of this dtype: native numbers, or sized text."""
+    """Return whether files may hold this dtype: native numbers, or text of known length."""
     text = dtype.kind in "US" and dtype.itemsize > 0
     return dtype.isnative and (text or dtype in _NUMBERS)

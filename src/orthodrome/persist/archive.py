@@ -1,6 +1,6 @@
-"""The archive of a model: bounded, complete, and with the versions that wrote it.
+"""Pack a model into a zip archive, and unpack it with checks.
 
-A zip archive without compression, so that the size of the file bounds what is read from it.
+The archive is not compressed, so the size of the file limits the memory needed to read it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .allowed import OBJECTS
 from .decode import checked_sizes, decode
 from .encode import encode, zipped
 
-#: Major and minor number of the format; a reader reads those up to its own.
+#: Major and minor version of the format; older minor versions can be read.
 FORMAT = (1, 0)
 
 _MANIFEST, _SCHEMA = "orthodrome.json", "schema.json"
@@ -29,20 +29,20 @@ _FIELDS = {"format": list, "versions": dict, "notes": dict, "sha256": dict}
 
 
 def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
-    """Return the content of a model file: a manifest with digests, a description, and arrays."""
-    # encode reports estimators of other classes
+    """Return the content of a model file: a manifest with hashes, a description, and arrays."""
+    # for other estimators, `encode` raises a more specific error
     if type(model) not in OBJECTS.values() and not isinstance(model, BaseEstimator):
         raise ValueError(
-            "save takes an estimator, a denoiser, a kernel, a solver or a pipeline; got "
+            "model of save must be an estimator, a denoiser, a kernel, a solver or a pipeline; got "
             f"{type(model).__name__}."
         )
-    kept = _checked_notes({} if notes is None else notes)
+    checked_notes = _checked_notes({} if notes is None else notes)
     schema, files = encode(model)
     members = files | {_SCHEMA: json.dumps(schema).encode()}
     manifest = {
         "format": list(FORMAT),
         "versions": _versions(),
-        "notes": kept,
+        "notes": checked_notes,
         "sha256": {name: _digest(data) for name, data in members.items()},
     }
     return zipped({_MANIFEST: json.dumps(manifest, indent=1).encode(), **members})
@@ -53,16 +53,17 @@ def _digest(data: bytes) -> str:
 
 
 def _checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return notes as a dictionary that JSON can hold exactly."""
+    """Return notes as a dictionary; raise a ValueError unless JSON can store it exactly."""
     given = dict(notes) if isinstance(notes, Mapping) else None
     try:
-        same = json.loads(json.dumps(given, allow_nan=False)) == given
+        is_exact = json.loads(json.dumps(given, allow_nan=False)) == given
     except (TypeError, ValueError):
-        same = False
-    if given is None or not same:
+        is_exact = False
+    if given is None or not is_exact:
         raise ValueError(
-            "notes of a model file must be a dictionary, by text, of text, numbers, True, False, "
-            f"None, and lists and dictionaries of them; got {notes!r}."
+            "notes of a model file must be a dictionary with string keys and values that are "
+            "strings, finite numbers, True, False, None, or lists and dictionaries of these; got "
+            f"{notes!r}."
         )
     return given
 
@@ -72,12 +73,12 @@ def _versions() -> dict[str, str]:
 
 
 def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
-    """Return the model and the notes of a model file, each part checked before it is used.
+    """Return the model and the notes of a model file, checked before use.
 
     Raises
     ------
     ValueError
-        With a reason that continues "the file cannot be loaded:".
+        If the file is invalid. The message continues "the file cannot be loaded as a model:".
     """
     with ZipFile(io.BytesIO(data)) as archive:
         names = checked_sizes(archive, len(data)).keys()
@@ -88,11 +89,11 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
         _check_manifest(manifest)
         digests = manifest["sha256"]
         if digests.keys() != names - {_MANIFEST}:
-            raise ValueError("it has other members than it was written with")
+            raise ValueError("its members are not those in its manifest")
 
         def read(name: str) -> bytes:
             if name not in digests:
-                raise ValueError(f"its description names {name}, which it does not hold")
+                raise ValueError(f"its description names {name}, which the file does not hold")
             content = archive.read(name)
             if _digest(content) != digests[name]:
                 raise ValueError(f"its member {name} was damaged or changed after it was written")
@@ -100,17 +101,17 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
 
         model, used = decode(_parse(read(_SCHEMA)), read)
         if used != digests.keys() - {_SCHEMA}:
-            raise ValueError("it holds arrays that its description does not name")
+            raise ValueError("it contains arrays that its description does not name")
     return model, manifest["notes"]
 
 
 def _parse(content: bytes) -> Any:
-    """Return JSON as data; reject repeated fields."""
+    """Parse JSON; raise a ValueError for repeated fields."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise ValueError("a field is there twice")
+            raise ValueError("a field appears twice in its JSON data")
         return found
 
     return json.loads(content, object_pairs_hook=unique)
@@ -121,17 +122,17 @@ def _check_manifest(manifest: Any) -> None:
     if not isinstance(manifest, dict) or any(
         not isinstance(manifest.get(name), kind) for name, kind in _FIELDS.items()
     ):
-        raise ValueError(f"its {_MANIFEST} is not that of a model file")
+        raise ValueError(f"its {_MANIFEST} is not the manifest of a model file")
     found, version = tuple(manifest["format"]), manifest["versions"].get("orthodrome")
     if len(found) != 2 or any(type(number) is not int for number in found):
-        raise ValueError("the number of its format is missing")
+        raise ValueError("its format version is missing or invalid")
     ours = _versions().get("orthodrome")
     writer, reader = _release(version), _release(ours)
     known = writer and reader
     if found > FORMAT or found[0] < FORMAT[0] or (known and writer > reader):
         raise ValueError(
-            f"it was written by orthodrome {version} in format {found[0]}.{found[1]}, and this is "
-            f"orthodrome {ours}, which reads formats {FORMAT[0]}.0 to {FORMAT[0]}.{FORMAT[1]} of "
+            f"it was written by orthodrome {version} in format {found[0]}.{found[1]}, but "
+            f"orthodrome {ours} reads only formats {FORMAT[0]}.0 to {FORMAT[0]}.{FORMAT[1]} of "
             "releases up to its own. Upgrade orthodrome"
         )
     if known and writer < reader:
@@ -142,6 +143,6 @@ def _check_manifest(manifest: Any) -> None:
 
 
 def _release(version: Any) -> tuple[int, ...]:
-    """Return the major and minor number of a version, nothing if it has none."""
+    """Return the major and minor number of a version, or () if it has none."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
     return tuple(map(int, found.groups())) if found else ()

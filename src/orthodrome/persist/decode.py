@@ -1,7 +1,7 @@
-"""Make a model from its description, see :mod:`.encode`, by an exact list of classes.
+"""Create a model from its description (see :mod:`.encode`).
 
-Nothing that a file names is imported or called: a node of another kind or class than those of
-:mod:`.allowed` is rejected, and every other field is ignored.
+Nothing named in a file is imported or called. Only the classes and node kinds of :mod:`.allowed`
+are accepted, and unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .encode import PROTOCOL, Node, check_location
 _ARRAY = "numpy.ndarray"
 _KEY_TYPES: dict[str, type] = {"builtins.str": str, "builtins.int": int}
 
-# Names of earlier versions.
+# Renamed classes and attributes: old name to new name.
 _OLD_CLASSES = {"orthodrome.gram.landmarks.Landmarks": "orthodrome.coordinates.anchors.Anchors"}
 _OLD_ATTRIBUTES = {
     "n_landmarks": "n_anchors",
@@ -33,12 +33,12 @@ _OLD_ATTRIBUTES = {
     "landmarks": "anchors",
 }
 
-# Parameters that earlier versions did not have, and that have a default.
+# Parameters with a default that were added later, so that old files lack them.
 _NEW_PARAMETERS = {"PartialFit": {"radius"}}
 
 
 def decode(schema: Any, read: Callable[[str], bytes]) -> tuple[Any, set[str]]:
-    """Return the model and the names of the files that it was made of.
+    """Return the model and the names of the files that were read.
 
     `read` returns the content of a file by its name.
 
@@ -48,29 +48,29 @@ def decode(schema: Any, read: Callable[[str], bytes]) -> tuple[Any, set[str]]:
         If a class is not on the list. A malformed description may raise other errors.
     """
     if schema["protocol"] != PROTOCOL or schema["__loader__"] != "ObjectNode":
-        raise ValueError("its description is not of a kind that this version of orthodrome knows")
+        raise ValueError("the protocol of its description is unknown to this version of orthodrome")
     decoder = _Decoder(read)
     return decoder.value(schema), decoder.files
 
 
 class _Decoder:
-    """Makes each object once; `files` are the arrays that were read."""
+    """Create each object once; `files` are the names of the arrays that were read."""
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self.files: set[str] = set()
         self._read = read
-        self._made: dict[int, tuple[str, Any]] = {}  # class and value
+        self._values: dict[int, tuple[str, Any]] = {}  # class and value by node number
 
     def value(self, node: Any) -> Any:
         """Return the value of a node."""
         loader, name, number = node["__loader__"], _class_name(node), node["__id__"]
         if LOADERS.get(name) != loader:
-            raise ValueError(f"it names {name} as a {loader}, which a model file never holds")
-        if number not in self._made:
-            self._made[number] = name, self._make(loader, name, node)
-        found, value = self._made[number]
+            raise ValueError(f"it has a {loader} of class {name}, which is not allowed")
+        if number not in self._values:
+            self._values[number] = name, self._make(loader, name, node)
+        found, value = self._values[number]
         if found != name:
-            raise ValueError("two different values in it have the same number")
+            raise ValueError("two different values in it have the same __id__")
         return value
 
     def _make(self, loader: str, name: str, node: Node) -> Any:
@@ -78,7 +78,7 @@ class _Decoder:
             case "JsonNode":
                 value = json.loads(node["content"])
                 if type(value) not in PRIMITIVES:
-                    raise ValueError("a number or text in it is malformed")
+                    raise ValueError("a number or string in it is malformed")
                 return value
             case "ListNode" | "TupleNode":
                 items = [self.value(item) for item in node["content"]]
@@ -97,15 +97,15 @@ class _Decoder:
     def _object(self, node: Node, name: str) -> Any:
         state = self.value(node["content"])
         if type(state) is not dict or any(type(key) is not str for key in state):
-            raise ValueError(f"attributes of {name} in it have no names")
-        made: Any = object.__new__(OBJECTS[name])
+            raise ValueError(f"the attribute names of {name} in it are not strings")
+        result: Any = object.__new__(OBJECTS[name])
         if name.startswith("orthodrome."):
-            made.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in state})
-            check_parameters(made)
+            result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in state})
+            check_parameters(result)
         else:  # warns if another version of scikit-learn wrote it
-            made.__setstate__(dict(state))
-        check_location(made, type(made).__name__)
-        return made
+            result.__setstate__(dict(state))
+        check_location(result, type(result).__name__)
+        return result
 
     def _array(self, node: Node, name: str) -> Any:
         if node["type"] != "json":
@@ -115,81 +115,82 @@ class _Decoder:
         primitive = all(type(item) in PRIMITIVES for item in items)
         if name != _ARRAY or not primitive or self.value(node["shape"]) != (len(items),):
             raise ValueError("an array of objects in it is malformed")
-        return np.array(items, dtype=object)  # such as the names of columns
+        return np.array(items, dtype=object)  # for example column names
 
     def _file(self, node: Node) -> bytes:
-        if node["file"] in self.files:  # a small file could fill the memory
-            raise ValueError("two values in it have the same array")
+        if node["file"] in self.files:  # otherwise a small file could fill the memory
+            raise ValueError("two values in it use the same array")
         self.files.add(node["file"])
         return self._read(node["file"])
 
 
 def _class_name(node: Node) -> str:
-    """Return the class that a node names, by its present name."""
+    """Return the current name of the class of a node."""
     name = f"{node['__module__']}.{node['__class__']}"
     return _OLD_CLASSES.get(name, name)
 
 
-def check_parameters(made: Any) -> None:
-    """Raise a ValueError if an object of orthodrome lacks a parameter or field."""
-    newer = _NEW_PARAMETERS.get(type(made).__name__, set())
-    for name in set(parameter_names(made)) - vars(made).keys() - newer:
-        raise ValueError(f"its {type(made).__name__} has no {name}")
+def check_parameters(value: Any) -> None:
+    """Raise a ValueError if an object lacks a parameter or field."""
+    added_later = _NEW_PARAMETERS.get(type(value).__name__, set())
+    for name in set(parameter_names(value)) - vars(value).keys() - added_later:
+        raise ValueError(f"its {type(value).__name__} has no {name}")
 
 
-def parameter_names(part: Any) -> list[str]:
+def parameter_names(value: Any) -> list[str]:
     """Return the names of the parameters or fields of an object."""
-    if isinstance(part, BaseEstimator):
-        return part._get_param_names()
-    return [field.name for field in dataclasses.fields(part)]
+    if isinstance(value, BaseEstimator):
+        return value._get_param_names()
+    return [field.name for field in dataclasses.fields(value)]
 
 
 # ---------------------------------------------------------------------- arrays
 
 
 def checked_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
-    """Return the sizes of the members; raise a ValueError unless they are at most `limit`."""
+    """Return the sizes of the members; raise a ValueError if their sum exceeds `limit`."""
     sizes: dict[str, int] = {}
     for member in archive.infolist():
         if member.compress_type != ZIP_STORED or member.file_size != member.compress_size:
-            raise ValueError("it has compressed members, which a model file never has")
+            raise ValueError("it has compressed members, which are not allowed in a model file")
         if member.filename in sizes:
-            raise ValueError(f"its member {member.filename!r} is there twice")
+            raise ValueError(f"its member {member.filename!r} appears twice")
         sizes[member.filename] = member.file_size
     if sum(sizes.values()) > limit:
-        raise ValueError("its members are larger than itself")
+        raise ValueError("its members are larger than the file")
     return sizes
 
 
 def _read_array(content: bytes, name: str = _ARRAY) -> Any:
-    """Return an array of plain numbers or text, after checking its header and size."""
+    """Return an array of numbers or text; check its header and size first."""
     try:
         header = read_header(io.BytesIO(content), len(content))
     except ValueError as error:
         raise ValueError(f"an array in it is damaged: {error}") from error
     shape, dtype, scalar = header.shape, header.dtype, name != _ARRAY
     if not is_plain(dtype) and not (scalar and dtype == np.float16):
-        raise ValueError(f"an array in it has dtype {dtype}, which save does not write")
+        raise ValueError(f"an array in it has dtype {dtype}, which is not allowed in a model file")
     if header.offset + header.nbytes != len(content):
-        raise ValueError("the size of an array in it does not agree with its header")
+        raise ValueError("the size of an array in it does not match its header")
     if scalar and (shape != () or name_of(dtype.type) != name):
-        raise ValueError(f"a value in it is not the {name} that it claims to be")
-    found = np.frombuffer(content, dtype, offset=header.offset).copy()
-    if dtype.kind == "U" and (found.view(np.uint32) > sys.maxunicode).any():
+        raise ValueError(f"the dtype or shape of a value in it is not that of {name}")
+    array = np.frombuffer(content, dtype, offset=header.offset).copy()
+    if dtype.kind == "U" and (array.view(np.uint32) > sys.maxunicode).any():
         raise ValueError("an array in it contains invalid text")
-    return found.reshape(shape, order="F" if header.fortran_order else "C")
+    return array.reshape(shape, order="F" if header.fortran_order else "C")
 
 
 def _read_sparse(content: bytes, kind: Any) -> Any:
-    """Return a CSR array whose indices are within its shape; compiled code relies on that."""
+    """Return a CSR array; check its indices, which compiled code does not check."""
     with ZipFile(io.BytesIO(content)) as archive:
         names = checked_sizes(archive, len(content))
-        parts = {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in names}
-    is_array = bool(parts.pop("_is_array", False))
-    if parts.keys() != {"data", "format", "indices", "indptr", "shape"}:
-        raise ValueError("a sparse array in it lacks parts, or has others")
-    if parts["format"] != b"csr" or is_array != kind.__name__.endswith("array"):
-        raise ValueError(f"a sparse array in it is not the {name_of(kind)} that it claims to be")
-    made = kind((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
-    made.check_format(full_check=True)
-    return made
+        arrays = {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in names}
+    is_array = bool(arrays.pop("_is_array", False))
+    if arrays.keys() != {"data", "format", "indices", "indptr", "shape"}:
+        raise ValueError("a sparse array in it has missing or unknown members")
+    if arrays["format"] != b"csr" or is_array != kind.__name__.endswith("array"):
+        raise ValueError(f"the format of a sparse array in it is not that of {name_of(kind)}")
+    csr = (arrays["data"], arrays["indices"], arrays["indptr"])
+    matrix = kind(csr, shape=tuple(arrays["shape"]))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -1,7 +1,8 @@
-"""Turn a model into a description in JSON and arrays, or raise an error that says why not.
+"""Convert a model to a JSON description and arrays.
 
-Each value is a node: its class, the kind of node (``__loader__``), a number (``__id__``) and its
-content. If a value occurs again, its node has no content. skops has the same format, protocol 2.
+Each value becomes a node with its class, the kind of node (``__loader__``), a number (``__id__``)
+and its content. If a value occurs again, its node has no content. The format is that of skops,
+protocol 2.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from .allowed import LOADERS, OBJECTS, PRIMITIVES, SCALARS, SPARSE, is_plain, na
 
 PROTOCOL = 2
 
-# Parameters that name files which a later fit would read.
+# Parameters with paths of files that a later fit would read.
 _LOCATIONS: dict[type, str] = {Pipeline: "memory", Hebbian: "checkpoint"}
 
 # Callbacks and the state of warm starts belong to the session, not to the model.
-_OF_THE_SESSION = {
+_SESSION_STATE = {
     *("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx"),
     "_solution_",
 }
 
-# Left out where they are dask arrays: they can be computed again from the rows.
-_OF_ROWS = {"embedding_", "eigenvectors_", "mean_cosines_", "labels_"}
+# Attributes that are not saved if they are dask arrays: they can be recomputed from the rows.
+_ROW_RESULTS = {"embedding_", "eigenvectors_", "mean_cosines_", "labels_"}
 
-# Fields of every node.
+# The fields of every node.
 _HEAD = ("__class__", "__module__", "__loader__", "__id__")
 
 Node = dict[str, Any]
@@ -43,13 +44,13 @@ Node = dict[str, Any]
 def encode(model: Any) -> tuple[Node, dict[str, bytes]]:
     """Return the description of a model and its arrays by file name.
 
-    Callbacks, the state of warm starts and dask arrays with one value per row are left out. Memory
-    maps become arrays, arrays get native byte order, and float16 becomes float32.
+    Callbacks, the state of warm starts and dask arrays with one value per row are not saved. Memory
+    maps are saved as arrays, arrays in native byte order, and float16 as float32.
 
     Raises
     ------
     ValueError
-        If something is not data; the message says where it is and what to do.
+        If a value cannot be saved; the message says where it is and what to do.
     """
     encoder = _Encoder()
     try:
@@ -62,25 +63,25 @@ def encode(model: Any) -> tuple[Node, dict[str, bytes]]:
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
-    """Return an archive of uncompressed members, the same for the same members."""
+    """Return an uncompressed zip archive, which depends only on the members."""
     buffer = io.BytesIO()
     with ZipFile(buffer, "w", ZIP_STORED) as archive:
         for name, content in members.items():
-            archive.writestr(ZipInfo(name), content)  # without the time of day
+            archive.writestr(ZipInfo(name), content)  # without the current time
     return buffer.getvalue()
 
 
 class _Encoder:
-    """Describes each object once; `files` are the arrays."""
+    """Describe each object once; `files` are the arrays by file name."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self._count = 0
-        # keeps the objects too: the id of a deleted one may be used again
+        # holds the objects too, because the id of a deleted object may be reused
         self._known: dict[int, tuple[Any, Node]] = {}
 
     def node(self, value: Any, where: str) -> Node:
-        """Return the node of a value, which is at `where` in the model."""
+        """Return the node of the value at the path `where` in the model."""
         kind, name = type(value), name_of(type(value))
         if id(value) in self._known:
             return self._known[id(value)][1]
@@ -99,7 +100,7 @@ class _Encoder:
             node = self._head(name)
             node["content"] = self._dict(_state(value, where), where, ".{}")
         else:
-            _refuse_object(value, where)
+            _raise_for_object(value, where)
         self._known[id(value)] = value, {key: node[key] for key in _HEAD}
         return node
 
@@ -108,15 +109,15 @@ class _Encoder:
         module, _, kind = name.rpartition(".")
         return dict(zip(_HEAD, (kind, module, loader or LOADERS[name], self._count), strict=True))
 
-    def _dict(self, held: dict[Any, Any], where: str, place: str) -> Node:
-        for key in held:
+    def _dict(self, items: dict[Any, Any], where: str, suffix: str) -> Node:
+        for key in items:
             if type(key) not in (str, int):
-                _refuse(f"a key of {where}", repr(key), "Use keys that are str or int.")
+                _raise_unsupported(f"a key of {where}", repr(key), "Use keys that are str or int.")
         node = self._head("builtins.dict")
-        kinds = [self._head(name_of(type(key)), "TypeNode") for key in held]
+        kinds = [self._head(name_of(type(key)), "TypeNode") for key in items]
         node["key_types"] = self._head("builtins.list") | {"content": kinds}
         node["content"] = {
-            str(key): self.node(item, where + place.format(key)) for key, item in held.items()
+            str(key): self.node(item, where + suffix.format(key)) for key, item in items.items()
         }
         return node
 
@@ -127,7 +128,7 @@ class _Encoder:
         if array.dtype != object:
             return head | self._file("numpy", _npy(_plain(array, where)))
         if array.ndim != 1 or any(type(item) not in PRIMITIVES for item in array):
-            _refuse(where, "an array of objects", "Use a list of text and numbers.")
+            _raise_unsupported(where, "an array of objects", "Use a list of text and numbers.")
         items = [self.node(item, where) for item in array]
         return head | {"type": "json", "content": items, "shape": self.node(array.shape, where)}
 
@@ -138,34 +139,34 @@ class _Encoder:
 
 
 def _state(value: Any, where: str) -> dict[str, Any]:
-    """Return the attributes of an object that belong into a file."""
+    """Return the attributes of an object that are saved."""
     check_location(value, where)
     state = value.__getstate__() or {}
-    remote = {key for key, item in state.items() if is_dask_array(item)}
-    left_out = _OF_THE_SESSION | (remote & _OF_ROWS)
-    kept = {key: item for key, item in state.items() if key not in left_out}
-    if "sample_weight_" in remote:  # not needed after the fit
-        kept["sample_weight_"] = None
-    return kept
+    dask_arrays = {key for key, item in state.items() if is_dask_array(item)}
+    excluded = _SESSION_STATE | (dask_arrays & _ROW_RESULTS)
+    saved = {key: item for key, item in state.items() if key not in excluded}
+    if "sample_weight_" in dask_arrays:  # not needed after the fit
+        saved["sample_weight_"] = None
+    return saved
 
 
 def check_location(value: Any, where: str) -> None:
-    """Raise a ValueError if an object names files that a later fit would read."""
+    """Raise a ValueError if a parameter is a path of files that a later fit would read."""
     name = _LOCATIONS.get(type(value))
-    found = getattr(value, name, None) if name else None
-    if found is not None:
+    location = getattr(value, name, None) if name else None
+    if location is not None:
         raise ValueError(
-            f"{where}.{name} is {found!r}, a place whose files a later fit would read. A model "
-            f"file does not carry it: set {name}=None."
+            f"{where}.{name} is {location!r}, but a model file must not refer to other files: set "
+            f"{name}=None."
         )
 
 
 def _plain(array: Any, where: str) -> Any:
-    """Return an array of numbers or text with a dtype that a model file holds."""
+    """Return an array of numbers or text with a dtype that a model file may hold."""
     dtype = np.dtype(np.float32) if array.dtype == np.float16 else array.dtype.newbyteorder("=")
     if not is_plain(dtype):
-        advice = "Use text, integers, or numbers of single or double precision."
-        _refuse(where, f"an array of dtype {array.dtype}", advice)
+        advice = "Use text, integers, float32 or float64."
+        _raise_unsupported(where, f"an array of dtype {array.dtype}", advice)
     return array.astype(dtype, copy=False)
 
 
@@ -176,7 +177,7 @@ def _npy(array: Any) -> bytes:
 
 
 def _npz(matrix: Any, where: str) -> bytes:
-    """Return an uncompressed archive of a CSR array."""
+    """Return a CSR array as an uncompressed NPZ file."""
     matrix.check_format(full_check=True)
     data, buffer = _plain(matrix.data, where), io.BytesIO()
     plain = type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
@@ -184,18 +185,18 @@ def _npz(matrix: Any, where: str) -> bytes:
     return buffer.getvalue()
 
 
-def _refuse(where: str, what: str, advice: str) -> NoReturn:
+def _raise_unsupported(where: str, what: str, advice: str) -> NoReturn:
     raise ValueError(f"{where} is {what}, which a model file cannot hold. {advice}")
 
 
-def _refuse_object(value: Any, where: str) -> NoReturn:
+def _raise_for_object(value: Any, where: str) -> NoReturn:
     kind = type(value)
     if isinstance(value, (Embedded, FromCallable)):
         what = f"{kind.__name__}, a kernel that calls a function"
         advice = "Use a kernel of orthodrome.kernels, kernel='precomputed', or pickle."
     elif isinstance(value, (np.random.RandomState, np.random.Generator)):
         what = "a random generator"
-        advice = "Set a number instead, such as random_state=0."
+        advice = "Use a seed instead, such as random_state=0."
     elif callable(value) and not hasattr(value, "get_params"):
         what = f"the function or class {getattr(value, '__name__', kind.__name__)!r}"
         advice = "Use a named option, or pickle."
@@ -204,11 +205,11 @@ def _refuse_object(value: Any, where: str) -> NoReturn:
         advice = "Fit with solver='nystroem', which keeps only anchors, or use pickle."
     elif scipy.sparse.issparse(value):
         what = f"of the sparse format {value.format}"
-        advice = "Convert it by .tocsr()."
+        advice = "Convert it with .tocsr()."
     else:
         what = f"of class {kind.__module__}.{kind.__qualname__}"
         advice = (
-            "It holds estimators, denoisers, kernels and solvers of orthodrome (no subclasses), "
+            "It can hold estimators, denoisers, kernels and solvers of orthodrome (no subclasses), "
             "and scikit-learn's Pipeline and scalers. Use pickle instead."
         )
-    _refuse(where, what, advice)
+    _raise_unsupported(where, what, advice)

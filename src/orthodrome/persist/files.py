@@ -21,11 +21,11 @@ def save(
     *,
     notes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Save an estimator, a denoiser, a kernel or a pipeline to a file that holds data and no code.
+    """Save a model to a file that holds data and no code.
 
-    The file is written completely or not at all. It holds the parameters and all fitted attributes,
-    which for kernel methods include training rows. Callbacks, progress bars and the state of warm
-    starts are left out.
+    The file is written atomically. It holds the parameters and all fitted attributes, which for
+    kernel methods include training rows. Callbacks, progress bars and the state of warm starts are
+    not saved.
 
     Parameters
     ----------
@@ -33,21 +33,21 @@ def save(
         An object of orthodrome, fitted or not, or a scikit-learn ``Pipeline`` of scalers and an
         estimator of orthodrome.
     path : str or path
-        The file, by custom ``*.orthodrome``; one that is there is replaced.
+        The file, usually named ``*.orthodrome``. An existing file is replaced.
     notes : dict, optional
-        Data to store with the model, such as the names of columns: text, numbers, and lists and
+        Data to store with the model, such as column names: strings, numbers, and lists and
         dictionaries of them.
 
     Raises
     ------
     ValueError
-        If the model holds what could not be loaded: a callable kernel, the function of
-        :class:`~orthodrome.kernels.Embedded`, a random generator, an object of another class.
-        Nothing is written then.
+        If the model holds a value that cannot be saved: a callable kernel, the function of
+        :class:`~orthodrome.kernels.Embedded`, a random generator, or an object of an unsupported
+        class. No file is written.
 
     See Also
     --------
-    load : the inverse.
+    load : Load the file.
 
     Examples
     --------
@@ -63,17 +63,17 @@ def save(
     """
     target = check_path(path, "path", "save")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent} is not a folder: make it before saving there.")
+        raise FileNotFoundError(f"{target.parent} is not a folder. Create it first.")
     write_atomically(target, pack(model, notes))
 
 
 def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
-    """Load a model that :func:`save` has written; nothing in the file is run.
+    """Load a model from a file written by :func:`save`; no code in the file is run.
 
-    Format, version, sizes, digests and array headers are checked before they are used, and every
-    class is compared with an exact list. Then the parts of the model are checked against each
-    other: kinds, shapes, ranges of indices, and that numbers are finite. Other wrong numbers are
-    not detected, so do not rely on predictions of a file from somebody you do not trust.
+    Format, version, sizes, hashes and array headers are checked before use, and only listed classes
+    are accepted. Then the fitted attributes are checked for consistency: types, shapes, ranges of
+    indices, and finite numbers. Other wrong numbers are not detected, so do not rely on predictions
+    of models from untrusted sources.
 
     Parameters
     ----------
@@ -85,27 +85,27 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     Returns
     -------
     estimator, or tuple of estimator and dict
-        The model, which predicts as the one that was saved; with `with_notes` the notes too.
+        The model, with the same predictions as the saved one; if `with_notes`, also the notes.
 
     Raises
     ------
     ValueError
-        If the file is something else, damaged, changed, or written by a newer version, or if parts
-        of the model are missing or do not belong together; the message names the file and the
+        If the file is not a model file, is damaged or changed, or was written by a newer version,
+        or if fitted attributes are missing or inconsistent. The message names the file and the
         reason.
     FileNotFoundError, PermissionError, IsADirectoryError
-        If it cannot be read.
+        If the file cannot be read.
 
     See Also
     --------
-    save : writes the file, with an example.
+    save : Write the file; with an example.
     """
     check_flag(with_notes, "with_notes", "load")
     data = _read(check_path(path, "path", "load"))
     try:
         model, notes = unpack(data)
         check_parts(model)
-    except (MemoryError, Warning):  # no fault of the file
+    except (MemoryError, Warning):  # not caused by the file
         raise
     except Exception as error:  # a hostile file may cause any error
         known = type(error) is ValueError
@@ -115,14 +115,14 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
 
 
 def _read(path: Path) -> bytes:
-    """Return the content of a file that begins like a model file."""
+    """Return the content of a file; raise a ValueError unless it begins like a model file."""
     with open(path, "rb") as file:
         start = file.read(len(_ZIP))
         if start != _ZIP:
             what = "is empty" if not start else "is not a model file of orthodrome"
             if start[:1] == b"\x80":
-                what = "looks like a pickle, which could run code; it is not loaded"
+                what = "looks like a pickle, which is not loaded because it could run code"
             raise ValueError(
-                f"{path} {what}. A model file is written by orthodrome.save(model, path)."
+                f"{path} {what}. Use orthodrome.save(model, path) to write a model file."
             )
         return start + file.read()

@@ -1,20 +1,20 @@
-"""Check that the parts of a loaded model belong together.
+"""Check the consistency of the fitted attributes of a loaded model.
 
-`_TABLES` gives the kind and the shape of each fitted attribute, by class. A class inherits the
-entries of its bases, and may change them. A letter stands for a size: it has one value within an
-object, and in the objects that share it.
+`_TABLES` specifies the kind and the shape of each fitted attribute, by class. A class inherits the
+entries of its bases and may override them. A letter stands for a size, which must be the same
+everywhere in an object and in the objects that share the letter.
 
 ======================  ========================================================================
 ``float(n,k)``          array of that kind and shape, without NaN and infinity; also ``complex``,
-                        ``int``, ``weights`` (not negative), ``any``; ``_`` is any size
-``int(n)<d``            with values from 0 to d - 1
-``size(k)``              the size k itself
+                        ``int``, ``weights`` (nonnegative), ``any``; ``_`` is any size
+``int(n)<d``            integers from 0 to d - 1
+``size(k)``             the size k itself
 ``rows(n)``             n rows of data that the kernel accepts
-``points(n)``           n rows as the kernel prepares them
-``number``              value of one of the kinds of `_VALUES`
+``points(n)``           n points that the kernel has prepared
+``number``              a value; the kinds are the keys of `_VALUES`
 ``Mixture:c,q``         object of that class, which shares the letters c and q
-``[c]Subspace:d``       list or tuple of c of them
-``-...``, ``...?``      may be left out; may be None
+``[c]Subspace:d``       list or tuple of c such objects
+``-...``, ``...?``      may be missing; may be None
 ``A/B:m``               object of one of these classes
 ``condition ? a : b``   a if the condition of `_CONDITIONS` or the attribute is true, else b
 ``A B | a b: ...; c:``  attributes a, b and c of classes A and B
@@ -50,15 +50,15 @@ KernelEstimator | kernel_: Kernel:d
 SpectralDecomposition ExplicitDecomposition CenterClustering KernelSpectralClustering |
     X_fit_: precomputed ? rows(m)? : rows(m); _columns_: precomputed ? int(m)<d : int(m)<d?;
     n_anchors_: size(m)?; anchor_indices_: int(m)?; n_iter_: number; converged_: flag
-SpectralDecomposition | _columns_: whole ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?;
+SpectralDecomposition | _columns_: full_gram ? int(m)<d? : precomputed ? int(m)<d : int(m)<d?;
     inverse_alpha: number; n_components_: size(k);
     eigenvalues_ explained_variance_ratio_ residuals_: float(k); eigenvectors_: -float(n,k);
     embedding_: n_anchors_ ? -float(n,k) : float(n,k); sample_weight_: weights(n)?;
-    dual_coef_: whole ? float(d,k) : float(m,k); _ridge_: ridge ? RidgeMap : RidgeMap?;
+    dual_coef_: full_gram ? float(d,k) : float(m,k); _ridge_: ridge ? RidgeMap : RidgeMap?;
     solver_: text; _partial_: -PartialFit:d
 KernelPCA | intercept_: float(k); _mean_coef_: n_anchors_ ? float(m) : float(m)?;
     _mean_square: number; _constant_diagonal: -number?
-KernelPGA | mean_: whole ? float(d) : float(m); mean_cosines_: -float(n);
+KernelPGA | mean_: full_gram ? float(d) : float(m); mean_cosines_: -float(n);
     _squared_radius: positive; geodesic_variance_: number; mean_drift_: -number;
     _decoder_: float(m,m)?
 ExplicitDecomposition | _decoder_: float(m,b); _squared_radius_: positive; n_components_: size(k);
@@ -150,33 +150,33 @@ StandardScaler | with_mean with_std: flag; mean_: with_mean ? float(d) : float(d
 _COVARIANCES = {"full": "c,q,q", "tied": "q,q", "diag": "c,q", "spherical": "c"}
 
 
-def _is_precomputed(part: Any, kernel: Any) -> bool:
+def _is_precomputed(obj: Any, kernel: Any) -> bool:
     return isinstance(kernel, Precomputed)
 
 
-def _is_whole(part: Any, kernel: Any) -> bool:
-    """Return whether a model holds no anchors of a precomputed matrix, but all of it."""
-    return _is_precomputed(part, kernel) and getattr(part, "n_anchors_", None) is None
+def _has_full_gram(obj: Any, kernel: Any) -> bool:
+    """Return whether a model was fitted to a precomputed matrix without anchors."""
+    return _is_precomputed(obj, kernel) and getattr(obj, "n_anchors_", None) is None
 
 
-def _needs_ridge(part: Any, kernel: Any) -> bool:
-    """Return whether pre-images of a fit by anchors need a ridge map."""
-    direct = _is_precomputed(part, kernel) or has_fixed_point(kernel, part.X_fit_)
-    return part.n_anchors_ is not None and not direct and not hasattr(part, "mean_drift_")
+def _needs_ridge(obj: Any, kernel: Any) -> bool:
+    """Return whether pre-images need a ridge map: only for some fits with anchors."""
+    no_map = _is_precomputed(obj, kernel) or has_fixed_point(kernel, obj.X_fit_)
+    return obj.n_anchors_ is not None and not no_map and not hasattr(obj, "mean_drift_")
 
 
 _CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "": lambda part, kernel: True,
+    "": lambda obj, kernel: True,
     "precomputed": _is_precomputed,
-    "whole": _is_whole,
+    "full_gram": _has_full_gram,
     "ridge": _needs_ridge,
-    "profile": lambda part, kernel: has_profile(kernel),
-    "vectors": lambda part, kernel: kernel.takes_vectors and not has_profile(kernel),
-    "hermitian": lambda part, kernel: kernel.hermitian,
-    "binary": lambda part, kernel: len(part.classes_) == 2,
+    "profile": lambda obj, kernel: has_profile(kernel),
+    "vectors": lambda obj, kernel: kernel.takes_vectors and not has_profile(kernel),
+    "hermitian": lambda obj, kernel: kernel.hermitian,
+    "binary": lambda obj, kernel: len(obj.classes_) == 2,
 }
 
-# Kinds of dtypes, by kind of array.
+# Accepted dtype kinds, by kind of array.
 _DTYPES = {
     "float": "f",
     "weights": "f",
@@ -192,7 +192,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (*_INTEGERS, float, np.float32)) and not isinstance(value, bool)
 
 
-# Tests of single values.
+# Checks of single values, by kind.
 _VALUES: dict[str, Callable[[Any], bool]] = {
     "size": lambda value: _is_number(value) and isinstance(value, _INTEGERS),
     "number": lambda value: _is_number(value) and math.isfinite(value),
@@ -209,91 +209,91 @@ _SPEC = re.compile(
     r"(<(?P<below>\w))?(:(?P<shared>[\w,]+))?(?P<none>\??)"
 )
 
-Spec = list[tuple[str, Any]]  # matches of _SPEC by condition; the last has none
+Spec = list[tuple[str, Any]]  # condition and match of _SPEC; the last condition is empty
 
 
-def _parsed(text: str) -> Spec:
+def _parse_spec(text: str) -> Spec:
     *cases, last = text.split(" : ")
     pairs = [*(case.split(" ? ") for case in cases), ("", last)]
     return [(condition, _SPEC.fullmatch(choice)) for condition, choice in pairs]
 
 
-def _parsed_tables(text: str) -> dict[str, dict[str, Spec]]:
-    """Return the specifications by class and attribute."""
+def _parse_tables(text: str) -> dict[str, dict[str, Spec]]:
+    """Return the specification of each attribute of each class."""
     tables: dict[str, dict[str, Spec]] = {}
     for line in text.replace("\n    ", " ").splitlines():
         heads, _, entries = line.partition(" | ")
         for names, spec in (entry.split(": ", 1) for entry in entries.split("; ") if entry):
             for head in heads.split():
-                tables.setdefault(head, {}).update(dict.fromkeys(names.split(), _parsed(spec)))
+                tables.setdefault(head, {}).update(dict.fromkeys(names.split(), _parse_spec(spec)))
     return tables
 
 
-_PARSED = _parsed_tables(_TABLES)
+_SPECS = _parse_tables(_TABLES)
 
 
 def table_of(kind: type) -> dict[str, Spec]:
-    """Return the table of a class: the lines of its bases and its own, indices last."""
-    tables = [_PARSED.get(base.__name__, {}) for base in reversed(kind.__mro__)]
-    found = {name: spec for table in tables for name, spec in table.items()}
-    return dict(sorted(found.items(), key=lambda item: bool(item[1][-1][1]["below"])))
+    """Return the specifications of a class and its bases, with index arrays last."""
+    tables = [_SPECS.get(base.__name__, {}) for base in reversed(kind.__mro__)]
+    merged = {name: spec for table in tables for name, spec in table.items()}
+    return dict(sorted(merged.items(), key=lambda item: bool(item[1][-1][1]["below"])))
 
 
 def check_parts(model: Any, where: str = "") -> None:
-    """Raise a ValueError if parts of a model are missing or do not belong together.
+    """Raise a ValueError if attributes of a model are missing or inconsistent.
 
-    The model, or a step of a pipeline, may be unfitted; parts of a fitted one must be fitted.
-    Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong numbers are
-    not detected. Messages call the model `where`, by default by its class.
+    The model, or a step of a pipeline, may be unfitted; objects inside a fitted model must be
+    fitted. Kinds, shapes, and ranges of indices, weights and scales are checked. Other wrong
+    numbers are not detected. Messages name the model `where`, by default its class.
     """
     where = where or type(model).__name__
     if not isinstance(model, Pipeline):
-        _check_object(model, {}, where, fitted=_has_fitted_parts(model))
+        _check_object(model, {}, where, fitted=_is_fitted(model))
         return
     if not isinstance(model.steps, list) or not model.steps:
         raise ValueError(f"{where}.steps is not a list of steps")
     for number, step in enumerate(model.steps):
-        place = f"{where}.steps[{number}]"
+        step_path = f"{where}.steps[{number}]"
         kinds = [type(item) for item in step] if isinstance(step, tuple) else []
         if len(kinds) != 2 or kinds[0] is not str or kinds[1] not in OBJECTS.values():
-            raise ValueError(f"{place} is not a pair of a name and an estimator")
+            raise ValueError(f"{step_path} is not a pair of a name and an estimator")
         if number + 1 < len(model.steps) and not hasattr(step[1], "transform"):
-            raise ValueError(f"{place} is not the last step, but has no transform")
-        check_parts(step[1], f"{place}[1]")
+            raise ValueError(f"{step_path} is not the last step and needs a transform")
+        check_parts(step[1], f"{step_path}[1]")
 
 
-def _has_fitted_parts(model: Any) -> bool:
-    """Return whether a model has one of the attributes that `fit` always sets, if there are any."""
+def _is_fitted(model: Any) -> bool:
+    """Return whether a model has an attribute that `fit` always sets, or there is none."""
     table = table_of(type(model))
     always = {name for name, spec in table.items() if not spec[0][1]["optional"]}
-    made = always - {"n_features_in_", *parameter_names(model)}
-    return not made or bool(made & vars(model).keys())
+    fitted = always - {"n_features_in_", *parameter_names(model)}
+    return not fitted or bool(fitted & vars(model).keys())
 
 
-def _check_object(part: Any, scope: Scope, where: str, fitted: bool = True) -> None:
-    """Check the attributes of an object by the table of its class; bind letters in `scope`."""
-    held = part if isinstance(part, dict) else vars(part)
-    if isinstance(part, Kernel):
-        scope.setdefault("kernel", part)
-    for name, choices in table_of(type(part)).items():
-        if not fitted and (name not in held or name in parameter_names(part)):
+def _check_object(obj: Any, scope: Scope, where: str, fitted: bool = True) -> None:
+    """Check the attributes of an object with the table of its class; set sizes in `scope`."""
+    attributes = obj if isinstance(obj, dict) else vars(obj)
+    if isinstance(obj, Kernel):
+        scope.setdefault("kernel", obj)
+    for name, choices in table_of(type(obj)).items():
+        if not fitted and (name not in attributes or name in parameter_names(obj)):
             continue
-        spec = next(spec for condition, spec in choices if _holds(condition, part, scope))
-        if name in held:
-            _check_value(held[name], spec, scope, f"{where}.{name}")
+        spec = next(spec for condition, spec in choices if _is_true(condition, obj, scope))
+        if name in attributes:
+            _check_value(attributes[name], spec, scope, f"{where}.{name}")
         elif not spec["optional"]:
             raise ValueError(f"{where} has no {name}")
-        if name in ("kernel_", "kernel") and not isinstance(part, Kernel):
-            scope["kernel"] = held.get(name)
-    for base in type(part).__mro__:
-        if fitted and base.__name__ in _EXTRA:
-            _EXTRA[base.__name__](part, scope, where)
+        if name in ("kernel_", "kernel") and not isinstance(obj, Kernel):
+            scope["kernel"] = attributes.get(name)
+    for base in type(obj).__mro__:
+        if fitted and base.__name__ in _EXTRA_CHECKS:
+            _EXTRA_CHECKS[base.__name__](obj, scope, where)
 
 
-def _holds(condition: str, part: Any, scope: Scope) -> Any:
+def _is_true(condition: str, obj: Any, scope: Scope) -> Any:
     if condition in _CONDITIONS:
-        return _CONDITIONS[condition](part, scope.get("kernel"))
-    return getattr(part, condition, False)
+        return _CONDITIONS[condition](obj, scope.get("kernel"))
+    return getattr(obj, condition, False)
 
 
 def _check_value(value: Any, spec: Any, scope: Scope, where: str) -> None:
@@ -313,7 +313,7 @@ def _check_item(value: Any, spec: Any, scope: Scope, where: str) -> None:
         return
     if kind in _VALUES:
         if not _VALUES[kind](value):
-            raise ValueError(f"{where} is {value!r:.50}, not a {kind}")
+            raise ValueError(f"{where} must be of kind {kind!r}; got {value!r:.50}")
         if shape:
             _bind(scope, shape, int(value), where)
     elif kind == "rows":
@@ -330,19 +330,19 @@ def _check_item(value: Any, spec: Any, scope: Scope, where: str) -> None:
         if below:
             _check_range(value, 0, scope[below], where)
     else:
-        _check_part(value, kind, (spec["shared"] or "").split(","), scope, where)
+        _check_nested(value, kind, (spec["shared"] or "").split(","), scope, where)
 
 
-def _check_part(value: Any, kind: str, shared: list[str], scope: Scope, where: str) -> None:
-    """Check an object that shares letters with the one that it is a part of."""
+def _check_nested(value: Any, kind: str, shared: list[str], scope: Scope, where: str) -> None:
+    """Check an object inside another one, with which it shares letters."""
     allowed = type(value) is dict or type(value) in OBJECTS.values()
     bases = {base.__name__ for base in type(value).mro()}
     if not allowed or bases.isdisjoint(kind.split("/")):
         raise ValueError(f"{where} is not an object of class {kind}")
-    inner = {letter: scope[letter] for letter in shared if letter in scope}
-    _check_object(value, inner, where)
-    for letter in inner.keys() & set(shared) - {"kernel"}:
-        _bind(scope, letter, inner[letter], where)
+    inner_scope = {letter: scope[letter] for letter in shared if letter in scope}
+    _check_object(value, inner_scope, where)
+    for letter in inner_scope.keys() & set(shared) - {"kernel"}:
+        _bind(scope, letter, inner_scope[letter], where)
 
 
 def _check_array(value: Any, kind: str, shape: str, scope: Scope, where: str) -> None:
@@ -355,9 +355,9 @@ def _check_array(value: Any, kind: str, shape: str, scope: Scope, where: str) ->
 
 
 def _check_numbers(value: Any, kind: str, where: str) -> None:
-    """Check dtype and range of the numbers of an array or sparse array."""
-    index = kind != "int" or np.can_cast(value.dtype, np.intp)
-    if value.dtype.kind not in _DTYPES[kind] or not index:
+    """Check the dtype and the values of an array or sparse array."""
+    fits_intp = kind != "int" or np.can_cast(value.dtype, np.intp)
+    if value.dtype.kind not in _DTYPES[kind] or not fits_intp:
         raise ValueError(f"{where} has dtype {value.dtype}, not {kind}")
     numbers = value.data if scipy.sparse.issparse(value) else value
     if kind not in ("int", "any") and not np.isfinite(numbers).all():
@@ -367,13 +367,13 @@ def _check_numbers(value: Any, kind: str, where: str) -> None:
 
 
 def _bind(scope: Scope, letter: str, size: int, where: str) -> None:
-    """Give a letter its size, or compare it with the size that it has; k+1 is one more than k."""
+    """Set the size of a letter, or check it if it is set; k+1 is one more than k."""
     if letter == "_":
         return
-    name, more = ("", int(letter)) if letter.isdigit() else (letter[0], int(letter[1:] or 0))
-    expected = more + (scope.setdefault(name, size - more) if name else 0)
+    name, extra = ("", int(letter)) if letter.isdigit() else (letter[0], int(letter[1:] or 0))
+    expected = extra + (scope.setdefault(name, size - extra) if name else 0)
     if size != expected:
-        raise ValueError(f"{where} has size {size}; other parts of the model have {expected}")
+        raise ValueError(f"{where} has size {size}, but other attributes imply {expected}")
 
 
 def _check_same(size: int, other: int, where: str) -> None:
@@ -382,7 +382,7 @@ def _check_same(size: int, other: int, where: str) -> None:
 
 def _check_range(values: Any, first: int, end: int, where: str) -> None:
     if values.size and (values.min() < first or values.max() >= end):
-        raise ValueError(f"{where} has indices outside of {first} to {end - 1}")
+        raise ValueError(f"{where} has indices outside {first} to {end - 1}")
 
 
 def _is_array(value: Any) -> bool:
@@ -390,7 +390,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _check_rows(value: Any, kernel: Any, where: str) -> None:
-    """Check data by the kernel, which knows what one row is."""
+    """Check rows of data with the kernel, which determines the shape of a row."""
     if not _is_array(value) or value.ndim < 2:
         raise ValueError(f"{where} is not an array of 2 or more dimensions")
     _check_numbers(value, "finite", where)
@@ -398,40 +398,40 @@ def _check_rows(value: Any, kernel: Any, where: str) -> None:
         try:
             kernel.validate(value, reset=False)
         except ValueError as error:
-            raise ValueError(f"{where} does not fit its kernel: {error}") from None
+            raise ValueError(f"{where} is not valid data for its kernel: {error}") from None
 
 
 def _check_points(value: Any, kernel: Kernel, where: str) -> None:
-    """Check that prepared points are like those that the kernel prepares of an example."""
+    """Check that prepared points have the form of an example prepared by the kernel."""
     if isinstance(kernel, Geodesic) and where.endswith("_reference_"):
         kernel = kernel.kernel_
     if not isinstance(value, Prepared):
-        raise ValueError(f"{where} are not points")
+        raise ValueError(f"{where} are not prepared points")
     found, expected = _leaves(value), _leaves(_prepared_example(kernel))
-    if scipy.sparse.issparse(found[0]):  # whose origin is not moved
+    if scipy.sparse.issparse(found[0]):  # sparse rows are not centred
         expected[2] = None
-    if [_form(part) for part in found] != [_form(part) for part in expected]:
-        raise ValueError(f"{where} are not like the points of the kernel")
-    for part in found:
-        if part is not None:
-            _check_same(part.shape[0], len(value), where)
-            _check_numbers(part, "finite", where)
+    if [_form(array) for array in found] != [_form(array) for array in expected]:
+        raise ValueError(f"{where} have shapes or dtypes that do not match the kernel")
+    for array in found:
+        if array is not None:
+            _check_same(array.shape[0], len(value), where)
+            _check_numbers(array, "finite", where)
 
 
 def _leaves(points: Any) -> list[Any]:
-    """Return the arrays of prepared points, the coordinates first."""
+    """Return the arrays of prepared points, coordinates first."""
     if not isinstance(points, Prepared):
         return [points]
     return [*_leaves(points.coordinates), points.per_point, points.given]
 
 
-def _form(part: Any) -> Any:
-    """Return the shape of an array, without the rows, and the kind of its dtype."""
-    return (part.shape[1:], part.dtype.kind) if _is_array(part) else part
+def _form(array: Any) -> Any:
+    """Return the shape of a row and the dtype kind of an array."""
+    return (array.shape[1:], array.dtype.kind) if _is_array(array) else array
 
 
 def _prepared_example(kernel: Kernel) -> Prepared:
-    if isinstance(kernel, Geodesic):  # the example need not lie on its sphere
+    if isinstance(kernel, Geodesic):  # the example may lie off its sphere
         return Prepared(_prepared_example(kernel.kernel_), np.zeros((1, 3)))
     if isinstance(kernel, Normalized):
         return Prepared(_prepared_example(kernel.kernel_), np.zeros(1))
@@ -439,83 +439,83 @@ def _prepared_example(kernel: Kernel) -> Prepared:
 
 
 def _example(kernel: Kernel) -> Any:
-    """Return one validated row for a fitted kernel: a matrix, landmarks, or a vector."""
+    """Return one row that a fitted kernel accepts: a matrix, landmarks, or a vector."""
     d = kernel.n_features_in_
     side, angles = math.isqrt(d), np.linspace(0.0, 3.0, max(d // 2, 1))
     for row in (np.eye(side), np.column_stack([np.cos(angles), np.sin(2 * angles)]), np.ones(d)):
         if row.size == d:
             with suppress(ValueError):
                 return kernel.validate(row[None], reset=False)
-    raise ValueError(f"{type(kernel).__name__} takes no data of {d} features")
+    raise ValueError(f"{type(kernel).__name__} does not accept data with {d} features")
 
 
-# ---------------------------------------------------------------------- Checks beyond the tables
+# ---------------------------------------------------------------------- Checks not in the tables
 
 
-def _check_classifier(part: Any, scope: Scope, where: str) -> None:
-    keys = part._later_.keys()
+def _check_classifier(obj: Any, scope: Scope, where: str) -> None:
+    keys = obj._later_.keys()
     if not (keys >= {"judgement", "scores"} or keys >= {"training", "parameters"}):
         raise ValueError(f"{where}._later_ has neither leave-one-out results nor training points")
     if "parameters" in keys:
-        type(part)(**part._later_["parameters"])._check_parameters()
+        type(obj)(**obj._later_["parameters"])._check_parameters()
 
 
-def _check_mixture(part: Any, scope: Scope, where: str) -> None:
-    mixture = getattr(part, "_mixture_", part)
+def _check_mixture(obj: Any, scope: Scope, where: str) -> None:
+    mixture = getattr(obj, "_mixture_", obj)
     if mixture.kind not in _COVARIANCES:
         raise ValueError(f"{where} has covariances of the unknown kind {mixture.kind!r}")
-    found = part.covariances_ if mixture is not part else part.covariances
+    found = obj.covariances_ if mixture is not obj else obj.covariances
     _check_array(found, "float", _COVARIANCES[mixture.kind], scope, where)
 
 
-def _check_extrinsic(part: Any, scope: Scope, where: str) -> None:
-    if hasattr(part, "mean_"):
-        _bind(scope, "d", part.mean_.size, f"{where}.mean_")
-    size = part._embed(_example(part)).shape[1]
-    _check_same(part.kernel_.n_features_in_, size, f"{where}.kernel_")
+def _check_extrinsic(obj: Any, scope: Scope, where: str) -> None:
+    if hasattr(obj, "mean_"):
+        _bind(scope, "d", obj.mean_.size, f"{where}.mean_")
+    size = obj._embed(_example(obj)).shape[1]
+    _check_same(obj.kernel_.n_features_in_, size, f"{where}.kernel_")
 
 
-def _check_spheres(part: Any, scope: Scope, where: str) -> None:
-    for number, subsphere in enumerate(part.subspheres):
+def _check_spheres(obj: Any, scope: Scope, where: str) -> None:
+    for number, subsphere in enumerate(obj.subspheres):
         _bind(scope, f"z-{number}", len(subsphere.axis), f"{where}.subspheres[{number}]")
 
 
-def _check_partial(part: Any, scope: Scope, where: str) -> None:
-    for rows, weights in zip(part.rows, part.weights, strict=True):
+def _check_partial(obj: Any, scope: Scope, where: str) -> None:
+    for rows, weights in zip(obj.rows, obj.weights, strict=True):
         _check_rows(rows, None, f"{where}.rows")
         _check_same(rows.shape[0], len(weights), f"{where}.rows")
         _bind(scope, "d", math.prod(rows.shape[1:]), f"{where}.rows")
-    _check_same_form(part.rows, f"{where}.rows")
-    if isinstance(part.kernel, Precomputed):
-        raise ValueError(f"{where}.kernel is precomputed")
-    flat = isinstance(part.moments, FeatureMoments)
-    if flat and (part.moments.cross is None) != (part.moments.input_mean is None):
+    _check_same_form(obj.rows, f"{where}.rows")
+    if isinstance(obj.kernel, Precomputed):
+        raise ValueError(f"{where}.kernel must not be precomputed")
+    has_features = isinstance(obj.moments, FeatureMoments)
+    if has_features and (obj.moments.cross is None) != (obj.moments.input_mean is None):
         raise ValueError(f"{where}.moments has only one of input_mean and cross")
 
 
 def _check_same_form(batches: Any, where: str) -> None:
-    """Check that batches can be stacked."""
+    """Raise a ValueError if batches cannot be stacked."""
     forms = {(scipy.sparse.issparse(X), X.shape[1:], X.dtype.kind) for X in batches}
     if len(forms) > 1:
-        raise ValueError(f"{where} are arrays of different forms")
+        raise ValueError(f"{where} have different shapes, dtypes or formats and cannot be stacked")
 
 
-def _check_training(part: Any, scope: Scope, where: str) -> None:
-    for members, merged, chosen in zip(part.members, part.merged, part.chosen, strict=True):
+def _check_training(obj: Any, scope: Scope, where: str) -> None:
+    for members, merged, chosen in zip(obj.members, obj.merged, obj.chosen, strict=True):
         _check_same(len(merged.inverse), len(members), f"{where}.merged")
         _check_range(merged.inverse, -1, len(merged.weights), f"{where}.merged")
         _check_range(chosen, 0, len(merged.weights), f"{where}.chosen")
         if not len(chosen) or len(np.unique(chosen)) != len(chosen):
             raise ValueError(f"{where}.chosen is empty or has an index twice")
-    strays = [part.strays] if len(part.alone) else []
-    for rows in strays:
+    single_rows = [obj.strays] if len(obj.alone) else []
+    for rows in single_rows:
         _check_rows(rows, scope["kernel"], f"{where}.strays")
-        _check_same(rows.shape[0], len(part.alone), f"{where}.strays")
+        _check_same(rows.shape[0], len(obj.alone), f"{where}.strays")
     if not isinstance(scope["kernel"], Precomputed):
-        _check_same_form([*(found.data for found in part.merged), *strays], f"{where}.merged")
+        _check_same_form([*(found.data for found in obj.merged), *single_rows], f"{where}.merged")
 
 
-_EXTRA: dict[str, Callable[[Any, Scope, str], None]] = {
+_EXTRA_CHECKS: dict[str, Callable[[Any, Scope, str], None]] = {
     "ClassResidualClassifier": _check_classifier,
     "ExtrinsicGaussian": _check_extrinsic,
     "GeodesicMixture": _check_mixture,

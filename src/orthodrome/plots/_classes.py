@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_numbers, check_positive, refuse_masked
+from .._core.checks import check_not_masked, check_numbers, check_positive
 from ._matplotlib import Axes, Legend, plain_legend
 from .palette import class_style
 
@@ -76,7 +76,7 @@ def check_labels(
 
 def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
     """Return labels as a sortable array."""
-    refuse_masked(labels, name, owner)
+    check_not_masked(labels, name, owner)
     if scipy.sparse.issparse(labels):
         raise ValueError(f"{name} of {owner} must be dense; call toarray() on the sparse ones.")
     try:

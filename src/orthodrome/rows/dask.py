@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .._core.checks import check_weight_sum
 from .._core.kinds import is_dask_array
-from .._core.threads import one_share
+from .._core.threads import single_threaded
 from ..kernels import Kernel
 from .base import (
     BlockFunction,
@@ -317,7 +317,7 @@ class Task:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function."""
-        with one_share():
+        with single_threaded():
             return self.function(*arguments)
 
 

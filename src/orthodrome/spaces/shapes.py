@@ -21,7 +21,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from .._core.checks import RowError, check_sample_weight, refuse_masked
+from .._core.checks import RowError, check_not_masked, check_sample_weight
 from .._core.types import Array, Floats
 from .._core.warn import warn_user
 
@@ -91,7 +91,7 @@ def _as_array(X: Any, name: str) -> Array:
     """Return X as an array, or raise unless its dtype and shape are those of landmarks."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
-    refuse_masked(X, name, "the landmarks")
+    check_not_masked(X, name, "the landmarks")
     try:
         array = np.asarray(X)
     except ValueError:

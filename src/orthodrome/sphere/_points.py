@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.types import Floats
-from .._core.unit import angles_from_cosines, angles_from_halves
+from .._core.unit import angles_from_chords, angles_from_cosines
 from ..gram import GramOperator
 from ..gram.unit import squared_radius
 
@@ -117,7 +117,7 @@ class Coordinates:
         sums = np.sqrt(np.maximum(4 - chord**2, 0.0))
         far = chord > sums
         sums[far] = np.linalg.norm(self.points[far] + mean.vector, axis=1)
-        return angles_from_halves(chord, sums)
+        return angles_from_chords(chord, sums)
 
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
         # Σ w (y - c μ), summed as differences y - μ, which is accurate for near points

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers, numbers_expected
 from .._core.types import Floats
-from .._core.unit import SAME_LENGTH, angles_from_halves, check_no_antipodes, check_unit_length
+from .._core.unit import LENGTH_TOLERANCE, angles_from_chords, check_no_antipodes, check_unit_length
 from ..gram import GramOperator
 from ..gram.base import check_operator
 
@@ -90,7 +90,7 @@ def log(
     y = _points(points, gram, "points", len(b))
     chord, sums = _halves(y, b[None], gram)
     check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
-    angles, _ = angles_from_halves(chord, sums)
+    angles, _ = angles_from_chords(chord, sums)
     # project the smaller of y - b and y + b, which loses no digits to cancellation
     tangents = y - np.where(chord <= sums, 1, -1).astype(y.dtype)[:, None] * b
     tangents -= (_inner(tangents, b[None], gram) / _inner(b[None], b[None], gram))[:, None] * b
@@ -132,7 +132,7 @@ def exp(
     lengths = _finite_norms(t, gram, "tangents")
     inner = np.abs(t @ (b if gram is None else gram @ b))
     # what changes the length of the result by rounding only; short tangents are mostly rounding
-    allowed = SAME_LENGTH[_precision(t, gram)] * np.maximum(lengths, 1.0)
+    allowed = LENGTH_TOLERANCE[_precision(t, gram)] * np.maximum(lengths, 1.0)
     if np.any(inner > allowed):
         row = int(np.argmax(inner - allowed))
         raise ValueError(
@@ -197,7 +197,7 @@ def paired_angles(
     a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None = None
 ) -> NDArray[Any]:
     """Return the angles between unit vectors, row by row; one array may have a single row."""
-    return angles_from_halves(*_halves(a, b, gram))[0]
+    return angles_from_chords(*_halves(a, b, gram))[0]
 
 
 def _halves(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from .._core.checks import check_numbers
 from .._core.types import Data
 from .._core.unit import (
+    angles_from_chords,
     angles_from_complements,
     angles_from_cosines,
-    angles_from_halves,
     check_unit_length,
 )
 from ..gram.unit import squared_radius
@@ -89,7 +89,7 @@ def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
     """Return the angles between unit vectors."""
     opposite = Prepared(-y.coordinates, y.per_point)
     chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
-    angles = angles_from_halves(chords, sums)[0]
+    angles = angles_from_chords(chords, sums)[0]
     # there errors of squared lengths matter, and squares may underflow
     i, j = np.nonzero(chords <= _NEAR * np.sqrt(np.finfo(chords.dtype).eps))
     for start in range(0, len(i), _PAIRS):

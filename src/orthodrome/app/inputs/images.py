@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._core.files import write_atomically
-from ..._core.pictures import pixels_beyond
+from ..._core.pictures import image_size_error
 from ...plots._extras import require
 from .data import InputError, check_memory
 
@@ -60,7 +60,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
                     f"{file}, {width} x {height} pixels,",
                     "Cut out a part, or make it smaller.",
                 )
-                if beyond := pixels_beyond(image.size, len(content)):
+                if beyond := image_size_error(image.size, len(content)):
                     raise InputError(f"{file} is a damaged image: {beyond}.")
                 return _as_numbers(pillow, pillow.ImageOps.exif_transpose(image))
     except pillow.UnidentifiedImageError:

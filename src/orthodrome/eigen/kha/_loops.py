@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.compiled import compiled, compiled_part
+from ..._core.compiled import compiled, compiled_helper
 
 Array = Any  # numba takes plain arrays
 
 
-@compiled_part
+@compiled_helper
 def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: Array) -> None:
     """Set out to the products of the first rows of W with one row of `columns`."""
     for i in range(rows):
@@ -34,7 +34,7 @@ def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: A
         out[i] = (a + b) + (c + d)
 
 
-@compiled_part
+@compiled_helper
 def _clip(gains: Array, y: Array) -> bool:
     """Scale all gains so that no row moves by more than itself: max_i D_i Σ_{j<=i} y_j² <= 1."""
     largest = total = 0.0
@@ -48,7 +48,7 @@ def _clip(gains: Array, y: Array) -> bool:
     return False
 
 
-@compiled_part
+@compiled_helper
 def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
     """X <- (I - D lt(y yᵀ)) X for the first rows of X, one for each y: running sums down rows."""
     total[:width] = 0.0
@@ -59,7 +59,7 @@ def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
             X[i, k] -= step * total[k]
 
 
-@compiled_part
+@compiled_helper
 def _forget_both(
     X: Array, width: int, gains: Array, y: Array, b: Array, xi: float, totals: Array
 ) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.arrays import Arrays
 from ..._core.checks import check_path
-from ..._core.files import refuse_special, write_atomically
+from ..._core.files import check_regular_file, write_atomically
 from .sweep import PHASES, State
 
 _FORMAT = "orthodrome hebbian checkpoint 1"
@@ -102,7 +102,7 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
-        refuse_special(self.path)
+        check_regular_file(self.path)
         try:
             with open(self.path, "rb") as file:
                 archive = Arrays(file, os.fstat(file.fileno()).st_size)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._core.checks import check_numbers, check_path, refuse_masked
+from ..._core.checks import check_not_masked, check_numbers, check_path
 from ..._core.files import write_atomically
 from ..._core.types import Floats
 from ..._core.warn import warn_user
@@ -131,7 +131,7 @@ def _warn_of_negative(points: Floats) -> None:
 
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
     """Return complex and flat landmarks as (n, k, 2), others unchanged."""
-    refuse_masked(landmarks, "landmarks", "write_tps")
+    check_not_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
     except ValueError:  # ragged: _checked_points raises
